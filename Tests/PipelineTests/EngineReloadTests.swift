@@ -145,6 +145,42 @@ struct EngineReloadTests {
         }
     }
 
+    @Test(arguments: [Outcome(.succeeded), Outcome(.retry, "not now")])
+    func `a rule that comes back while its action runs does not run it beside that`(_ outcome: Outcome) {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample(
+                "r", [tree.root.appending("in/*")], concurrency: 2,
+                retry: RetryPolicy(attempts: 3, delay: .milliseconds(1)))
+            let other = Rule.sample("other", [tree.root.appending("in/*.txt")])
+            let run = EngineRun([rule]) { _, invocation in
+                let job = invocation.job
+                guard job.rule == "r", job.attempt == 1, job.event.snapshot.size == 1 else {
+                    return Outcome(.succeeded)
+                }
+                gate.pass()
+                return outcome
+            }
+            TestFile.write(tree.path("in/a.txt"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            #expect(run.reloadAndWait([other]))
+            #expect(run.reloadAndWait([rule, other]))
+            TestFile.write(tree.path("in/b"), "")
+            #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/b") } })
+            let isDone = outcome.ending == .succeeded
+            // What both rules are told of the file waits for the action.
+            if isDone { TestFile.write(tree.path("in/a.txt"), "xy") }
+            #expect(run.calls.count == 2)
+            gate.open()
+            #expect(Deadline.wait { run.calls.count == (isDone ? 4 : 3) && run.counts.open == 0 })
+            #expect(run.stop()?.unfinished == 0)
+            let calls = run.calls.filter { $0.path == tree.path("in/a.txt") }
+            #expect(calls.count { $0.rule == "other" } == (isDone ? 1 : 0))
+            #expect(calls.filter { $0.rule == "r" }.map(\.attempt) == (isDone ? [1, 1] : [1, 2]))
+        }
+    }
+
     @Test func `an action that runs goes on counting for its rule under another name`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))

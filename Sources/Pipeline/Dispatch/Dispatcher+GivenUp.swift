@@ -20,18 +20,8 @@ extension Dispatcher {
     /// Queues those of the jobs that were given up.
     mutating func queueGivenUp(_ jobs: [(number: UInt64, isFrozen: Bool)], _ index: Int) {
         let jobs = jobs.filter { givenUpJob($0, index) != nil }
-        if !jobs.isEmpty { givenUp.append(GivenUp(rule: rules[index].id, jobs: jobs)) }
-    }
-
-    /// Queues the jobs of a rule that an earlier run has given up.
-    mutating func queueGivenUp(of index: Int) {
-        let jobs =
-            rules[index].jobs.keys.sorted().map { ($0, false) } + rules[index].frozen.all.map { ($0.number, true) }
-        if rules[index].rule.isCollected {
-            queueGivenUp(jobs, index)
-        } else {
-            for job in jobs { queueGivenUp([job], index) }
-        }
+        let lists = rules[index].rule.isCollected ? [jobs] : jobs.map { [$0] }
+        givenUp += lists.filter { !$0.isEmpty }.map { GivenUp(rule: rules[index].id, jobs: $0) }
     }
 
     private func givenUpJob(_ job: (number: UInt64, isFrozen: Bool), _ index: Int) -> Job? {

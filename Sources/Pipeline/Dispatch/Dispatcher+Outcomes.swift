@@ -67,8 +67,9 @@ extension Dispatcher {
         uses.remove(result.parts.flatMap(\.input.paths))
         let attempt = running.removeValue(forKey: first.id)
         recordEnd(of: result, at: now)
-        guard let id = attempt?.rule, let index = index(of: id) else {
+        guard let id = attempt?.rule, let index = index(of: id), knows(result.parts[0].input.number, index) else {
             if let id = attempt?.rule { endRetired(result, id) }
+            for part in result.parts { wake(part.input.paths, &reconciler) }
             return
         }
         takeBackCount(of: result, index)
@@ -458,11 +459,12 @@ extension Dispatcher {
 
     // MARK: Rules that do not run any more
 
-    /// Records the result of an attempt whose rule does not run any more.
+    /// Records the result of an attempt whose rule does not run any more, or was removed meanwhile and has come back.
     ///
     /// Its files are not watched any more, so what it has received is certain only if they are as offered.
     private mutating func endRetired(_ result: Attempt.Result, _ id: RuleID) {
         let files = WatchedPaths(roots: result.parts.map(\.job.event.root), in: host.fileSystem)
+        if index(of: id) != nil { returned.insert(id) }
         for part in result.parts {
             guard case .outcome(let outcome) = part.termination else {
                 pauseRetired(part, Outcome(.retry, "its rule was removed before it started"), counts: false)

@@ -33,8 +33,10 @@ struct Dispatcher: ~Copyable {
     var lanes: Lanes
     var uses = FileUses()
     var pauses = Pauses()
-    /// The rule of each attempt that runs, by its first job, and what stops it if a newer event does.
-    var running: [JobID: (rule: RuleID, stop: StopSignal?)] = [:]
+    /// The rule and the jobs of each attempt that runs, by its first job, and what stops it if a newer event does.
+    var running: [JobID: (rule: RuleID, jobs: [JobID], stop: StopSignal?)] = [:]
+    /// The rules that came back while an attempt ran, which has ended: nothing starts until their jobs are restored.
+    var returned: Set<RuleID> = []
     /// The attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
     /// The permission for the attempts that are prepared.
@@ -95,6 +97,15 @@ struct Dispatcher: ~Copyable {
 
     /// The index of the rule with the id; nil if it does not run.
     func index(of id: RuleID) -> Int? { rules.firstIndex { $0.id == id } }
+
+    /// Whether a stored job of a rule needs no restoring: it is known, or its attempt began before the rule was removed.
+    func isKnown(_ stored: StoredJob, _ index: Int) -> Bool {
+        knows(stored.number, index) || running.values.contains { $0.jobs.contains(stored.job.id) }
+    }
+
+    func knows(_ number: UInt64, _ index: Int) -> Bool {
+        rules[index].jobs[number] != nil || rules[index].frozen[number] != nil
+    }
 
     func gateTime(_ files: WatchedPaths, at now: ContinuousClock.Instant) -> GateTime {
         GateTime(now: now, time: host.clock.time(), clock: clock, files: files)
@@ -161,7 +172,8 @@ struct Dispatcher: ~Copyable {
     ) -> Bool {
         let rule = rules[index].rule
         let count = lanes.count(of: rule.name)
-        guard !pauses.hold(rule.name), count < rule.concurrency, hasWork(index, reconciler, at: time.now),
+        guard !pauses.hold(rule.name), !returned.contains(rules[index].id), count < rule.concurrency,
+            hasWork(index, reconciler, at: time.now),
             rules[index].breaker?.mayBegin(running: count, at: time.now) ?? true
         else { return false }
         if isGathering, rules[index].batch?.mayLease(at: time.now) == false { return false }
@@ -400,7 +412,7 @@ struct Dispatcher: ~Copyable {
         if jobs[0].failure == nil { rules[index].breaker?.begin(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
-        running[jobs[0].id] = (rules[index].id, isRestarted ? stop : nil)
+        running[jobs[0].id] = (rules[index].id, jobs.map(\.id), isRestarted ? stop : nil)
         var attempt = Attempt(
             inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host, permission: permission)
         attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1, $2)) }

@@ -15,27 +15,43 @@ extension EngineLoop {
     ///
     /// - Parameter running: The rules that run already.
     mutating func restore(except running: Set<RuleID> = []) {
-        let clocks = ClockPair(engine.host.clock.time(), now)
         for index in dispatcher.rules.indices where !running.contains(dispatcher.rules[index].id) {
-            let id = dispatcher.rules[index].id
-            var offers: [Offer] = []
-            for stored in engine.store.unfinishedJobs(of: id, at: clocks) {
-                let job = restored(stored)
-                if let offer = restoredOffer(stored) {
-                    dispatcher.rules[index].jobs[offer.number] = job
-                    offers.append(offer)
-                } else {
-                    var entry = FrozenQueue.Entry(job: job, number: stored.number, due: stored.due ?? now)
-                    entry.isRunning = job.failure != nil
-                    dispatcher.rules[index].frozen.append(entry)
-                }
-            }
-            reconciler.restoreFrozen(index, dispatcher.rules[index].frozen.all.map(\.job.event))
-            conditions.interrupted = dispatcher.interrupted(offers, index)
-            reconciler.restore(index, offers, at: now)
-            dispatcher.queueGivenUp(of: index)
-            reconciler.restoreDue(index, engine.store.duePaths(of: id), at: now)
+            restoreJobs(index)
+            reconciler.restoreDue(index, engine.store.duePaths(of: dispatcher.rules[index].id), at: now)
         }
+    }
+
+    /// Takes over the stored jobs of rules that came back while an attempt of them ran, which has ended and is committed.
+    mutating func restoreReturned() {
+        guard !dispatcher.returned.isEmpty else { return }
+        // They start in the next turn.
+        engine.mailbox.wake()
+        for index in dispatcher.rules.indices where dispatcher.returned.contains(dispatcher.rules[index].id) {
+            restoreJobs(index)
+        }
+        dispatcher.returned = []
+    }
+
+    private mutating func restoreJobs(_ index: Int) {
+        let clocks = ClockPair(engine.host.clock.time(), now)
+        var offers: [Offer] = []
+        var frozen: [FrozenQueue.Entry] = []
+        for stored in engine.store.unfinishedJobs(of: dispatcher.rules[index].id, at: clocks)
+        where !dispatcher.isKnown(stored, index) {
+            let job = restored(stored)
+            if let offer = restoredOffer(stored) {
+                dispatcher.rules[index].jobs[offer.number] = job
+                offers.append(offer)
+            } else {
+                frozen.append(FrozenQueue.Entry(job: job, number: stored.number, due: stored.due ?? now))
+                frozen[frozen.count - 1].isRunning = job.failure != nil
+            }
+        }
+        for entry in frozen { dispatcher.rules[index].frozen.append(entry) }
+        reconciler.restoreFrozen(index, frozen.map(\.job.event))
+        conditions.interrupted = dispatcher.interrupted(offers, index)
+        reconciler.restore(index, offers, at: now)
+        dispatcher.queueGivenUp(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, index)
     }
 
     /// The job as the next attempt finds it; an attempt that was running was interrupted.

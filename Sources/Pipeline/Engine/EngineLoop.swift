@@ -301,6 +301,7 @@ package struct EngineLoop: ~Copyable {
         reconciler.dueChanges = [:]
         dispatcher.changes = TurnChanges()
         dispatcher.newJobs = []
+        restoreReturned()
         run.storeRetry = nil
         if run.storeFault != nil {
             engine.report(.journal(nil))
