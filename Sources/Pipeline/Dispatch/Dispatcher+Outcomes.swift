@@ -166,8 +166,7 @@ extension Dispatcher {
         let marker = waiting.cause == .doneFile ? rules[index].gates.ready?.ready.marker(of: path) : nil
         let gate =
             waiting.cause == .group ? groupGate(of: path, rules[index].rule) : ReadyGate.gate(marker ?? path)
-        reconciler.postpone(index, number, for: gate, until: time)
-        rules[index].waits[path] = waiting
+        reconciler.postpone(index, number, for: gate, until: time, waiting.reason)
     }
 
     /// Records the outcome of one job of an attempt; nil if it is reported when `on_failure` has ended.

@@ -11,7 +11,6 @@ extension Dispatcher {
     mutating func collectJobs(_ reconciler: inout Reconciler) {
         for report in reconciler.reports {
             switch report {
-            case .unreported(let view, let path): rules[view].waits[path] = nil
             case .gone(let view, let path, let wasHandled): recordGone(view, path, wasHandled ? .modified : .created)
             case .busy(let view, let path): reportBusy(view, path)
             case .superseded(let view, let offer): recordSuperseded(view, offer)
@@ -43,7 +42,6 @@ extension Dispatcher {
 
     /// Records that a path was gone before an action received it.
     private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
-        rules[index].waits[path] = nil
         let job = unleased(kind, path, index)
         let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
         number += 1

@@ -60,14 +60,13 @@ extension Dispatcher {
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted, isInterrupted: candidate.retried?.isInterrupted ?? false)
         if case .wait(let gate, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
-            reconciler.hold(candidate, for: gate, until: until)
-            record(waiting, of: event.path, index)
+            hold(candidate, for: gate, until: until, waiting, index, &reconciler)
             return []
         }
         if !hasStarted, let (waiting, pause) = obstacle(to: members, of: event, index, group, reconciler) {
-            reconciler.hold(
-                candidate, for: groupGate(of: event.path, rules[index].rule), until: pause.map { time.now + $0 })
-            record(waiting, of: event.path, index)
+            hold(
+                candidate, for: groupGate(of: event.path, rules[index].rule), until: pause.map { time.now + $0 },
+                waiting, index, &reconciler)
             return []
         }
         guard let candidates = candidates(members, with: candidate, hasStarted, index, &reconciler, at: time) else {
@@ -101,8 +100,7 @@ extension Dispatcher {
             }
             guard uses.allows(member.path, false), offer == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is being worked on or rests")
-                reconciler.hold(first, for: Self.busy(member.path), until: time.now + .seconds(2))
-                record(waiting, of: first.event.path, index)
+                hold(first, for: Self.busy(member.path), until: time.now + .seconds(2), waiting, index, &reconciler)
                 return nil
             }
             let event = member.event(kind, time.time, origin: first.event.origin)

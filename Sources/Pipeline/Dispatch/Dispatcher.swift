@@ -256,8 +256,7 @@ struct Dispatcher: ~Copyable {
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
             isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
         if case .wait(let gate, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
-            reconciler.hold(candidate, for: gate, until: until)
-            record(waiting, of: event.path, index)
+            hold(candidate, for: gate, until: until, waiting, index, &reconciler)
             return nil
         }
         let isCounted = candidate.retried == nil && !event.kind.isLifecycle && rules[index].rule.group == nil
@@ -290,8 +289,9 @@ struct Dispatcher: ~Copyable {
             return true
         }
         let waiting = Waiting(.precedence, "it waits for rule '\(other)', which has a higher priority")
-        reconciler.hold(candidate, for: Self.busy(candidate.event.path), until: now + Self.precedenceRecheck)
-        record(waiting, of: candidate.event.path, index)
+        hold(
+            candidate, for: Self.busy(candidate.event.path), until: now + Self.precedenceRecheck, waiting, index,
+            &reconciler)
         return false
     }
 
@@ -309,9 +309,12 @@ struct Dispatcher: ~Copyable {
 
     static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
 
-    /// Records the reason for which a path waits; a closed window is reported once.
-    mutating func record(_ waiting: Waiting?, of path: PathBytes, _ index: Int) {
-        rules[index].waits[path] = waiting
+    /// Lets a candidate wait; a closed window is reported once.
+    mutating func hold(
+        _ candidate: Reconciler.Candidate, for gate: Reconciler.Gate, until time: ContinuousClock.Instant?,
+        _ waiting: Waiting?, _ index: Int, _ reconciler: inout Reconciler
+    ) {
+        reconciler.hold(candidate, for: gate, until: time, waiting?.reason)
         guard waiting?.cause == .window, let opens = rules[index].gates.window?.opens,
             rules[index].reportedOpening != opens
         else { return }
@@ -351,7 +354,6 @@ struct Dispatcher: ~Copyable {
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
         rules[index].jobs[offer.number] = job
-        rules[index].waits[offer.path] = nil
         let hasStarted = offer.mayHaveBegun && job.previous?.isUnbegun != true || offer.steps > 0
         return Attempt.Input(
             job: job, number: offer.number, hasStartedBefore: hasStarted,

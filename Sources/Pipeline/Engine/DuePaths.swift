@@ -98,7 +98,7 @@ extension Dispatcher {
     ) -> (reason: String?, until: ContinuousClock.Instant?) {
         let state = rules[index]
         if pauses.hold(state.rule.name) { return ("the rule is paused", nil) }
-        if let waiting = state.waits[due.path] { return (waiting.message, due.until) }
+        if let reason = due.reason { return (reason.text, due.until) }
         switch due.gate?.name {
         case "cooldown": return ("it ran a short time ago", due.until)
         case LoopGuardGate.gate.name: return ("the rule has run too often for it", due.until)

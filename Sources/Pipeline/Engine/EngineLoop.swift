@@ -330,9 +330,8 @@ package struct EngineLoop: ~Copyable {
     /// Whether nothing of a rule is left but what waits for its hours or for other files.
     private func isHandled(_ index: Int) -> Bool {
         let state = dispatcher.rules[index]
-        let held = state.waits.values.count { !$0.cause.passesSoon }
         return state.frozen.all.allSatisfy { $0.waiting.map { !$0.cause.passesSoon } ?? false }
-            && state.jobs.isEmpty && reconciler.dueCount(index) == held
+            && state.jobs.isEmpty && reconciler.dueCount(index) == reconciler.heldCount(index)
     }
 
     private mutating func recordTurn(hints: Int) {

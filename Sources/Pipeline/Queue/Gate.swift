@@ -69,6 +69,10 @@ struct Gates {
     }
 }
 
+extension Waiting {
+    var reason: Reconciler.Reason { Reconciler.Reason(message, passesSoon: cause.passesSoon) }
+}
+
 extension Verdict {
     var isRun: Bool { if case .run = self { true } else { false } }
 }

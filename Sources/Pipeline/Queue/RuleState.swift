@@ -11,8 +11,6 @@ struct RuleState {
     var frozen = FrozenQueue()
     /// The jobs of unfinished offers, by number.
     var jobs: [UInt64: Job] = [:]
-    /// The reasons for which due paths wait.
-    var waits: [PathBytes: Waiting] = [:]
     /// Collects the events of a batch.
     var batch: BatchWindow?
     var breaker: Breaker?

@@ -37,7 +37,7 @@ struct DueTable {
         var writer: Author?
         private var identity: FileIdentity?
         private var rare: Box<(announced: FileIdentity?, digest: [UInt8]?)>?
-        private var waiting: Box<Wait>?
+        private var waiting: Box<(wait: Wait, reason: Reconciler.Reason?)>?
         /// The last place in the order; entries of the queue with other numbers are outdated.
         fileprivate(set) var position: UInt64 = 0
 
@@ -77,9 +77,13 @@ struct DueTable {
         var digest: [UInt8]? { rare?.value.digest }
 
         /// The reason for which it is not in the order.
-        fileprivate(set) var wait: Wait? {
-            get { waiting?.value }
-            set { waiting = newValue.map(Box.init) }
+        var wait: Wait? { waiting?.value.wait }
+
+        /// The owner's reason for that.
+        var reason: Reconciler.Reason? { waiting?.value.reason }
+
+        fileprivate mutating func wait(for wait: Wait?, _ reason: Reconciler.Reason? = nil) {
+            waiting = wait.map { Box(($0, reason)) }
         }
     }
 
@@ -240,10 +244,12 @@ struct DueTable {
     }
 
     /// Lets a path wait, at most until the time.
-    mutating func wait(_ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil) {
+    mutating func wait(
+        _ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil, _ reason: Reconciler.Reason? = nil
+    ) {
         stopWaiting(path)
         guard entries[path] != nil else { return }
-        entries[path]?.wait = wait
+        entries[path]?.wait(for: wait, reason)
         waiters[wait, default: []].insert(path)
         if case .time(let time) = wait { times.insert(time) }
         guard let time else { return }
@@ -281,7 +287,7 @@ struct DueTable {
 
     private mutating func stopWaiting(_ path: PathBytes) {
         guard let wait = entries[path]?.wait else { return }
-        entries[path]?.wait = nil
+        entries[path]?.wait(for: nil)
         let limit = limits.isEmpty ? nil : limits.removeValue(forKey: path)
         for wait in [wait] + (limit.map { [.time($0)] } ?? []) {
             waiters[wait]?.remove(path)

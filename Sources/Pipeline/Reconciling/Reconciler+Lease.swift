@@ -315,8 +315,10 @@ extension Reconciler {
     package func closeDirectories() { files.forget() }
 
     /// Lets a candidate wait for the owner's condition, at most until the time.
-    package mutating func hold(_ candidate: Candidate, for gate: Gate, until time: ContinuousClock.Instant? = nil) {
-        states[candidate.view].due.wait(candidate.path, for: .gate(gate), until: time)
+    package mutating func hold(
+        _ candidate: Candidate, for gate: Gate, until time: ContinuousClock.Instant? = nil, _ reason: Reason? = nil
+    ) {
+        states[candidate.view].due.wait(candidate.path, for: .gate(gate), until: time, reason)
         if isEndless(candidate.view, candidate.path) { states[candidate.view].due.wake(.path(candidate.path)) }
     }
 
@@ -341,6 +343,16 @@ extension Reconciler {
         package init(_ name: String, _ path: PathBytes? = nil, mayNeverOpen: Bool = false) {
             (self.name, self.path, self.mayNeverOpen) = (name, path, mayNeverOpen)
         }
+    }
+
+    /// The reason for which a due path waits.
+    package struct Reason: Sendable {
+        /// One line for people.
+        package let text: String
+        /// Whether it ends by the mere passing of a short time.
+        package let passesSoon: Bool
+
+        package init(_ text: String, passesSoon: Bool) { (self.text, self.passesSoon) = (text, passesSoon) }
     }
 
     /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.

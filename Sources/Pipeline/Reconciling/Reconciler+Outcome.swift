@@ -67,7 +67,7 @@ extension Reconciler {
 
     /// Undoes a lease whose action has not started; its path waits for a condition of the owner, at most until the time.
     package mutating func postpone(
-        _ view: Int, _ number: UInt64, for gate: Gate, until time: ContinuousClock.Instant
+        _ view: Int, _ number: UInt64, for gate: Gate, until time: ContinuousClock.Instant, _ reason: Reason? = nil
     ) {
         defer { files.forget() }
         guard let offer = states[view].offers[number] else { return }
@@ -78,7 +78,7 @@ extension Reconciler {
         }
         undoLease(view, offer)
         addDue(view, offer.path, settled: .some(inspect(view, offer.path)), Note(signs: [], origin: offer.event.origin))
-        states[view].due.wait(offer.path, for: .gate(gate), until: time)
+        states[view].due.wait(offer.path, for: .gate(gate), until: time, reason)
         if let from = offer.event.from { compare(view, from) }
     }
 

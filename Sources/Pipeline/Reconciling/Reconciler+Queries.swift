@@ -81,6 +81,11 @@ extension Reconciler {
     /// The number of offers that wait for their next attempt.
     package func retryingCount(_ view: Int) -> Int { states[view].offers.all.values.count { !$0.isRunning } }
 
+    /// The number of due paths that wait for something that may take long.
+    package func heldCount(_ view: Int) -> Int {
+        states[view].due.entries.values.count { $0.reason.map { !$0.passesSoon } ?? false }
+    }
+
     /// The number of due paths that wait for nothing.
     package func readyCount(_ view: Int) -> Int { states[view].due.readyCount }
 
@@ -114,6 +119,7 @@ extension Reconciler {
         package var time: Timestamp
         /// The condition of the owner for which it waits.
         package var gate: Gate?
+        package var reason: Reason?
         /// The other path for which it waits.
         package var other: PathBytes?
         /// The time until which it waits at most.
@@ -134,7 +140,7 @@ extension Reconciler {
             guard let entry = states[view].due[path] else { continue }
             guard offer(view, path)?.isRunning ?? true, let kind = kind(view, path) else { continue }
             var due = DuePath(path: path, kind: kind, time: entry.time)
-            due.until = states[view].due.limit(of: path)
+            (due.until, due.reason) = (states[view].due.limit(of: path), entry.reason)
             switch entry.wait {
             case .gate(let gate): due.gate = gate
             case .path(let other) where other != path: due.other = other

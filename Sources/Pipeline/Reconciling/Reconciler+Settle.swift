@@ -32,7 +32,10 @@ extension Reconciler {
             case .gone: settled(key, nil, entry.note, &others)
             case .unreadable(let errno):
                 if unreadable.insert(key.path.parent).inserted { warn(.unreadable(key.path, errno: errno)) }
-                guard isPatient else { continue }
+                guard isPatient else {
+                    for view in matches(key.path) where states[view].policy == key.policy { removeDue(view, key.path) }
+                    continue
+                }
                 settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 3)))
             case .wait(let pause, let sample, let isHeld):
                 entry.note.sample = sample.map(Box.init)

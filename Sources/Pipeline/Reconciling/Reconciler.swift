@@ -78,8 +78,6 @@ package struct Reconciler: ~Copyable {
 
     /// A change of the core's own state that its owner reports.
     package enum Report: Sendable {
-        /// The rule does not want the event: its metadata count as handled.
-        case unreported(view: Int, PathBytes)
         /// A path that was due is gone before an action received it.
         case gone(view: Int, PathBytes, wasHandled: Bool)
         /// An unfinished offer was given up for a newer event of its paths.
