@@ -48,13 +48,16 @@ extension Reconciler {
 
     /// Whether the file that an offer offers has been at its path since the first lease.
     ///
-    /// Another of its names may have been put there, of which the kernel tells.
+    /// Another of its names may have been put there: the kernel tells of that, polling shows another change time, and an
+    /// interrupted attempt has left its work.
     package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }
-        guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path) else {
-            return false
-        }
-        return offer.offered.map { $0.identity == now.identity } ?? true
+        guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path),
+            !offer.isInterrupted || !hasWork(view, offer)
+        else { return false }
+        guard let offered = offer.offered else { return true }
+        let mayBeBack = offered.links > 1 && isPolled(view, offer.path) && now.changed != offer.changed
+        return offered.identity == now.identity && !mayBeBack
     }
 
     /// Whether a file has settled as it is: it is due, or the action has received it.
