@@ -40,7 +40,7 @@ struct RunRecord {
     /// The files of the jobs.
     private var files: [JobID: FileIdentity] = [:]
     /// The files that first steps have taken away, by their jobs.
-    private var archive: [JobID: FileIdentity] = [:]
+    private var archive: [JobID: Taken] = [:]
     /// The jobs whose later steps have noted the file, or that were given up.
     private var noted: Set<JobID> = []
     /// What `copy` has written, by its jobs.
@@ -48,6 +48,11 @@ struct RunRecord {
 
     /// The files that `copy` has written last, by path.
     private var written: [PathBytes: (file: FileIdentity?, time: Timestamp)] = [:]
+
+    private struct Taken: Hashable {
+        let path: PathBytes
+        let file: FileIdentity
+    }
 
     init(rules: Int) { mirrors = Array(repeating: Mirror(), count: rules) }
 
@@ -190,7 +195,7 @@ struct RunRecord {
             guard let present = world.snapshot(event.path), present.hasSameContent(as: event.snapshot) else {
                 return false
             }
-            archive[job.id] = present.identity
+            archive[job.id] = Taken(path: event.path, file: present.identity)
             world.apply(.delete(name))
             history.append("\(prefix)take \(name)")
             return true
@@ -250,8 +255,7 @@ struct RunRecord {
 
     /// Whether a file was taken away by the first step of a job whose next one never ran.
     ///
-    /// A file of several names may be back before the step is known to have ended: then another job has it, maybe by
-    /// another name.
+    /// A file of several names may be back at the path before the step is known to have ended: then another job has it.
     var hasLostStep: Bool {
         let done = Set(archive.filter { noted.contains($0.key) }.values)
         return archive.values.contains { !done.contains($0) }
