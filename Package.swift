@@ -108,7 +108,7 @@ let package = Package(
             name: "Pipeline",
             dependencies: [
                 "FileEvents", "FileWatching", "Globbing", "Handling", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", "Storage", logging, metrics,
+                "Settling", "Storage", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling"], swiftSettings: strict),
 
         // Layer 7: the control API and the dashboard, whose files are in the program.

@@ -132,7 +132,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/a"), "somebody else")
             #expect(run.isDue(tree.path("in/a")))
             let summary = run.stop()
-            #expect(run.calls.count { $0.path == tree.path("in/a") } == Brake.limit)
+            #expect(run.calls.count { $0.path == tree.path("in/a") } == LoopGuard.limit)
             #expect(summary?.unfinished == 1)
         }
     }
@@ -154,8 +154,8 @@ struct EngineContentTests {
             #expect(Deadline.wait { run.counts.dead == 1 })
             #expect(Deadline.wait { run.counts.running == 0 && run.counts.pending == 0 })
             run.stop()
-            #expect(run.calls.count { $0.path == tree.path("a/x") } == Brake.limit)
-            #expect(run.calls.count { $0.path == tree.path("b/x") } == Brake.limit)
+            #expect(run.calls.count { $0.path == tree.path("a/x") } == LoopGuard.limit)
+            #expect(run.calls.count { $0.path == tree.path("b/x") } == LoopGuard.limit)
         }
     }
 

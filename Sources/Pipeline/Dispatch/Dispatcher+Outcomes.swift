@@ -8,17 +8,6 @@ import Settling
 
 // Results of attempts, and jobs that end without one.
 extension Dispatcher {
-    /// The unfinished job with the id.
-    func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
-        for index in rules.indices {
-            if let number = rules[index].jobs.first(where: { $0.value.id == id })?.key { return (index, number, false) }
-            if let entry = rules[index].frozen.all.first(where: { $0.job.id == id }) {
-                return (index, entry.number, true)
-            }
-        }
-        return nil
-    }
-
     /// Records the steps of a running job that have succeeded.
     ///
     /// - Parameters:

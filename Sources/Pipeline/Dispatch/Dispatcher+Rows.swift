@@ -118,11 +118,11 @@ extension Dispatcher {
     }
 
     /// The number of jobs that run, or would start if there were a slot.
-    func dueJobs(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) -> Int {
+    func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
         guard !pauses.all else { return running.count }
         let waiting = rules.indices.reduce(0) { sum, index in
             guard !pauses.hold(rules[index].rule.name) else { return sum }
-            return sum + reconciler.readyCount(index) + rules[index].frozen.due(at: now).count
+            return sum + reconciler.readyCount(index) + rules[index].frozen.due.count
         }
         return waiting + runningCount
     }

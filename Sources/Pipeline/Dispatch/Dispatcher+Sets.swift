@@ -35,9 +35,8 @@ extension Dispatcher {
     mutating func nextSet(
         _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        for entry in dueFrozen(index, reconciler, at: time.now) {
-            if let input = takeFrozen(entry, index, &reconciler, at: time) { return [input] }
-        }
+        let frozen = nextFrozen(index, 1, &reconciler, at: time)
+        guard frozen.isEmpty else { return frozen }
         while let candidate = reconciler.nextCandidate(index, at: time.now) {
             let inputs = set(of: candidate, index, group, &reconciler, at: time)
             if !inputs.isEmpty { return inputs }
@@ -125,14 +124,15 @@ extension Dispatcher {
         }
         report(
             .braked(
-                rule: rules[index].rule.name, path: inputs[0].job.event.path, limit: Brake.limit, pause: Brake.period))
-        rules[index].gates.loop.hold(inputs.map(\.job.event.path), at: now)
+                rule: rules[index].rule.name, path: inputs[0].job.event.path, limit: LoopGuard.limit,
+                pause: LoopGuard.period))
+        rules[index].gates.loop.rest(inputs.map(\.job.event.path), at: now)
         for input in inputs where !input.hasStartedBefore {
-            endUnrun(input, index, Self.loop("set", Brake.limit), &reconciler, at: now)
+            endUnrun(input, index, Self.loop("set", LoopGuard.limit), &reconciler, at: now)
         }
         for input in inputs where input.hasStartedBefore {
             rules[index].jobs[input.number]?.attempt -= 1
-            reconciler.postpone(index, input.number, for: LoopGuardGate.gate, until: now + Brake.period)
+            reconciler.postpone(index, input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []
     }

@@ -34,7 +34,7 @@ struct Dispatcher: ~Copyable {
     var uses = FileUses()
     var pauses = Pauses()
     /// The rule and the jobs of each attempt that runs, by its first job, and what stops it if a newer event does.
-    var running: [JobID: (rule: RuleID, jobs: [JobID], stop: StopSignal?)] = [:]
+    var running: [JobID: (rule: RuleID, inputs: [Attempt.Input], stop: StopSignal?)] = [:]
     /// The rules that came back while an attempt ran, which has ended: nothing starts until their jobs are restored.
     var returned: Set<RuleID> = []
     /// The attempts whose leases are not committed yet.
@@ -100,7 +100,28 @@ struct Dispatcher: ~Copyable {
 
     /// Whether a stored job of a rule needs no restoring: it is known, or its attempt began before the rule was removed.
     func isKnown(_ stored: StoredJob, _ index: Int) -> Bool {
-        knows(stored.number, index) || running.values.contains { $0.jobs.contains(stored.job.id) }
+        knows(stored.number, index) || runningInput(stored.job.id) != nil
+    }
+
+    private func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
+        for attempt in running.values {
+            if let input = attempt.inputs.first(where: { $0.job.id == id }) { return (attempt.rule, input) }
+        }
+        return nil
+    }
+
+    /// The unfinished job with the id.
+    func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
+        if let (rule, input) = runningInput(id) {
+            return index(of: rule).map { ($0, input.number, input.isFrozen) }
+        }
+        for index in rules.indices {
+            if let number = rules[index].jobs.first(where: { $0.value.id == id })?.key { return (index, number, false) }
+            if let number = rules[index].frozen.entries.first(where: { $0.value.job.id == id })?.key {
+                return (index, number, true)
+            }
+        }
+        return nil
     }
 
     func knows(_ number: UInt64, _ index: Int) -> Bool {
@@ -113,7 +134,7 @@ struct Dispatcher: ~Copyable {
 
     /// The earliest time at which ``fill(_:at:isGathering:)`` has something to do that it had not at the last turn.
     func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        let times = rules.flatMap { [$0.batch?.deadline, $0.breaker?.rests, $0.frozen.nextDue(after: last)] }
+        let times = rules.flatMap { [$0.batch?.deadline, $0.breaker?.rests, $0.frozen.nextDue] }
         return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
 
@@ -133,7 +154,7 @@ struct Dispatcher: ~Copyable {
         lanes.beginFilling()
         startGivenUp(at: now)
         var names: [String: Int] = [:]
-        for index in rules.indices where hasWork(index, reconciler, at: now) { names[rules[index].rule.name] = index }
+        for index in rules.indices where hasWork(index, reconciler) { names[rules[index].rule.name] = index }
         for name in lanes.owed(Set(names.keys)) {
             if let index = names[name], start(index, &reconciler, at: time, isGathering) { break }
         }
@@ -146,7 +167,7 @@ struct Dispatcher: ~Copyable {
                         guard let index = names[name] else { continue }
                         if start(index, &reconciler, at: time, isGathering) {
                             isProgress = true
-                        } else if !hasWork(index, reconciler, at: now) {
+                        } else if !hasWork(index, reconciler) {
                             names[name] = nil
                         }
                     }
@@ -156,12 +177,12 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Whether any job could be leased.
-    func hasWork(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
-        !givenUp.isEmpty || rules.indices.contains { hasWork($0, reconciler, at: now) }
+    func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
+        !givenUp.isEmpty || rules.indices.contains { hasWork($0, reconciler) }
     }
 
-    private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
-        reconciler.hasDue(index) || rules[index].frozen.hasDue(at: now)
+    private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler) -> Bool {
+        reconciler.hasDue(index) || !rules[index].frozen.due.isEmpty
     }
 
     /// Leases jobs for one attempt of a rule.
@@ -173,7 +194,7 @@ struct Dispatcher: ~Copyable {
         let rule = rules[index].rule
         let count = lanes.count(of: rule.name)
         guard !pauses.hold(rule.name), !returned.contains(rules[index].id), count < rule.concurrency,
-            hasWork(index, reconciler, at: time.now),
+            hasWork(index, reconciler),
             rules[index].breaker?.mayBegin(running: count, at: time.now) ?? true
         else { return false }
         if isGathering, rules[index].batch?.mayLease(at: time.now) == false { return false }
@@ -187,7 +208,7 @@ struct Dispatcher: ~Copyable {
             inputs = nextSet(index, group, &reconciler, at: time)
         } else {
             inputs = nextInputs(index, wanted, &reconciler, at: time)
-            closeBatch(index, reconciler, at: time.now)
+            closeBatch(index, reconciler)
         }
         guard !inputs.isEmpty else { return false }
         prepare(inputs, index, at: time.now)
@@ -195,10 +216,8 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Lets the next event of a rule start another batch if nothing of it is left to lease.
-    mutating func closeBatch(
-        _ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant
-    ) {
-        if rules[index].batch != nil, !hasWork(index, reconciler, at: now) { rules[index].batch?.close() }
+    mutating func closeBatch(_ index: Int, _ reconciler: borrowing Reconciler) {
+        if rules[index].batch != nil, !hasWork(index, reconciler) { rules[index].batch?.close() }
     }
 
     /// The number of jobs of the next attempt of a rule.
@@ -212,15 +231,9 @@ struct Dispatcher: ~Copyable {
     private mutating func nextInputs(
         _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        var inputs: [Attempt.Input] = []
+        var inputs = nextFrozen(index, count, &reconciler, at: time)
         var bytes: UInt64 = 0
         let isBatch = rules[index].rule.batch != nil
-        for entry in dueFrozen(index, reconciler, at: time.now) where inputs.count < count {
-            // What the kernel reported of a file after it had settled follows its event.
-            let event = entry.job.event
-            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
-            if let input = takeFrozen(entry, index, &reconciler, at: time) { inputs.append(input) }
-        }
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
             let candidate = reconciler.nextCandidate(index, at: time.now)
         {
@@ -231,14 +244,21 @@ struct Dispatcher: ~Copyable {
         return inputs
     }
 
-    /// The due frozen jobs before which no due path has to be leased.
-    func dueFrozen(
-        _ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant
-    ) -> [FrozenQueue.Entry] {
-        let due = rules[index].frozen.due(at: now)
-        guard due.contains(where: { $0.after > 0 }) else { return due }
-        let next = reconciler.nextDuePosition(index) ?? .max
-        return due.filter { $0.after < next }
+    /// Leases frozen jobs that are due, at most so many, as far as no due path has to be leased before.
+    mutating func nextFrozen(
+        _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> [Attempt.Input] {
+        var inputs: [Attempt.Input] = []
+        for number in rules[index].frozen.due {
+            guard inputs.count < count else { break }
+            guard let entry = rules[index].frozen[number] else { continue }
+            if entry.after > 0, entry.after >= reconciler.nextDuePosition(index) ?? .max { continue }
+            // What the kernel reported of a file after it had settled follows its event.
+            let event = entry.job.event
+            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
+            if let input = takeFrozen(entry, index, &reconciler, at: time) { inputs.append(input) }
+        }
+        return inputs
     }
 
     /// The most jobs, and the most bytes of their files, of one attempt at brief actions: a commit then serves several.
@@ -262,7 +282,7 @@ struct Dispatcher: ~Copyable {
         let isCounted = candidate.retried == nil && !event.kind.isLifecycle && rules[index].rule.group == nil
         if isCounted, rules[index].gates.loop.count(event.path, at: time.now) {
             let limit = rules[index].gates.loop.limit
-            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: Brake.period))
+            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: LoopGuard.period))
             endUnrun(
                 lease(candidate, index, &reconciler), index, Self.loop("path", limit), &reconciler, at: time.now)
             return nil
@@ -380,9 +400,9 @@ struct Dispatcher: ~Copyable {
         }
         if entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now) {
             let limit = rules[index].gates.loop.limit
-            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: Brake.period))
+            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: LoopGuard.period))
             // Leaving out a piece of text, or one event of many, would break the order.
-            rules[index].frozen[entry.number]?.due = time.now + Brake.period
+            rules[index].frozen[entry.number]?.due = time.now + LoopGuard.period
             return nil
         }
         var input = Attempt.Input(job: entry.job, number: entry.number, isFrozen: true, hasStartedBefore: hasStarted)
@@ -414,7 +434,7 @@ struct Dispatcher: ~Copyable {
         if jobs[0].failure == nil { rules[index].breaker?.begin(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
-        running[jobs[0].id] = (rules[index].id, jobs.map(\.id), isRestarted ? stop : nil)
+        running[jobs[0].id] = (rules[index].id, inputs, isRestarted ? stop : nil)
         var attempt = Attempt(
             inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host, permission: permission)
         attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1, $2)) }

@@ -101,7 +101,7 @@ extension Dispatcher {
         if let reason = due.reason { return (reason.text, due.until) }
         switch due.gate?.name {
         case "cooldown": return ("it ran a short time ago", due.until)
-        case LoopGuardGate.gate.name: return ("the rule has run too often for it", due.until)
+        case LoopGuard.gate.name: return ("the rule has run too often for it", due.until)
         case "busy": return ("an action runs for it", nil)
         default: break
         }

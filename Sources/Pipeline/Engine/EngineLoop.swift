@@ -263,8 +263,11 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        for index in dispatcher.rules.indices { dispatcher.closeBatch(index, reconciler, at: now) }
-        guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler, at: now) else { return }
+        for index in dispatcher.rules.indices {
+            dispatcher.rules[index].frozen.advance(to: now)
+            dispatcher.closeBatch(index, reconciler)
+        }
+        guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler) else { return }
         drain()
         // No batch waits for more where nothing more is expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled

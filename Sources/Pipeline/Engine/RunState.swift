@@ -60,7 +60,7 @@ extension EngineLoop {
             // There may be space by now, and what can be stored is not a failure.
             run.storeRetry = nil
             run.limit = now + Self.drainLimit
-            engine.report(.draining(jobs: dispatcher.dueJobs(&reconciler, at: now)))
+            engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
         case .ending:
             run.limit = now + Self.endLimit
             engine.stopSignal.raise()

@@ -1,4 +1,5 @@
 import FileEvents
+import HeapModule
 import Reconciling
 import Rules
 
@@ -17,22 +18,38 @@ struct FrozenQueue {
         var paths: [PathBytes] { [job.event.from, job.event.path].compactMap(\.self) }
     }
 
-    private(set) var entries: [UInt64: Entry] = [:]
-    private var order: [UInt64] = []
-    private var lines: [PathBytes: [UInt64]] = [:]
+    /// The pause of a job at the head of its paths; outdated if the job has another time by now.
+    private struct Pause: Comparable {
+        let due: ContinuousClock.Instant
+        let number: UInt64
 
-    var isEmpty: Bool { entries.isEmpty }
-    /// The number of jobs that do not run.
-    var waitingCount: Int { entries.values.count { !$0.isRunning } }
-    var all: [Entry] { order.compactMap { entries[$0] } }
-    /// The earliest time at which a job is due that does not run.
-    func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        entries.values.lazy.filter { !$0.isRunning && $0.due > now }.map(\.due).min()
+        static func < (one: Pause, other: Pause) -> Bool { (one.due, one.number) < (other.due, other.number) }
     }
+
+    private(set) var entries: [UInt64: Entry] = [:]
+    /// The jobs of each path, the first one first.
+    private var lines: [PathBytes: [UInt64]] = [:]
+    /// The jobs at the head of their paths that were due at the time, by number, and the pauses of others.
+    private(set) var due: [UInt64] = []
+    private var pauses = Heap<Pause>()
+    private var now: ContinuousClock.Instant?
+    private var runningCount = 0
+
+    /// The number of jobs that do not run.
+    var waitingCount: Int { entries.count - runningCount }
+    var all: [Entry] { entries.values.sorted { $0.number < $1.number } }
+    /// The earliest time at which a job is due that is not due yet, or an earlier one.
+    var nextDue: ContinuousClock.Instant? { pauses.min?.due }
 
     subscript(number: UInt64) -> Entry? {
         get { entries[number] }
-        set { if entries[number] != nil, let newValue { entries[number] = newValue } }
+        set {
+            guard let old = entries[number], let newValue else { return }
+            entries[number] = newValue
+            guard old.due != newValue.due || old.isRunning != newValue.isRunning else { return }
+            runningCount += (newValue.isRunning ? 1 : 0) - (old.isRunning ? 1 : 0)
+            schedule(newValue)
+        }
     }
 
     /// Whether a job of the path has not ended.
@@ -40,39 +57,53 @@ struct FrozenQueue {
 
     mutating func append(_ entry: Entry) {
         entries[entry.number] = entry
-        order.append(entry.number)
+        if entry.isRunning { runningCount += 1 }
         for path in entry.paths { lines[path, default: []].append(entry.number) }
+        schedule(entry)
     }
 
     mutating func remove(_ number: UInt64) {
         guard let entry = entries.removeValue(forKey: number) else { return }
+        if entry.isRunning { runningCount -= 1 }
+        removeDue(number)
         for path in entry.paths {
             lines[path]?.removeAll { $0 == number }
-            if lines[path]?.isEmpty == true { lines[path] = nil }
+            if let next = lines[path]?.first { entries[next].map { schedule($0) } } else { lines[path] = nil }
         }
-        if order.first == number { order.removeFirst() } else { order.removeAll { $0 == number } }
     }
 
-    /// Whether ``due(at:)`` has any.
-    func hasDue(at now: ContinuousClock.Instant) -> Bool {
-        order.contains { number in entries[number].map { isDue($0, at: now) } ?? false }
-    }
-
-    private func isDue(_ entry: Entry, at now: ContinuousClock.Instant) -> Bool {
-        !entry.isRunning && entry.due <= now && entry.paths.allSatisfy { lines[$0]?.first == entry.number }
-    }
-
-    /// The due jobs before which there is none of their paths, in order.
-    func due(at now: ContinuousClock.Instant) -> [Entry] {
-        guard !entries.isEmpty else { return [] }
-        return order.lazy.compactMap { entries[$0] }.filter { isDue($0, at: now) }
-    }
-
-    /// Makes the jobs due that wait; only those of a path if there is one.
-    mutating func wake(_ path: PathBytes? = nil, at now: ContinuousClock.Instant) {
-        for number in path.map({ lines[$0] ?? [] }) ?? order where entries[number].map({ $0.waiting != nil }) ?? false {
-            entries[number]?.due = now
-            entries[number]?.waiting = nil
+    /// Makes the jobs due whose pauses are over.
+    mutating func advance(to now: ContinuousClock.Instant) {
+        self.now = now
+        while let pause = pauses.min, pause.due <= now {
+            pauses.removeMin()
+            if let entry = entries[pause.number], entry.due == pause.due { schedule(entry) }
         }
+    }
+
+    /// Puts a job where it belongs by its time, if it is the first of its paths and does not run.
+    private mutating func schedule(_ entry: Entry) {
+        removeDue(entry.number)
+        guard !entry.isRunning, entry.paths.allSatisfy({ lines[$0]?.first == entry.number }) else { return }
+        if let now, entry.due <= now {
+            due.insert(entry.number, at: position(of: entry.number))
+        } else {
+            pauses.insert(Pause(due: entry.due, number: entry.number))
+        }
+    }
+
+    private mutating func removeDue(_ number: UInt64) {
+        let position = position(of: number)
+        if position < due.count, due[position] == number { due.remove(at: position) }
+    }
+
+    private func position(of number: UInt64) -> Int {
+        if due.last.map({ $0 < number }) ?? true { return due.count }
+        var (low, high) = (0, due.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if due[middle] < number { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 }

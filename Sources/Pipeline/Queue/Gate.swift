@@ -42,7 +42,7 @@ protocol Gate {
 struct Gates {
     var window: WindowGate?
     var age: AgeGate?
-    var loop = LoopGuardGate()
+    var loop = LoopGuard()
     var cooldown: CooldownGate?
     var ready: ReadyGate?
 
@@ -56,7 +56,7 @@ struct Gates {
             cooldown = CooldownGate(Cooldown(rule.cooldown))
         }
         ready = rule.ready.map { ReadyGate(rule, $0) }
-        loop.limit = rule.tail == nil ? Brake.limit : Brake.followingLimit
+        loop.limit = rule.tail == nil ? LoopGuard.limit : LoopGuard.followingLimit
     }
 
     mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
@@ -139,34 +139,6 @@ struct CooldownGate: Gate {
         guard !job.hasStartedBefore, let end = times.end(of: job.event.path, at: time.now) else { return .run }
         return .wait(Reconciler.Gate("cooldown"), until: end, nil)
     }
-}
-
-/// The pause of a path for which the rule has run too often.
-struct LoopGuardGate: Gate {
-    var limit = Brake.limit
-    var counts = Brake()
-
-    static let gate = Reconciler.Gate("loop")
-    /// One rule has one guard.
-    private static let rule = ""
-
-    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
-        guard counts.paths(of: Self.rule, at: time.now).contains(job.event.path) else { return .run }
-        return .wait(Self.gate, until: counts.deadline, nil)
-    }
-
-    /// Counts a run.
-    ///
-    /// - Returns: Whether it is one too many; the path waits from now on.
-    mutating func count(_ path: PathBytes, at now: ContinuousClock.Instant) -> Bool {
-        counts.note(rule: Self.rule, path: path, limit: limit, at: now)
-    }
-
-    mutating func hold(_ paths: [PathBytes], at now: ContinuousClock.Instant) {
-        counts.rest(rule: Self.rule, paths: paths, at: now)
-    }
-
-    mutating func takeBack(_ path: PathBytes) { counts.takeBack(rule: Self.rule, path: path) }
 }
 
 /// `ready` without its command, which the attempt runs.

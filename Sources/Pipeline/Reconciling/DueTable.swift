@@ -245,7 +245,8 @@ struct DueTable {
 
     /// Lets a path wait, at most until the time.
     mutating func wait(
-        _ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil, _ reason: Reconciler.Reason? = nil
+        _ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil,
+        _ reason: Reconciler.Reason? = nil
     ) {
         stopWaiting(path)
         guard entries[path] != nil else { return }

@@ -10,7 +10,7 @@ import Testing
 
 /// Sets that start themselves, and sets that only look as if they did.
 @Suite(.timeLimit(.minutes(5)))
-struct EngineGroupBrakeTests {
+struct EngineGroupLoopTests {
     @Test func `S27 a set that feeds itself ends with dead letters that say why`() throws {
         try withTempTree { tree in
             let root = tree.root
@@ -36,8 +36,8 @@ struct EngineGroupBrakeTests {
             TestFile.write(root.appending("a.mkv"), "somebody else")
             #expect(Deadline.wait { run.counts.pending >= 1 })
             run.stop()
-            #expect(run.calls.count { $0.path == root.appending("a.nfo") } == Brake.limit)
-            #expect(run.calls.count { $0.path == root.appending("a.mkv") } == Brake.limit)
+            #expect(run.calls.count { $0.path == root.appending("a.nfo") } == LoopGuard.limit)
+            #expect(run.calls.count { $0.path == root.appending("a.mkv") } == LoopGuard.limit)
             let dead = run.attempts.filter { $0.state == .dead }
             #expect(dead.map(\.outcome.code) == ["loop", "loop"])
             #expect(dead.first?.outcome.message.hasPrefix("not run: the rule has run for this set 60 times") == true)
@@ -64,7 +64,7 @@ struct EngineGroupBrakeTests {
             let paths = ["a.nfo", "a.mkv"].map { root.appending($0) }
             for path in paths { TestFile.write(path, "1") }
             #expect(Deadline.wait { run.held.count == 2 && asked.value > 0 })
-            for _ in 0..<(Brake.limit + 10) {
+            for _ in 0..<(LoopGuard.limit + 10) {
                 let before = asked.value
                 // A path that is hinted is checked again.
                 run.rescan()
