@@ -17,6 +17,43 @@ package enum JournalSchema {
         ) STRICT;
         """
 
+    private static let ledger = """
+        CREATE TABLE ledger (
+            rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+            path BLOB NOT NULL,
+            type TEXT,
+            size INTEGER,
+            mtime INTEGER,
+            mtime_ns INTEGER,
+            ctime INTEGER,
+            ctime_ns INTEGER,
+            btime INTEGER,
+            btime_ns INTEGER,
+            device INTEGER,
+            inode INTEGER,
+            mode INTEGER,
+            uid INTEGER,
+            gid INTEGER,
+            nlink INTEGER,
+            mount INTEGER,
+            run INTEGER,
+            digest BLOB,
+            delivered INTEGER,
+            xattrs TEXT,
+            trust INTEGER NOT NULL,
+            withheld INTEGER NOT NULL,
+            PRIMARY KEY (rule, path)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
+
+        CREATE TABLE due (
+            rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+            path BLOB NOT NULL,
+            writer TEXT,
+            PRIMARY KEY (rule, path)
+        ) STRICT, WITHOUT ROWID;
+        """
+
     /// The number of a job is its `position`; `progress` is NULL for a frozen job.
     private static let jobs = """
         CREATE TABLE jobs (
@@ -93,7 +130,7 @@ package enum JournalSchema {
     package static let tables = """
         \(rules)
 
-        \(StorageSchema.ledger("REFERENCES rules (id) ON DELETE CASCADE"))
+        \(ledger)
 
         \(jobs)
 

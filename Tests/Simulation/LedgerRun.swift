@@ -13,7 +13,7 @@ package final class LedgerRun: CoreRun {
     package let rules: [SimulatedRule]
     let views: [Reconciling.View]
     private let host: Host
-    private var store: any SimulatedStore
+    private let store = SimulatedStore()
     var reconciler: Reconciling.Reconciler?
     var watcher: SimulatedWatcher?
     private var hints: HintQueue?
@@ -72,16 +72,11 @@ package final class LedgerRun: CoreRun {
         var isFrozen = false
     }
 
-    /// Makes a world without files and starts the program, with its ledger in SQLite or without.
+    /// Makes a world without files and starts the program.
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
-        foldsCase: Bool = false, inMemory: Bool = false, omitting omitted: CoreRule? = nil
+        foldsCase: Bool = false, omitting omitted: CoreRule? = nil
     ) {
-        do {
-            store = inMemory ? SimulatedMemoryStore() : try SQLiteStore()
-        } catch {
-            preconditionFailure("no store in memory: \(error)")
-        }
         let world = World(seed: seed, delays: delays)
         self.world = world
         self.rules = rules
@@ -111,7 +106,6 @@ package final class LedgerRun: CoreRun {
     package var actions: [(stage: ActionStage, path: PathBytes?)] { activities.map { ($0.stage, offer($0)?.path) } }
 
     var now: ContinuousClock.Instant { host.clock.now() }
-    private var clocks: ClockPair { ClockPair(world.time, now) }
 
     // MARK: The program
 
@@ -139,7 +133,7 @@ package final class LedgerRun: CoreRun {
         watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
         hints = queue
         for index in views.indices {
-            let offers = store.offers(of: views[index].id, at: clocks).filter { $0.state != .failed }
+            let offers = store.offers(of: views[index].id).filter { $0.state != .failed }
             reconciler?.restore(index, offers, at: now)
             reconciler?.restoreFrozen(index, mirrors[index].frozen.map(\.event))
             reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
@@ -160,7 +154,6 @@ package final class LedgerRun: CoreRun {
         reconciler = nil
         watcher = nil
         hints = nil
-        do { store = try store.afterKill() } catch { fault = fault ?? "the store is gone: \(error)" }
     }
 
     private func turn() {
@@ -197,7 +190,7 @@ package final class LedgerRun: CoreRun {
             changes.offers[id] = reconciler?.changedOffers(of: index).merging(mirrors[index].failed) { $1 }
             mirrors[index].failed = [:]
         }
-        do { try store.commit(changes, at: clocks) } catch { fault = fault ?? "no commit: \(error)" }
+        store.commit(changes)
         reconciler?.markCommitted()
         reconciler?.dueChanges = [:]
         for report in reconciler?.reports ?? [] {
@@ -586,7 +579,7 @@ package final class LedgerRun: CoreRun {
 
     private func retryFailed(_ view: Int) {
         guard reconciler != nil else { return }
-        for offer in store.offers(of: views[view].id, at: clocks) where offer.state == .failed {
+        for offer in store.offers(of: views[view].id) where offer.state == .failed {
             reconciler?.retry(view, offer, at: now)
             if reconciler?.offers(of: view).contains(where: { $0.number == offer.number }) == true {
                 mirrors[view].noted.remove(offer.number)

@@ -8,8 +8,8 @@ import TestKit
 package enum SimulatedCore: Equatable {
     /// The engine, with its ledger in SQLite.
     case engine
-    /// The reconciler of `Sources/Pipeline`, on SQLite or on a store in memory.
-    case ledger(inMemory: Bool, omitting: CoreRule? = nil)
+    /// The reconciler of `Sources/Pipeline`, with its ledger in memory.
+    case ledger(omitting: CoreRule? = nil)
 }
 
 /// A core that runs in a simulated world, step by step.
@@ -108,9 +108,8 @@ package struct RandomRun {
 
     /// Makes a run that has not begun.
     package func makeRun() -> any CoreRun {
-        if case .ledger(let inMemory, let omitted) = core {
-            return LedgerRun(
-                rules, seed: seed, delays: delays, hasBirth: hasBirth, inMemory: inMemory, omitting: omitted)
+        if case .ledger(let omitted) = core {
+            return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, omitting: omitted)
         }
         let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
         run.checksInvariant = checksInvariant

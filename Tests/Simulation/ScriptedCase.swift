@@ -86,9 +86,9 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
     ///
     /// - Returns: What is wrong; nil if nothing is.
     package func runLedger(
-        inMemory: Bool = false, omitting rule: CoreRule? = nil, trace: (@Sendable (String) -> Void)? = nil
+        omitting rule: CoreRule? = nil, trace: (@Sendable (String) -> Void)? = nil
     ) -> String? {
-        let run = LedgerRun(rules, hasBirth: hasBirth, foldsCase: foldsCase, inMemory: inMemory, omitting: rule)
+        let run = LedgerRun(rules, hasBirth: hasBirth, foldsCase: foldsCase, omitting: rule)
         run.trace = trace
         run.isStrict = rule != nil
         let fault = run.run(Step.script(steps))

@@ -1,38 +1,19 @@
 import FileEvents
 import Reconciling
-import Storage
 import Synchronization
 
-/// The store of a simulated run.
-protocol SimulatedStore: LedgerStore {
-    /// The offers of a rule, sorted by number.
-    func offers(of rule: RuleID, at clocks: ClockPair) -> [Offer]
-    func duePaths(of rule: RuleID) -> [StoredDuePath]
-    func commit(_ changes: StoreChanges, at clocks: ClockPair) throws
-    /// The store that the next start finds.
-    func afterKill() throws -> any SimulatedStore
+/// The changes of one commit.
+struct StoreChanges: Sendable {
+    /// Ledger rows; an empty one is deleted.
+    var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
+    /// Offers by number; nil deletes one.
+    var offers: [RuleID: [UInt64: Offer?]] = [:]
+    /// Due paths that are stored or deleted.
+    var due: [RuleID: [PathBytes: DueChange]] = [:]
 }
 
-extension SimulatedStore {
-    /// All rows of a rule.
-    func rows(of rule: RuleID) -> [PathBytes: LedgerRow] {
-        var rows: [PathBytes: LedgerRow] = [:]
-        var last: PathBytes?
-        while true {
-            let page = self.rows(of: rule, below: "/", after: last)
-            guard let end = page.last?.0 else { return rows }
-            rows.merge(page) { $1 }
-            last = end
-        }
-    }
-}
-
-extension SQLiteStore: SimulatedStore {
-    func afterKill() throws -> any SimulatedStore { try SQLiteStore(afterKillOf: self) }
-}
-
-/// A store in memory: what was committed outlives a simulated kill.
-final class SimulatedMemoryStore: SimulatedStore {
+/// The store of a simulated run, in memory: what was committed outlives a simulated kill.
+final class SimulatedStore: LedgerStore {
     private struct Contents {
         var offers: [RuleID: [UInt64: Offer]] = [:]
         var due: [RuleID: [PathBytes: Author?]] = [:]
@@ -51,7 +32,20 @@ final class SimulatedMemoryStore: SimulatedStore {
         rows.rows(of: rule, below: directory, after: last)
     }
 
-    func offers(of rule: RuleID, at clocks: ClockPair) -> [Offer] {
+    /// All rows of a rule.
+    func rows(of rule: RuleID) -> [PathBytes: LedgerRow] {
+        var all: [PathBytes: LedgerRow] = [:]
+        var last: PathBytes?
+        while true {
+            let page = rows(of: rule, below: "/", after: last)
+            guard let end = page.last?.0 else { return all }
+            all.merge(page) { $1 }
+            last = end
+        }
+    }
+
+    /// The offers of a rule, sorted by number.
+    func offers(of rule: RuleID) -> [Offer] {
         contents.withLock { ($0.offers[rule] ?? [:]).values.sorted { $0.number < $1.number } }
     }
 
@@ -61,7 +55,7 @@ final class SimulatedMemoryStore: SimulatedStore {
         }
     }
 
-    func commit(_ changes: StoreChanges, at clocks: ClockPair) {
+    func commit(_ changes: StoreChanges) {
         rows.set(changes.rows)
         contents.withLock { contents in
             for (rule, offers) in changes.offers {
@@ -77,6 +71,4 @@ final class SimulatedMemoryStore: SimulatedStore {
             }
         }
     }
-
-    func afterKill() -> any SimulatedStore { self }
 }

@@ -24,7 +24,7 @@ import Testing
 
     @Test(arguments: ["create a, start a, run, fail", "create a, settle, lease, begin, run, fail, wait 1500ms, turn"])
     func `a job runs to its end after its rule matches the path no longer`(_ steps: String) {
-        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        let run = LedgerRun([SimulatedRule()])
         for step in Step.script(steps) { run.take(step) }
         var rule = SimulatedRule()
         rule.outside = ["a"]
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `a path that is due is not offered after its rule matches it no longer`() {
-        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        let run = LedgerRun([SimulatedRule()])
         for step in Step.script("create a, settle, create b, read, turn") { run.take(step) }
         var rule = SimulatedRule()
         rule.outside = ["a"]
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `a file that stays open for writing is held`() {
-        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        let run = LedgerRun([SimulatedRule()])
         for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
             run.take(step)
             run.take(.drain)

@@ -5,7 +5,7 @@ import Simulation
 /// Runs the core in simulated worlds, and prints what goes wrong.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///               [--invariant] [--ledger [--memory] [--omitting RULE]]
+///               [--invariant] [--ledger [--omitting RULE]]
 ///     simulator --seed N [--steps N] [--ledger [--omitting RULE]] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
@@ -25,7 +25,6 @@ struct Simulator {
     private var checksInvariant = false
     private var core = SimulatedCore.engine
     private var omitted: CoreRule?
-    private var isInMemory = false
     private var isLedger = false
 
     init(_ arguments: ArraySlice<String>) {
@@ -60,14 +59,11 @@ struct Simulator {
             case "--invariant": checksInvariant = true
             case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
             case "--ledger": isLedger = true
-            case "--memory":
-                isInMemory = true
-                isLedger = true
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
         }
-        if isLedger { core = .ledger(inMemory: isInMemory, omitting: omitted) }
+        if isLedger { core = .ledger(omitting: omitted) }
     }
 
     func run() -> Int32 {
@@ -135,7 +131,7 @@ struct Simulator {
             if isVerbose { trace = { print("    \($0)") } }
             if let fault = core == .engine
                 ? scripted.run(trace: trace)
-                : scripted.runLedger(inMemory: isInMemory, omitting: omitted, trace: trace)
+                : scripted.runLedger(omitting: omitted, trace: trace)
             {
                 faults += 1
                 print("\(scripted.name): \(fault)")

@@ -97,6 +97,11 @@ struct DueTable {
         var count: Int { indexes.count }
         var values: some Sequence<Entry> { all.lazy.compactMap(\.self) }
         var paths: [PathBytes] { indexes.keys.sorted() }
+        /// The paths, the latest first.
+        var latest: [PathBytes] {
+            let times = indexes.compactMap { path, index in all[Int(index)].map { ($0.time, path) } }
+            return times.sorted { ($1.0, $0.1) < ($0.0, $1.1) }.map(\.1)
+        }
 
         subscript(path: PathBytes) -> Entry? {
             get { indexes[path].flatMap { all[Int($0)] } }

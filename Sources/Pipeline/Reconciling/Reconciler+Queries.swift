@@ -129,7 +129,7 @@ extension Reconciler {
         package var until: ContinuousClock.Instant?
     }
 
-    /// Returns due paths of a view without the job of an earlier attempt, in no order.
+    /// Returns due paths of a view without the job of an earlier attempt, the latest first.
     ///
     /// - Parameters:
     ///   - view: The view.
@@ -139,7 +139,7 @@ extension Reconciler {
     package mutating func duePaths(_ view: Int, limit: Int, where isWanted: (PathBytes) -> Bool) -> [DuePath] {
         defer { files.forget() }
         var paths: [DuePath] = []
-        for path in states[view].due.entries.paths where paths.count < limit && isWanted(path) {
+        for path in states[view].due.entries.latest where paths.count < limit && isWanted(path) {
             guard let entry = states[view].due[path] else { continue }
             guard offer(view, path)?.isRunning ?? true, let kind = kind(view, path) else { continue }
             var due = DuePath(path: path, kind: kind, time: entry.time)
