@@ -133,8 +133,7 @@ package final class LedgerRun: CoreRun {
         watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
         hints = queue
         for index in views.indices {
-            let offers = store.offers(of: views[index].id).filter { $0.state != .failed }
-            reconciler?.restore(index, offers, at: now)
+            reconciler?.restore(index, store.offers(of: views[index].id), at: now)
             reconciler?.restoreFrozen(index, mirrors[index].frozen.map(\.event))
             reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
         }
@@ -187,7 +186,8 @@ package final class LedgerRun: CoreRun {
             let id = views[index].id
             changes.rows[id] = reconciler?.ledger.changes[id]
             changes.due[id] = reconciler?.dueChanges[id]
-            changes.offers[id] = reconciler?.changedOffers(of: index).merging(mirrors[index].failed) { $1 }
+            changes.offers[id] = reconciler?.changedOffers(of: index)
+            changes.failed[id] = mirrors[index].failed
             mirrors[index].failed = [:]
         }
         store.commit(changes)
@@ -360,13 +360,27 @@ package final class LedgerRun: CoreRun {
         let activity = activities[index]
         if activity.isFrozen {
             activities[index].stage = .begun
-        } else if reconciler?.start(activity.view, activity.offer, at: now) == true {
+        } else if start(activity) {
             activities[index].stage = .begun
             if rules[activity.view].isRemote { reconciler?.update(activity.view, activity.offer) { $0.isSent = true } }
         } else {
             activities.remove(at: index)
         }
         commit()
+    }
+
+    /// Checks the path once more, immediately before the action starts.
+    private func start(_ activity: Activity) -> Bool {
+        guard let offer = offer(activity) else { return false }
+        let mayBeDone =
+            offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && omitted != .reenter
+        if offer.event.kind == .deleted || mayBeDone || world.snapshot(offer.path) != nil { return true }
+        if omitted == .gone {
+            reconciler?.finish(activity.view, activity.offer, .succeeded, at: now)
+        } else {
+            reconciler?.withdraw(activity.view, activity.offer, at: now)
+        }
+        return false
     }
 
     private func effect(_ index: Int) {
@@ -470,9 +484,7 @@ package final class LedgerRun: CoreRun {
             reconciler?.finish(view, offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
         } else {
             reconciler?.update(view, offer.number) {
-                var failed = $0
-                failed.state = .failed
-                mirrors[view].failed[offer.number] = failed
+                mirrors[view].failed[offer.number] = $0
                 recordSuccess(view, $0)
             }
             reconciler?.finish(view, offer.number, .gaveUp, at: now)
@@ -579,13 +591,10 @@ package final class LedgerRun: CoreRun {
 
     private func retryFailed(_ view: Int) {
         guard reconciler != nil else { return }
-        for offer in store.offers(of: views[view].id) where offer.state == .failed {
+        for offer in store.failedOffers(of: views[view].id) {
             reconciler?.retry(view, offer, at: now)
-            if reconciler?.offers(of: view).contains(where: { $0.number == offer.number }) == true {
-                mirrors[view].noted.remove(offer.number)
-            } else {
-                mirrors[view].failed.updateValue(nil, forKey: offer.number)
-            }
+            mirrors[view].failed.updateValue(nil, forKey: offer.number)
+            if reconciler?.offer(of: view, number: offer.number) != nil { mirrors[view].noted.remove(offer.number) }
         }
     }
 

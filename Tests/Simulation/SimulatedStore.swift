@@ -8,6 +8,8 @@ struct StoreChanges: Sendable {
     var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
     /// Offers by number; nil deletes one.
     var offers: [RuleID: [UInt64: Offer?]] = [:]
+    /// Offers that were given up; nil deletes one.
+    var failed: [RuleID: [UInt64: Offer?]] = [:]
     /// Due paths that are stored or deleted.
     var due: [RuleID: [PathBytes: DueChange]] = [:]
 }
@@ -16,6 +18,7 @@ struct StoreChanges: Sendable {
 final class SimulatedStore: LedgerStore {
     private struct Contents {
         var offers: [RuleID: [UInt64: Offer]] = [:]
+        var failed: [RuleID: [UInt64: Offer]] = [:]
         var due: [RuleID: [PathBytes: Author?]] = [:]
     }
 
@@ -49,6 +52,11 @@ final class SimulatedStore: LedgerStore {
         contents.withLock { ($0.offers[rule] ?? [:]).values.sorted { $0.number < $1.number } }
     }
 
+    /// The offers of a rule that were given up, sorted by number.
+    func failedOffers(of rule: RuleID) -> [Offer] {
+        contents.withLock { ($0.failed[rule] ?? [:]).values.sorted { $0.number < $1.number } }
+    }
+
     func duePaths(of rule: RuleID) -> [StoredDuePath] {
         contents.withLock { contents in
             (contents.due[rule] ?? [:]).sorted { $0.key < $1.key }.map { StoredDuePath(path: $0.key, writer: $0.value) }
@@ -60,6 +68,9 @@ final class SimulatedStore: LedgerStore {
         contents.withLock { contents in
             for (rule, offers) in changes.offers {
                 for (number, offer) in offers { contents.offers[rule, default: [:]][number] = offer }
+            }
+            for (rule, offers) in changes.failed {
+                for (number, offer) in offers { contents.failed[rule, default: [:]][number] = offer }
             }
             for (rule, paths) in changes.due {
                 for (path, change) in paths {

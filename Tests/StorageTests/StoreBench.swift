@@ -134,9 +134,7 @@ extension StoredJob {
     ) -> StoredJob {
         var job = Job(id: JobID("\(number)"), rule: rule, event: event)
         job.attempt = 1
-        var offer = Offer(number: number, event: event)
-        offer.state = .started
-        return StoredJob(job, .running, offer, number: number, due: due)
+        return StoredJob(job, .running, Offer(number: number, event: event), number: number, due: due)
     }
 
     /// The same job while it waits for its next attempt.

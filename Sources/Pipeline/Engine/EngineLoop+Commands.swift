@@ -46,8 +46,6 @@ extension EngineLoop {
             reconciler.restoreFrozen(index, [job.event])
             return dispatcher.storeFrozen(stored.number, index)
         }
-        offer.number = stored.number
-        offer.event = job.event
         offer.isUncertain = true
         dispatcher.rules[index].jobs[offer.number] = job
         reconciler.retry(index, offer, at: now)

@@ -75,13 +75,11 @@ extension EngineLoop {
 
     private func restoredOffer(_ stored: StoredJob) -> Offer? {
         guard var offer = stored.offer else { return nil }
-        offer.number = stored.number
-        offer.event = stored.job.event
         offer.isGivenUp = stored.job.failure != nil
         if offer.isGivenUp {
             offer.attempt = stored.job.attempt
         } else if stored.state == .running {
-            offer.state = .started
+            offer.isInterrupted = true
             offer.attempt = max(1, stored.job.attempt)
         } else {
             offer.state = .retrying(stored.due ?? now)

@@ -5,11 +5,9 @@ package import FileEvents
 /// A path is named by at most one offer of a view.
 package struct Offer: Sendable {
     package enum State: Sendable, Hashable {
-        case leased, started
+        case leased
         /// The next attempt is due at the time.
         case retrying(ContinuousClock.Instant)
-        /// It was given up. The reconciler has no such offers.
-        case failed
     }
 
     package var number: UInt64
@@ -52,10 +50,8 @@ package struct Offer: Sendable {
     /// Whether an attempt before the present one may have begun its action.
     package var mayHaveBegun: Bool { attempt > 1 || isInterrupted }
     /// Whether an interrupted attempt may have removed the input and not come to its end.
-    package var mayHaveRemovedInput: Bool { (isInterrupted || state == .started) && mayRemoveInput }
-    package var isRunning: Bool {
-        state == .leased || state == .started
-    }
+    package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
+    package var isRunning: Bool { state == .leased }
 }
 
 extension Offer {
@@ -77,9 +73,6 @@ struct OfferTable {
             changed.insert(number)
         }
     }
-
-    /// Marks an offer as started, which the store does not distinguish from leased.
-    mutating func start(_ number: UInt64) { all[number]?.state = .started }
 
     mutating func markCommitted() { changed.removeAll(keepingCapacity: true) }
 }

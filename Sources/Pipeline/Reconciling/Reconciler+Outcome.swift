@@ -17,27 +17,6 @@ extension Reconciler {
         case refused
     }
 
-    /// Checks the path of an offer once more, immediately before its action starts.
-    ///
-    /// - Returns: False if the file is gone: the lease is undone, and its paths settle again.
-    package mutating func start(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) -> Bool {
-        defer { files.forget() }
-        guard let offer = states[view].offers[number] else { return false }
-        let mayBeDone =
-            offer.hasRemovedInput || root(view, offer.path) == nil
-            || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
-        if offer.event.kind == .deleted || mayBeDone || present(view, offer.path) != nil {
-            states[view].offers.start(number)
-            return true
-        }
-        guard applies(.gone) else {
-            finish(view, number, .succeeded, at: now)
-            return false
-        }
-        withdraw(view, number, at: now)
-        return false
-    }
-
     /// Undoes a lease whose action has not started; its paths settle again.
     ///
     /// - Parameters:

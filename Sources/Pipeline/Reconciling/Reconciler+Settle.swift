@@ -84,9 +84,10 @@ extension Reconciler {
         setDirtyFile(nil, at: key.path)
         for view in matches(key.path) where states[view].policy == key.policy {
             let now = snapshot.flatMap { _ in present(view, key.path) }
-            // A file that goes before the next poll is not missed by it.
+            // A file that goes before the next poll is not missed by it; one that no hint has named may be polled, too.
+            let isUnnamed = note.signs.contains(.vanished) && !note.signs.contains(.appeared)
             let isSeenLate =
-                isPolled(view, key.path) || note.signs.contains(.polled)
+                isPolled(view, key.path) || note.signs.contains(.polled) || isUnnamed
                 || note.signs.isSuperset(of: [.vanished, .listed])
             if isSeenLate, let now, row(view, key.path).handled?.isUnchanged(now) != true { doubted.append(key.path) }
             if let now { markOtherSpellings(view, key.path, now) }
@@ -229,15 +230,15 @@ extension Reconciler {
         return paths.contains { $0 != path && root(view, $0) != nil && present(view, $0)?.identity == file }
     }
 
-    /// Makes the other names of the file of an event dirty that differ from the disk, and its path if it is known to have
-    /// several names only now.
+    /// Makes the other names of the file of an event, and of one that it has replaced, dirty that differ from the disk, and
+    /// its path if it is known to have several names only now.
     ///
     /// The kernel hints only the name that was made or removed. A name that is gone before its hint is read does not show
     /// whose it was; the file is then found with one name less when its path settles once more.
     mutating func markNames(_ view: Int, of event: FileEvent) {
-        guard event.snapshot.links > 1 else { return }
-        markOtherNames(view, event.path, [event.snapshot.identity])
-        guard event.kind != .deleted, event.before?.links != event.snapshot.links else { return }
+        let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.links > 1 }
+        if !files.isEmpty { markOtherNames(view, event.path, files.map(\.identity)) }
+        guard event.snapshot.links > 1, event.kind != .deleted, event.before?.links != event.snapshot.links else { return }
         markDirty(event.path, .attributes, .live, [view], at: host.clock.now())
     }
 

@@ -196,21 +196,15 @@ final class StoreState {
         var due = row.due.map { clocks.instant(of: $0 &+ clockOffset.shift(to: clocks)) }
         // What the job waits for may have come since.
         if row.state == .pending, job.waiting != nil { due = due.map { min($0, clocks.instant) } }
-        return StoredJob(job, row.state, offer(row, job, due ?? clocks.instant), number: row.position, due: due)
+        return StoredJob(job, row.state, offer(row, job), number: row.position, due: due)
     }
 
-    private func offer(_ row: JobTable.Row, _ job: Job, _ due: ContinuousClock.Instant) -> Offer? {
+    private func offer(_ row: JobTable.Row, _ job: Job) -> Offer? {
         guard var offer = row.offer else { return nil }
         offer.number = row.position
         offer.event = job.event
-        offer.attempt = job.attempt
         offer.left?.identity.map(mounts.devices)
         offer.left?.mount = 0
-        switch row.state {
-        case .pending: offer.state = .retrying(due)
-        case .running: offer.state = .started
-        case .succeeded, .skipped, .dead: offer.state = .failed
-        }
         return offer
     }
 
