@@ -142,11 +142,11 @@ struct Attempt: Sendable {
             }
             let timeout = inputs.count == 1 ? deadline - host.clock.now() : rule.timeout
             let invocations = due.map { index in
-                var invocation = invocation(parts[index].job, now: now, timeout: timeout)
-                let (job, kind) = (parts[index].job, parts[index].job.event.kind)
-                let isFirst = step == 0 && job.failure == nil
+                let job = parts[index].job
+                var invocation = invocation(job, now: now, timeout: timeout)
                 invocation.expectsSettled =
-                    isFirst && !parts[index].input.isFrozen && (kind == .created || kind == .modified)
+                    step == 0 && job.failure == nil && !parts[index].input.isFrozen
+                    && (job.event.kind == .created || job.event.kind == .modified)
                 return invocation
             }
             let outcomes = perform(action, invocations)

@@ -155,21 +155,28 @@ extension Reconciler {
             (isSure, handled) = (there.map(own.isUnchanged) ?? false, own)
         }
         if !applies(.readWhatWasOffered) { isSure = true }
-        if let from = offer.event.from, termination == .refused {
-            // Without the new name, the old one is gone.
-            set(view, from, LedgerRow(row(view, from).handled, offer.trustBefore[from] ?? .uncertain))
-        } else if let from = offer.event.from {
+        if let from = offer.event.from {
+            settleSource(view, from, of: offer, termination)
             isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
-            // One that the action itself has written since is another file.
-            let source = row(view, from).handled
-            let isWritten = source != nil && source?.identity != offer.event.before?.identity
-            set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
         // As for what the rule refuses without the content: nothing is left to report.
         if termination == .refused { isSure = true }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
         let isWithheld = termination == .refused && offer.event.isOfNewPath && !offer.isUncertain
         set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))
+    }
+
+    /// Moves the row of the path that the file of an offer has left.
+    private mutating func settleSource(_ view: Int, _ from: PathBytes, of offer: Offer, _ termination: Termination) {
+        let source = row(view, from).handled
+        if termination == .refused {
+            // Without the new name, the old one is gone.
+            set(view, from, LedgerRow(source, offer.trustBefore[from] ?? .uncertain))
+        } else {
+            // One that the action itself has written since is another file.
+            let isWritten = source != nil && source?.identity != offer.event.before?.identity
+            set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
+        }
     }
 
     // MARK: Restarts, retries, own writes

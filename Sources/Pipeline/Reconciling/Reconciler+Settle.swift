@@ -238,7 +238,9 @@ extension Reconciler {
     mutating func markNames(_ view: Int, of event: FileEvent) {
         let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.links > 1 }
         if !files.isEmpty { markOtherNames(view, event.path, files.map(\.identity)) }
-        guard event.snapshot.links > 1, event.kind != .deleted, event.before?.links != event.snapshot.links else { return }
+        guard event.snapshot.links > 1, event.kind != .deleted, event.before?.links != event.snapshot.links else {
+            return
+        }
         markDirty(event.path, .attributes, .live, [view], at: host.clock.now())
     }
 
