@@ -69,6 +69,8 @@ public struct FileEvent: Hashable, Sendable {
     public var root: PathBytes
     /// The former path of a moved file.
     public var from: PathBytes?
+    /// The paths that it names, the former one of a moved file first.
+    package var paths: [PathBytes] { [from, path].compactMap(\.self) }
     /// The present facts; of a path that is gone the last known ones.
     ///
     /// Of a root that was never seen they are ``Snapshot/unseen``.

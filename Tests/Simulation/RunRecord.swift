@@ -124,7 +124,7 @@ struct RunRecord {
         mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
         // One that a user has run again is older than what the queue has told since.
         if retried.contains(job.id), run.rules[index].whileBusy == .queue {
-            mirrors[index].untracked.formUnion([event.path, event.from].compactMap(\.self))
+            mirrors[index].untracked.formUnion(event.paths)
         }
         switch event.kind {
         case .deleted:
@@ -157,7 +157,7 @@ struct RunRecord {
     private mutating func recordText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
         let event = job.event
         guard let tail = event.tail else { return }
-        let paths = [event.path, event.from].compactMap(\.self)
+        let paths = event.paths
         let file = event.snapshot.identity
         let isDoubtful =
             !run.hasBirth || mirrors[index].isForgiven || paths.contains(where: mirrors[index].untracked.contains)
@@ -236,7 +236,7 @@ struct RunRecord {
         }
         let stale = event.kind == .moved ? [event.from, job.attempt > 1 ? event.path : nil].compactMap(\.self) : []
         let isStale = stale.contains(where: mirrors[index].untracked.contains)
-        mirrors[index].untracked.subtract([event.path, event.from].compactMap(\.self))
+        mirrors[index].untracked.subtract(event.paths)
         if isStale { mirrors[index].untracked.insert(event.path) }
         if behaviour == .edit, content != nil, event.kind != .deleted {
             world.apply(.write(name))

@@ -32,7 +32,7 @@ struct Attempt: Sendable {
         /// Whether the file was removed by a finished step that the rule does not have any more.
         var hasLostInput = false
 
-        var paths: [PathBytes] { [job.event.path, job.event.from].compactMap(\.self) }
+        var paths: [PathBytes] { job.event.paths }
     }
 
     enum Termination: Sendable {

@@ -147,11 +147,12 @@ extension Dispatcher {
             rules[index].frozen[number]?.isRunning = false
             rules[index].frozen[number]?.job.attempt -= 1
             rules[index].frozen[number]?.due = time
-            rules[index].frozen[number]?.waiting = waiting
+            rules[index].frozen[number]?.job.waiting = waiting
             return storeFrozen(number, index)
         }
         let path = ended.job.event.path
         rules[index].jobs[number]?.attempt -= 1
+        rules[index].jobs[number]?.waiting = waiting
         let marker = waiting.cause == .doneFile ? rules[index].gates.ready?.ready.marker(of: path) : nil
         let gate =
             waiting.cause == .group ? groupGate(of: path, rules[index].rule) : ReadyGate.gate(marker ?? path)
@@ -407,7 +408,7 @@ extension Dispatcher {
         let groups = result.rule.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
         for parts in groups {
             let (sign, message) = Self.sign(of: parts)
-            guard isPatient, sign != .nothing || rules[index].breaker != nil, let first = parts.first else { continue }
+            guard !engine.options.isOnce, sign != .nothing || rules[index].breaker != nil, let first = parts.first else { continue }
             var breaker = rules[index].breaker ?? Breaker()
             let change = breaker.note(sign, of: first.job.event.path, random: host.random(), at: now)
             rules[index].breaker = sign == .works ? nil : breaker

@@ -156,6 +156,7 @@ extension Dispatcher {
         guard missing.isEmpty else {
             let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
             let waiting = Waiting(.group, "its set lacks \(kinds)")
+            let patience = engine.options.patience
             guard age >= patience else { return (waiting, patience - age) }
             if rules[index].reportedSets.insert(name(of: event.path, group)).inserted {
                 report(.incomplete(rule: rule.name, path: event.path, missing: missing, for: age))

@@ -15,20 +15,15 @@ struct Dispatcher: ~Copyable {
     var ruleset: Ruleset
     /// The rules in the order of the ruleset, which is that of the reconciler's views.
     var rules: [RuleState]
-    let store: any EngineStore
-    let host: Host
-    let clock: LocalClock
-    let monitor: Monitor
-    let report: (EngineReport) -> Void
+    let engine: Engine
     private let executor: any AttemptExecutor
-    private let mailbox: Mailbox<Attempt.Result>
-    private let perform: Attempt.Perform
-    private let stop: StopSignal
-    private let log: Logger
-    /// How long a set may be incomplete before a warning reports it.
-    let patience: Duration
-    /// Whether a rule whose attempts all fail is slowed down until one succeeds.
-    let isPatient: Bool
+
+    var store: any EngineStore { engine.store }
+    var host: Host { engine.host }
+    var clock: LocalClock { engine.options.clock }
+    var monitor: Monitor { engine.monitor }
+    var report: (EngineReport) -> Void { engine.report }
+    private var mailbox: Mailbox<Attempt.Result> { engine.mailbox }
 
     var lanes: Lanes
     var uses = FileUses()
@@ -57,39 +52,14 @@ struct Dispatcher: ~Copyable {
     /// The names in directories that were listed in this turn.
     var listings: [PathBytes: [PathBytes]] = [:]
 
-    struct Setup {
-        var limit: Int
-        var extra: Int
-        var isSerial: Bool
-        var isPatient: Bool
-        var host: Host
-        var clock: LocalClock
-        var patience: Duration
-        var executor: (any AttemptExecutor)?
-    }
-
-    init(
-        _ ruleset: Ruleset, _ rules: [RuleState], _ store: any EngineStore, number: UInt64, _ setup: Setup,
-        mailbox: Mailbox<Attempt.Result>, perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger,
-        monitor: Monitor, report: @escaping (EngineReport) -> Void
-    ) {
-        let lanes = Lanes(limit: setup.limit, extra: setup.extra, rules: ruleset.rules)
-        self.ruleset = ruleset
+    init(_ engine: Engine, _ rules: [RuleState]) {
+        let options = engine.options
+        self.engine = engine
         self.rules = rules
-        self.store = store
-        self.number = number
-        self.lanes = lanes
-        self.mailbox = mailbox
-        self.perform = perform
-        self.stop = stop
-        self.log = log
-        self.monitor = monitor
-        self.report = report
-        host = setup.host
-        clock = setup.clock
-        patience = setup.patience
-        isPatient = setup.isPatient
-        executor = setup.executor ?? WorkerPool(limit: setup.isSerial ? 1 : lanes.limit)
+        ruleset = engine.ruleset
+        number = engine.store.stored.number
+        lanes = Lanes(limit: options.jobs, extra: options.extraJobs, rules: ruleset.rules)
+        executor = options.executor ?? WorkerPool(limit: options.isDry ? 1 : lanes.limit)
     }
 
     /// The number of attempts whose actions have started.
@@ -300,7 +270,7 @@ struct Dispatcher: ~Copyable {
         _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) -> Bool {
         let rule = rules[index].rule
-        let paths = [candidate.event.path, candidate.event.from].compactMap(\.self)
+        let paths = candidate.event.paths
         if let busy = paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
             reconciler.hold(candidate, for: Self.busy(busy))
             return false
@@ -368,6 +338,7 @@ struct Dispatcher: ~Copyable {
         job.event = offer.event
         if !rule.needsAuthor { job.event.author = .notAsked }
         job.attempt += 1
+        job.waiting = nil
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
         reconciler.update(index, offer.number) { offer in
             offer.steps = job.steps.count
@@ -395,7 +366,9 @@ struct Dispatcher: ~Copyable {
             isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
         if case .wait(_, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
             rules[index].frozen[entry.number]?.due = until ?? time.now + .seconds(60)
-            rules[index].frozen[entry.number]?.waiting = waiting
+            guard waiting != entry.job.waiting else { return nil }
+            rules[index].frozen[entry.number]?.job.waiting = waiting
+            storeFrozen(entry.number, index)
             return nil
         }
         if entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now) {
@@ -407,6 +380,7 @@ struct Dispatcher: ~Copyable {
         }
         var input = Attempt.Input(job: entry.job, number: entry.number, isFrozen: true, hasStartedBefore: hasStarted)
         input.job.attempt += 1
+        input.job.waiting = nil
         input.job.rule = rules[index].rule.name
         // A user names a file, not what was in it then.
         if event.origin == .manual, case .present(let snapshot) = time.files.look(at: event.path) {
@@ -433,10 +407,11 @@ struct Dispatcher: ~Copyable {
         uses.add(jobs.flatMap { [$0.event.path, $0.event.from].compactMap(\.self) }, isShared: rule.sharesFile)
         if jobs[0].failure == nil { rules[index].breaker?.begin(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
-        let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
+        let stop = isRestarted ? StopSignal(under: engine.stopSignal) : engine.stopSignal
         running[jobs[0].id] = (rules[index].id, inputs, isRestarted ? stop : nil)
         var attempt = Attempt(
-            inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host, permission: permission)
+            inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: host,
+            permission: permission)
         attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1, $2)) }
         attempt.declared = { [mailbox] in mailbox.post(.declared($0, $1)) }
         prepared.append(attempt)

@@ -50,19 +50,12 @@ package struct EngineLoop: ~Copyable {
             writer: { conditions.writer(of: $1, rule: $0) },
             warn: { [report = engine.report] in report(.remark($0)) })
         let stored = engine.store.stored
-        let setup = Dispatcher.Setup(
-            limit: options.jobs, extra: options.extraJobs, isSerial: options.isDry, isPatient: !options.isOnce,
-            host: host, clock: options.clock, patience: options.patience, executor: options.executor)
-        let dispatcher = Dispatcher(
-            ruleset, start.rules, engine.store, number: stored.number, setup, mailbox: engine.mailbox,
-            perform: engine.perform, stop: engine.stopSignal, log: engine.log, monitor: engine.monitor,
-            report: engine.report)
         self.engine = engine
         self.watcher = watcher
         hints = queue
         self.conditions = conditions
         self.reconciler = reconciler
-        self.dispatcher = dispatcher
+        dispatcher = Dispatcher(engine, start.rules)
         run = RunState(ignored: options.ignored)
         run.reselected = start.reselected
         now = host.clock.now()
@@ -333,7 +326,7 @@ package struct EngineLoop: ~Copyable {
     /// Whether nothing of a rule is left but what waits for its hours or for other files.
     private func isHandled(_ index: Int) -> Bool {
         let state = dispatcher.rules[index]
-        return state.frozen.all.allSatisfy { $0.waiting.map { !$0.cause.passesSoon } ?? false }
+        return state.frozen.all.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
             && state.jobs.isEmpty && reconciler.dueCount(index) == reconciler.heldCount(index)
     }
 

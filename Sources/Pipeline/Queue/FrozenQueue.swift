@@ -12,10 +12,8 @@ struct FrozenQueue {
         var isRunning = false
         /// The last place of the due paths that are leased before it.
         var after: UInt64 = 0
-        /// The reason for which it waits.
-        var waiting: Waiting?
 
-        var paths: [PathBytes] { [job.event.from, job.event.path].compactMap(\.self) }
+        var paths: [PathBytes] { job.event.paths }
     }
 
     /// The pause of a job at the head of its paths; outdated if the job has another time by now.

@@ -46,7 +46,7 @@ package struct Offer: Sendable {
     var trustBefore: [PathBytes: LedgerRow.Trust]
 
     package var path: PathBytes { event.path }
-    package var paths: [PathBytes] { [event.from, event.path].compactMap(\.self) }
+    package var paths: [PathBytes] { event.paths }
     /// Whether an attempt before the present one may have begun its action.
     package var mayHaveBegun: Bool { attempt > 1 || isInterrupted }
     /// Whether an interrupted attempt may have removed the input and not come to its end.

@@ -50,10 +50,10 @@ extension Reconciler {
         if let limit = states[view].view.tailBytes { addText(view, &event, limit: limit) }
         setHandled(view, event)
         if !event.isWithoutText {
-            for path in [event.from, event.path].compactMap(\.self) { states[view].frozen[path, default: 0] += 1 }
+            for path in event.paths { states[view].frozen[path, default: 0] += 1 }
             frozen.append((view, event))
         }
-        for path in [event.from, event.path].compactMap(\.self) { compare(view, path) }
+        for path in event.paths { compare(view, path) }
         markNames(view, of: event)
     }
 
@@ -75,7 +75,7 @@ extension Reconciler {
         {
             set(view, event.path, event.kind == .created ? LedgerRow() : LedgerRow(handled, .uncertain))
         }
-        for path in [event.from, event.path].compactMap(\.self) {
+        for path in event.paths {
             guard let count = states[view].frozen[path] else { continue }
             states[view].frozen[path] = count > 1 ? count - 1 : nil
             compare(view, path, quiet: .zero)
@@ -96,7 +96,7 @@ extension Reconciler {
     /// Takes over the rows of frozen events that an earlier run left.
     package mutating func restoreFrozen(_ view: Int, _ events: [FileEvent]) {
         for event in events where !event.kind.isLifecycle && !event.kind.isRaw && event.kind != .arriving {
-            for path in [event.from, event.path].compactMap(\.self) { states[view].frozen[path, default: 0] += 1 }
+            for path in event.paths { states[view].frozen[path, default: 0] += 1 }
         }
     }
 

@@ -288,7 +288,7 @@ extension Reconciler {
             guard let event = candidate(view, path, at: now)?.event else { continue }
             setHandled(view, event)
             events.append(event)
-            for path in [event.from, event.path].compactMap(\.self) {
+            for path in event.paths {
                 if event.kind == .moved { compare(view, path) } else { states[view].due.wake(.path(path)) }
             }
             markNames(view, of: event)
@@ -298,7 +298,7 @@ extension Reconciler {
 
     /// Moves the rows of the paths that an event names to what it shows, and takes them out of the order.
     mutating func setHandled(_ view: Int, _ event: FileEvent) {
-        for path in [event.from, event.path].compactMap(\.self) { removeDue(view, path) }
+        for path in event.paths { removeDue(view, path) }
         if let from = event.from { set(view, from, LedgerRow()) }
         set(view, event.path, LedgerRow(event.kind == .deleted ? nil : event.snapshot))
     }
@@ -453,7 +453,7 @@ extension Reconciler {
 
     private mutating func make(_ view: Int, _ event: FileEvent) -> Offer {
         number += 1
-        let paths = [event.from, event.path].compactMap(\.self)
+        let paths = event.paths
         let now = inspect(view, event.path)
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
