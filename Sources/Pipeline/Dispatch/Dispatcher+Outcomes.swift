@@ -408,7 +408,8 @@ extension Dispatcher {
         let groups = result.rule.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
         for parts in groups {
             let (sign, message) = Self.sign(of: parts)
-            guard !engine.options.isOnce, sign != .nothing || rules[index].breaker != nil, let first = parts.first else { continue }
+            guard !engine.options.isOnce, sign != .nothing || rules[index].breaker != nil, let first = parts.first
+            else { continue }
             var breaker = rules[index].breaker ?? Breaker()
             let change = breaker.note(sign, of: first.job.event.path, random: host.random(), at: now)
             rules[index].breaker = sign == .works ? nil : breaker

@@ -54,12 +54,15 @@ struct Dispatcher: ~Copyable {
 
     init(_ engine: Engine, _ rules: [RuleState]) {
         let options = engine.options
+        // Before `self`: Swift 6.3.1 destroys a stored existential that is assigned after others were read.
+        let lanes = Lanes(limit: options.jobs, extra: options.extraJobs, rules: engine.ruleset.rules)
+        let executor = options.executor ?? WorkerPool(limit: options.isDry ? 1 : lanes.limit)
         self.engine = engine
         self.rules = rules
+        self.lanes = lanes
+        self.executor = executor
         ruleset = engine.ruleset
         number = engine.store.stored.number
-        lanes = Lanes(limit: options.jobs, extra: options.extraJobs, rules: ruleset.rules)
-        executor = options.executor ?? WorkerPool(limit: options.isDry ? 1 : lanes.limit)
     }
 
     /// The number of attempts whose actions have started.
