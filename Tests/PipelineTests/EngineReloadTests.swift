@@ -145,14 +145,17 @@ struct EngineReloadTests {
         }
     }
 
-    @Test(arguments: [Outcome(.succeeded), Outcome(.retry, "not now")])
-    func `a rule that comes back while its action runs does not run it beside that`(_ outcome: Outcome) {
+    @Test(arguments: [Outcome(.succeeded), Outcome(.retry, "not now")], [false, true])
+    func `a rule that comes back while its action runs does not run it beside that`(
+        _ outcome: Outcome, sharesFile: Bool
+    ) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample(
                 "r", [tree.root.appending("in/*")], concurrency: 2,
-                retry: RetryPolicy(attempts: 3, delay: .milliseconds(1)))
+                retry: RetryPolicy(attempts: 3, delay: .milliseconds(1))
+            ).with { $0.actions[0].sharesFile = sharesFile }
             let other = Rule.sample("other", [tree.root.appending("in/*.txt")])
             let run = EngineRun([rule]) { _, invocation in
                 let job = invocation.job

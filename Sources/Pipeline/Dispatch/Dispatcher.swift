@@ -71,9 +71,13 @@ struct Dispatcher: ~Copyable {
     /// The index of the rule with the id; nil if it does not run.
     func index(of id: RuleID) -> Int? { rules.firstIndex { $0.id == id } }
 
-    /// Whether a stored job of a rule needs no restoring: it is known, or its attempt began before the rule was removed.
-    func isKnown(_ stored: StoredJob, _ index: Int) -> Bool {
-        knows(stored.number, index) || runningInput(stored.job.id) != nil
+    /// Whether a stored job of a rule is to be restored: it is not known, and no attempt runs that began before the rule was
+    /// removed.
+    mutating func isToRestore(_ stored: StoredJob, _ index: Int) -> Bool {
+        guard !knows(stored.number, index) else { return false }
+        guard let (_, input) = runningInput(stored.job.id) else { return true }
+        uses.close(input.paths)
+        return false
     }
 
     private func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
@@ -407,7 +411,7 @@ struct Dispatcher: ~Copyable {
         let rule = rules[index].rule
         let jobs = inputs.map(\.job)
         lanes.start(jobs, at: now)
-        uses.add(jobs.flatMap { [$0.event.path, $0.event.from].compactMap(\.self) }, isShared: rule.sharesFile)
+        uses.add(jobs.flatMap(\.event.paths), isShared: rule.sharesFile)
         if jobs[0].failure == nil { rules[index].breaker?.begin(jobs[0].event.path) }
         let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: engine.stopSignal) : engine.stopSignal

@@ -16,6 +16,11 @@ struct FileUses {
         for path in paths { uses[path, default: Use(isShared: isShared)].count += 1 }
     }
 
+    /// Lets no other action share files as long as they are used.
+    mutating func close(_ paths: [PathBytes]) {
+        for path in paths { uses[path]?.isShared = false }
+    }
+
     mutating func remove(_ paths: [PathBytes]) {
         for path in paths {
             uses[path]?.count -= 1

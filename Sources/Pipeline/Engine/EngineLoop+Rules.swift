@@ -37,7 +37,7 @@ extension EngineLoop {
         var offers: [Offer] = []
         var frozen: [FrozenQueue.Entry] = []
         for stored in engine.store.unfinishedJobs(of: dispatcher.rules[index].id, at: clocks)
-        where !dispatcher.isKnown(stored, index) {
+        where dispatcher.isToRestore(stored, index) {
             let job = restored(stored)
             if let offer = restoredOffer(stored) {
                 dispatcher.rules[index].jobs[offer.number] = job
