@@ -151,21 +151,18 @@ struct Attempt: Sendable {
             }
             let outcomes = perform(action, invocations)
             precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
-            for (index, outcome) in zip(due, outcomes) {
-                parts[index].changes += outcome.changes
-                guard outcome.ending == .succeeded else {
-                    parts[index].end(.outcome(outcome))
-                    continue
-                }
-                parts[index].termination = .outcome(outcome)
-                // The last one is never resumed after.
-                let isLast = step + 1 == actions.count
-                parts[index].job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
-                if !isLast {
-                    progress(parts[index].job.id, parts[index].job.finishedSteps, Set(outcome.outputs.flatMap(names)))
-                }
-            }
+            let isLast = step + 1 == actions.count
+            for (index, outcome) in zip(due, outcomes) { endStep(of: &parts[index], outcome, action, isLast: isLast) }
         }
+    }
+
+    private func endStep(of part: inout Part, _ outcome: Outcome, _ action: Action, isLast: Bool) {
+        part.changes += outcome.changes
+        guard outcome.ending == .succeeded else { return part.end(.outcome(outcome)) }
+        part.termination = .outcome(outcome)
+        // The last one is never resumed after.
+        part.job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
+        if !isLast { progress(part.job.id, part.job.finishedSteps, Set(outcome.outputs.flatMap(names))) }
     }
 
     /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules load.

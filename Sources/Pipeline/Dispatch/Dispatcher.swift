@@ -360,36 +360,45 @@ struct Dispatcher: ~Copyable {
             isCertain: !offer.isUncertain, hasLostInput: hasLostInput)
     }
 
-    /// Takes a due job of the frozen queue, if the gates let it run.
-    mutating func takeFrozen(
-        _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
-    ) -> Attempt.Input? {
+    /// Whether the gates let a due job of the frozen queue run; otherwise it waits.
+    private mutating func opens(
+        _ entry: FrozenQueue.Entry, _ index: Int, hasStarted: Bool, at time: GateTime
+    ) -> Bool {
         let event = entry.job.event
-        let isShared = rules[index].rule.sharesFile
-        guard entry.paths.allSatisfy({ uses.allows($0, isShared) }) else { return nil }
-        let hasStarted = entry.job.attempt > 0 && entry.job.previous?.isUnbegun != true
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted,
             isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
         if case .wait(_, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
             rules[index].frozen[entry.number]?.due = until ?? time.now + .seconds(60)
-            guard waiting != entry.job.waiting else { return nil }
+            guard waiting != entry.job.waiting else { return false }
             rules[index].frozen[entry.number]?.job.waiting = waiting
             storeFrozen(entry.number, index)
-            return nil
+            return false
         }
-        if entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now) {
-            let limit = rules[index].gates.loop.limit
-            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: LoopGuard.period))
-            // Leaving out a piece of text, or one event of many, would break the order.
-            rules[index].frozen[entry.number]?.due = time.now + LoopGuard.period
-            return nil
-        }
+        guard entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now)
+        else { return true }
+        let limit = rules[index].gates.loop.limit
+        report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: LoopGuard.period))
+        // Leaving out a piece of text, or one event of many, would break the order.
+        rules[index].frozen[entry.number]?.due = time.now + LoopGuard.period
+        return false
+    }
+
+    /// Takes a due job of the frozen queue, if the gates let it run.
+    mutating func takeFrozen(
+        _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> Attempt.Input? {
+        let isShared = rules[index].rule.sharesFile
+        let hasStarted = entry.job.attempt > 0 && entry.job.previous?.isUnbegun != true
+        guard entry.paths.allSatisfy({ uses.allows($0, isShared) }),
+            opens(entry, index, hasStarted: hasStarted, at: time)
+        else { return nil }
         var input = Attempt.Input(job: entry.job, number: entry.number, isFrozen: true, hasStartedBefore: hasStarted)
         input.job.attempt += 1
         input.job.waiting = nil
         input.job.rule = rules[index].rule.name
         // A user names a file, not what was in it then.
+        let event = entry.job.event
         if event.origin == .manual, case .present(let snapshot) = time.files.look(at: event.path) {
             input.job.event.snapshot = snapshot
         }
