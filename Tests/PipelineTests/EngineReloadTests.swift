@@ -172,7 +172,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/b"), "")
             #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/b") } })
             let isDone = outcome.ending == .succeeded
-            // What both rules are told of the file waits for the action.
+            // What both rules receive of the file waits for the action.
             if isDone { TestFile.write(tree.path("in/a.txt"), "xy") }
             #expect(run.calls.count == 2)
             gate.open()

@@ -16,7 +16,7 @@ struct LoopGuardTests {
     static let cases = [
         Case(testDescription: "sixty at once are allowed", apart: 0, count: 60, tripped: nil),
         Case(testDescription: "the sixty-first within a minute is not", apart: 0, count: 61, tripped: 61),
-        Case(testDescription: "one a second for ever is allowed", apart: 1_000, count: 500, tripped: nil),
+        Case(testDescription: "one a second without end is allowed", apart: 1_000, count: 500, tripped: nil),
         Case(testDescription: "a little faster is not", apart: 980, count: 500, tripped: 61),
     ]
 
@@ -60,7 +60,7 @@ struct LoopGuardTests {
         #expect(ends == [nil, now + LoopGuard.period, now + LoopGuard.period])
     }
 
-    @Test func `many paths with one run each are not kept for ever`() {
+    @Test func `many paths with one run each do not use memory without end`() {
         var loop = LoopGuard()
         var now = ContinuousClock.now
         for number in 0..<20_000 {

@@ -118,14 +118,10 @@ extension Dispatcher {
         var inputs: [Attempt.Input] = []
         for candidate in candidates { inputs.append(lease(candidate, index, &reconciler)) }
         guard candidates.contains(where: { $0.retried == nil }) else { return inputs }
-        guard rules[index].gates.loop.count(name, at: now) else {
+        guard isOneTooMany(name, of: inputs[0].job.event.path, index, at: now) else {
             countedSets[inputs[0].job.id] = name
             return inputs
         }
-        report(
-            .braked(
-                rule: rules[index].rule.name, path: inputs[0].job.event.path, limit: LoopGuard.limit,
-                pause: LoopGuard.period))
         rules[index].gates.loop.rest(inputs.map(\.job.event.path), at: now)
         for input in inputs where !input.hasStartedBefore {
             endUnrun(input, index, Self.loop("set", LoopGuard.limit), &reconciler, at: now)

@@ -71,16 +71,8 @@ struct Dispatcher: ~Copyable {
     /// The index of the rule with the id; nil if it does not run.
     func index(of id: RuleID) -> Int? { rules.firstIndex { $0.id == id } }
 
-    /// Whether a stored job of a rule is to be restored: it is not known, and no attempt runs that began before the rule was
-    /// removed.
-    mutating func isToRestore(_ stored: StoredJob, _ index: Int) -> Bool {
-        guard !knows(stored.number, index) else { return false }
-        guard let (_, input) = runningInput(stored.job.id) else { return true }
-        uses.close(input.paths)
-        return false
-    }
-
-    private func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
+    /// The job with the id as it runs, also if its rule was removed since; nil if no attempt at it runs.
+    func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
         for attempt in running.values {
             if let input = attempt.inputs.first(where: { $0.job.id == id }) { return (attempt.rule, input) }
         }
@@ -101,6 +93,7 @@ struct Dispatcher: ~Copyable {
         return nil
     }
 
+    /// Whether a rule has the unfinished job of a number.
     func knows(_ number: UInt64, _ index: Int) -> Bool {
         rules[index].jobs[number] != nil || rules[index].frozen[number] != nil
     }
@@ -257,11 +250,9 @@ struct Dispatcher: ~Copyable {
             return nil
         }
         let isCounted = candidate.retried == nil && !event.kind.isLifecycle && rules[index].rule.group == nil
-        if isCounted, rules[index].gates.loop.count(event.path, at: time.now) {
-            let limit = rules[index].gates.loop.limit
-            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: LoopGuard.period))
-            endUnrun(
-                lease(candidate, index, &reconciler), index, Self.loop("path", limit), &reconciler, at: time.now)
+        if isCounted, isOneTooMany(event.path, of: event.path, index, at: time.now) {
+            let outcome = Self.loop("path", rules[index].gates.loop.limit)
+            endUnrun(lease(candidate, index, &reconciler), index, outcome, &reconciler, at: time.now)
             return nil
         }
         let input = lease(candidate, index, &reconciler)
@@ -270,6 +261,16 @@ struct Dispatcher: ~Copyable {
             return nil
         }
         return input
+    }
+
+    /// Counts a run for what the loop guard counts, and reports the path if it is one too many.
+    mutating func isOneTooMany(
+        _ counted: PathBytes, of path: PathBytes, _ index: Int, at now: ContinuousClock.Instant
+    ) -> Bool {
+        guard rules[index].gates.loop.count(counted, at: now) else { return false }
+        let limit = rules[index].gates.loop.limit
+        report(.braked(rule: rules[index].rule.name, path: path, limit: limit, pause: LoopGuard.period))
+        return true
     }
 
     /// Whether no other action excludes one for the candidate; otherwise it waits for that.
@@ -375,10 +376,9 @@ struct Dispatcher: ~Copyable {
             storeFrozen(entry.number, index)
             return false
         }
-        guard entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now)
+        guard entry.job.attempt == 0, !event.kind.isLifecycle,
+            isOneTooMany(event.path, of: event.path, index, at: time.now)
         else { return true }
-        let limit = rules[index].gates.loop.limit
-        report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: LoopGuard.period))
         // Leaving out a piece of text, or one event of many, would break the order.
         rules[index].frozen[entry.number]?.due = time.now + LoopGuard.period
         return false

@@ -37,7 +37,12 @@ extension EngineLoop {
         var offers: [Offer] = []
         var frozen: [FrozenQueue.Entry] = []
         for stored in engine.store.unfinishedJobs(of: dispatcher.rules[index].id, at: clocks)
-        where dispatcher.isToRestore(stored, index) {
+        where !dispatcher.knows(stored.number, index) {
+            // Its attempt began before the rule was removed.
+            if let (_, input) = dispatcher.runningInput(stored.job.id) {
+                dispatcher.uses.close(input.paths)
+                continue
+            }
             let job = restored(stored)
             if let offer = restoredOffer(stored) {
                 dispatcher.rules[index].jobs[offer.number] = job

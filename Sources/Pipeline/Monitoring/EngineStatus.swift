@@ -8,7 +8,7 @@ package struct EngineStatus: Sendable {
         case running
         /// A stop was requested: jobs that run or could run are finished.
         case draining
-        /// Actions were told to stop.
+        /// Actions were asked to stop.
         case ending
     }
 

@@ -27,9 +27,11 @@ struct FrozenQueue {
     private(set) var entries: [UInt64: Entry] = [:]
     /// The jobs of each path, the first one first.
     private var lines: [PathBytes: [UInt64]] = [:]
-    /// The jobs at the head of their paths that were due at the time, by number, and the pauses of others.
+    /// The jobs at the head of their paths that are due, by number.
     private(set) var due: [UInt64] = []
+    /// The pauses of those that are not.
     private var pauses = Heap<Pause>()
+    /// The time to which it was advanced.
     private var now: ContinuousClock.Instant?
     private var runningCount = 0
 
@@ -66,7 +68,7 @@ struct FrozenQueue {
         removeDue(number)
         for path in entry.paths {
             lines[path]?.removeAll { $0 == number }
-            if let next = lines[path]?.first { entries[next].map { schedule($0) } } else { lines[path] = nil }
+            if let next = lines[path]?.first, let entry = entries[next] { schedule(entry) } else { lines[path] = nil }
         }
     }
 

@@ -48,7 +48,7 @@ extension Reconciler {
 
     /// Whether the file that an offer offers has been at its path since the first lease.
     ///
-    /// Another of its names may have been put there: the kernel tells of that, polling shows another change time, and an
+    /// Another of its names may have been put there: the kernel reports that, polling shows another change time, and an
     /// interrupted attempt has left its work.
     package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }

@@ -85,10 +85,9 @@ extension Reconciler {
         for view in matches(key.path) where states[view].policy == key.policy {
             let now = snapshot.flatMap { _ in present(view, key.path) }
             // A file that goes before the next poll is not missed by it; one that no hint has named may be polled, too.
-            let isUnnamed = note.signs.contains(.vanished) && !note.signs.contains(.appeared)
-            let isSeenLate =
-                isPolled(view, key.path) || note.signs.contains(.polled) || isUnnamed
-                || note.signs.isSuperset(of: [.vanished, .listed])
+            let isUnnamed =
+                note.signs.contains(.vanished) && (note.signs.contains(.listed) || !note.signs.contains(.appeared))
+            let isSeenLate = isPolled(view, key.path) || note.signs.contains(.polled) || isUnnamed
             if isSeenLate, let now, row(view, key.path).handled?.isUnchanged(now) != true { doubted.append(key.path) }
             if let now { markOtherSpellings(view, key.path, now) }
             var stamp = now
