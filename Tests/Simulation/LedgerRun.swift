@@ -23,6 +23,8 @@ package final class LedgerRun: CoreRun {
     /// The number of frozen events.
     var rows: UInt64 = 0
     /// The files with several names that were changed, and the names by which.
+    /// How many changes had come between two looks of the program before the present step.
+    private var racesBefore = 0
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     private var hasStarted = false
     /// A rule of the core that is left out.
@@ -255,8 +257,9 @@ package final class LedgerRun: CoreRun {
         if let twice = offer.paths.first(where: others.contains) {
             return "\(world.name(of: twice)) is named by two jobs"
         }
+        // A change may put an open file there after the last look at who writes.
         if event.kind != .moved, event.kind != .deleted, world.isBeingWritten(offer.path), offer.steps == 0,
-            !offer.isInterrupted
+            !offer.isInterrupted, world.raceCount == racesBefore
         {
             return "\(name) leased while it is being written"
         }
@@ -501,24 +504,14 @@ package final class LedgerRun: CoreRun {
     @discardableResult
     package func take(_ step: Step) -> Bool {
         if trace != nil { trace?("\(step)") }
+        racesBefore = world.raceCount
         switch step {
         case .world(let operation, let isHintLost):
-            // What another process changes while a repeat is under way may be taken for the program's own change.
-            let changed = operation.paths.map { world.base.appending($0.bytes) }
-            let files = changed.compactMap { world.snapshot($0)?.identity }
-            for path in changed {
-                if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
-            }
-            for view in views.indices {
-                for offer in reconciler?.offers(of: view) ?? [] where offer.isRepeat {
-                    let isChanged = offer.paths.contains { path in
-                        changed.contains { path.isInside($0) }
-                            || world.snapshot(path).map { files.contains($0.identity) } ?? false
-                    }
-                    if isChanged { mirrors[view].untracked.formUnion(offer.paths) }
-                }
-            }
+            note(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
+        case .race(let operation, let looks):
+            note(operation)
+            world.race(operation, afterLooks: looks)
         case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path):
@@ -560,11 +553,13 @@ package final class LedgerRun: CoreRun {
             commit()
         case .undo(let name):
             let path = world.base.appending(name.bytes)
+            // A text that is made anew can't be told from one that has grown.
+            let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)
             guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
                 let view = views.indices.first,
                 !mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == world.snapshot(path)?.identity }),
                 views[view].filter.root(taking: path.bytes) != nil,
-                reconciler?.undo(view, path, { world.apply(.write(name)) }) == true
+                reconciler?.undo(view, path, { world.apply(change) }) == true
             else { return false }
             mirrors[view].untracked.insert(path)
             mirrors[view].named.insert(path)
@@ -589,6 +584,25 @@ package final class LedgerRun: CoreRun {
         return watcher.map(work) ?? false
     }
 
+    /// Notes that another process changes files.
+    private func note(_ operation: Operation) {
+        // What another process changes while a repeat is under way may be taken for the program's own change.
+        let changed = operation.paths.map { world.base.appending($0.bytes) }
+        let files = changed.compactMap { world.snapshot($0)?.identity }
+        for path in changed {
+            if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
+        }
+        for view in views.indices {
+            for offer in reconciler?.offers(of: view) ?? [] where offer.isRepeat {
+                let isChanged = offer.paths.contains { path in
+                    changed.contains { path.isInside($0) }
+                        || world.snapshot(path).map { files.contains($0.identity) } ?? false
+                }
+                if isChanged { mirrors[view].untracked.formUnion(offer.paths) }
+            }
+        }
+    }
+
     private func retryFailed(_ view: Int) {
         guard reconciler != nil else { return }
         for offer in store.failedOffers(of: views[view].id) {
@@ -609,6 +623,7 @@ package final class LedgerRun: CoreRun {
     }
 
     private func rest() -> String? {
+        world.endRace()
         boot()
         for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
             while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }

@@ -52,6 +52,8 @@ package struct RandomRun {
     private let core: SimulatedCore
     private let checksInvariant: Bool
     private var dice: SeededGenerator
+    /// What decides which operations come while the program looks at files.
+    private var races: SeededGenerator
     private var habits: Habits
     /// The last rename, which may be undone.
     private var renamed: (from: PathBytes, to: PathBytes)?
@@ -72,6 +74,7 @@ package struct RandomRun {
         self.checksInvariant = checksInvariant
         self.seed = seed
         dice = SeededGenerator(seed: seed)
+        races = SeededGenerator(seed: seed &+ 2 << 32)
         var rules = [Self.rule(&dice, "rule")]
         if dice.chance(0.25) { rules.append(Self.rule(&dice, "other")) }
         // What one rule takes away, another one never sees: nothing is promised of that.
@@ -192,7 +195,20 @@ package struct RandomRun {
         // What happens while it takes up again what was cut off.
         if kind == .kill, dice.chance(habits.afterKill) { coming = [.settle, .world, .world, .lease] }
         switch kind {
-        case .world: return world(run)
+        case .world:
+            let step = world(run)
+            guard case .world(let operation, isHintLost: false) = step, seed % 3 == 0, races.chance(0.3) else {
+                return step
+            }
+            switch operation {
+            // A file may be opened between the last look and the lease.
+            case .open: return step
+            // Something may be mounted there by then.
+            case .hide, .show: return step
+            default: break
+            }
+            coming = [races.pick([.turn, .settle, .lease, .lease, .act])]
+            return .race(operation, looks: races.below(races.pick([6, 40])))
         case .read: return dice.chance(0.5) ? .drain : .read
         case .wait: return .wait(milliseconds: dice.pick([3, 20, 60, 110, 250]))
         case .turn: return .turn

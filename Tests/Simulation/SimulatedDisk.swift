@@ -24,6 +24,7 @@ extension World: FileSystem {
         _ find: (inout WorldState) throws(SystemError) -> Int
     ) throws(SystemError) -> OpenDirectory {
         let result = state.withLock { state -> Result<Int32, SystemError> in
+            state.look()
             do throws(SystemError) {
                 let node = try find(&state)
                 state.nextDescriptor += 1
@@ -40,6 +41,7 @@ extension World: FileSystem {
 
     package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.Sight {
         state.withLock { state in
+            state.look()
             do throws(SystemError) {
                 guard let node = try state.node(place) else { return .absent }
                 var snapshot = state.snapshot(node)
@@ -56,6 +58,7 @@ extension World: FileSystem {
 
     package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
         let result = state.withLock { state -> Result<[PathBytes], SystemError> in
+            state.look()
             do throws(SystemError) {
                 guard let node = try state.node(place) else { throw SystemError(errno: ENOENT) }
                 guard state.nodes[node].type == .directory else { throw SystemError(errno: ENOTDIR) }
@@ -70,6 +73,7 @@ extension World: FileSystem {
 
     package func writers(of place: DiskProbe.Place) -> DiskProbe.Holders {
         state.withLock { state in
+            state.look()
             guard let node = try? state.node(place), state.nodes[node].type == .file else { return .unknown }
             return state.nodes[node].writers > 0 ? .somebody : .nobody
         }

@@ -133,23 +133,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
-            // What another process changes while a repeat is under way may be taken for the program's own change.
-            let changed = operation.paths.map { world.base.appending($0.bytes) }
-            let files = changed.compactMap { world.snapshot($0)?.identity }
-            for (rule, paths) in program?.repeats ?? [] {
-                let isChanged = paths.contains { path in
-                    changed.contains { path.isInside($0) || $0.isInside(path) }
-                        || world.snapshot(path).map { files.contains($0.identity) } ?? false
-                }
-                if isChanged { record.leaveUntracked(Set(paths), rule, self) }
-            }
-            for path in operation.paths.map({ world.base.appending($0.bytes) }) {
-                if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
-            }
+            note(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
-            let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
-            // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
-            record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
+        case .race(let operation, let looks):
+            note(operation)
+            world.race(operation, afterLooks: looks)
         case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path): return watch { [world] in $0.list(path.map { world.base.appending($0.bytes) }) }
@@ -211,6 +199,26 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         return watcher.map(work) ?? false
     }
 
+    /// Notes that another process changes files.
+    private func note(_ operation: Operation) {
+        // What another process changes while a repeat is under way may be taken for the program's own change.
+        let changed = operation.paths.map { world.base.appending($0.bytes) }
+        let files = changed.compactMap { world.snapshot($0)?.identity }
+        for (rule, paths) in program?.repeats ?? [] {
+            let isChanged = paths.contains { path in
+                changed.contains { path.isInside($0) || $0.isInside(path) }
+                    || world.snapshot(path).map { files.contains($0.identity) } ?? false
+            }
+            if isChanged { record.leaveUntracked(Set(paths), rule, self) }
+        }
+        for path in operation.paths.map({ world.base.appending($0.bytes) }) {
+            if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
+        }
+        let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
+        // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
+        record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
+    }
+
     /// Lets time pass until nothing settles any more that can.
     private func settle() {
         watcher?.drainAll()
@@ -226,6 +234,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     ///
     /// - Returns: Why it does not come to an end; nil if it does.
     private func rest() -> String? {
+        world.endRace()
         boot()
         for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
             while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }

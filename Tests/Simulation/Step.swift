@@ -7,6 +7,8 @@ package import FileEvents
 package enum Step: Sendable, Hashable, CustomStringConvertible {
     /// Another process changes files; with `!` before it the kernel's queue overflows.
     case world(Operation, isHintLost: Bool)
+    /// It changes files while the program looks at files, after that number of looks from now on.
+    case race(Operation, looks: Int)
     /// The watcher reads what the kernel tells by now, or all.
     case drain, read
     /// The watcher lists a directory, the next one with nil; polled directories are due.
@@ -52,6 +54,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .world(let operation, let isHintLost): (isHintLost ? "!" : "") + operation.description
+        case .race(let operation, let looks): "@\(looks) \(operation)"
         case .drain: "drain"
         case .read: "read"
         case .list(let path): Self.text("list", path)
@@ -124,6 +127,9 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
             return path.map {
                 [.world(.create($0), isHintLost: false), .settle, .lease, .begin($0), .run($0), .ok($0)]
             }
+        case _ where verb.hasPrefix("@"):
+            guard let looks = Int(verb.dropFirst()) else { return nil }
+            return Operation(words.dropFirst().joined(separator: " ")).map { [.race($0, looks: looks)] }
         default:
             let isHintLost = text.hasPrefix("!")
             return Operation(String(text.drop { $0 == "!" })).map { [.world($0, isHintLost: isHintLost)] }

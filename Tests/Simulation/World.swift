@@ -35,14 +35,28 @@ package final class World: Sendable {
             defer { state.isLosing = false }
             guard state.apply(operation) else { return false }
             if isHintLost { state.isOverflowed = true }
-            if case .mount(let path) = operation {
-                let name = path.bytes.last == .slash ? path.bytes.dropLast() : path.bytes[...]
-                state.mountedOnce.insert(base.appending(Array(name)))
-            }
             state.tick()
             return true
         }
     }
+
+    /// Applies a change while the program looks at files; one that was to come before is applied at once.
+    ///
+    /// - Parameters:
+    ///   - operation: The change.
+    ///   - looks: How many times the program looks before it.
+    package func race(_ operation: Operation, afterLooks looks: Int) {
+        state.withLock { state in
+            state.endRace()
+            state.race = (operation, looks)
+        }
+    }
+
+    /// Applies the change that was to come while the program looks at files.
+    func endRace() { state.withLock { $0.endRace() } }
+
+    /// How many changes have come while the program looked at files.
+    var raceCount: Int { state.withLock { $0.raceCount } }
 
     // MARK: Time
 

@@ -374,6 +374,8 @@ extension WorldState {
         volumes[volume].covers = node
         covered[node] = volume
         mountEdition += 1
+        let name = path.bytes.last == .slash ? path.bytes.dropLast() : path.bytes[...]
+        mountedOnce.insert(base.appending(Array(name)))
         tick()
         return true
     }

@@ -28,6 +28,10 @@ struct WorldState {
     /// In the order in which they become readable.
     var events: [KernelEvent] = []
     var isOverflowed = false
+    /// The change that comes after so many further looks of the program.
+    var race: (operation: Operation, looks: Int)?
+    /// How many such changes there were.
+    var raceCount = 0
     /// Whether what happens now is dropped from the queue.
     var isLosing = false
     /// Inode of a directory → until when changes of its names wait for the second half of a rename.
@@ -48,6 +52,19 @@ struct WorldState {
             attach(made, PathBytes(name), in: directory)
             directory = made
         }
+    }
+
+    /// The program looks at files now.
+    mutating func look() {
+        guard let (operation, looks) = race else { return }
+        if looks > 0 { race = (operation, looks - 1) } else { endRace() }
+    }
+
+    mutating func endRace() {
+        guard let (operation, _) = race else { return }
+        race = nil
+        raceCount += 1
+        if apply(operation) { tick() }
     }
 
     // MARK: Time

@@ -58,6 +58,30 @@ import Testing
         #expect(run.held.isEmpty)
     }
 
+    /// The first steps, and the change that comes while the program looks at files in the steps after them.
+    private static let races = [
+        ("new a, rename a b, rename b a", "write a"),
+        ("new a, link a b, delete b", "write a"),
+        ("new a, rename a b", "write b"),
+        ("new a, rename a b", "rename b a"),
+        ("new a, new b, swap a b", "write a"),
+        ("new x/a, new y/a, swap x/ y/", "write x/a"),
+        ("new a, write a", "replace a"),
+        ("create a", "write a"),
+        ("create a", "rename a b"),
+        ("new a, chmod a", "chmod a"),
+        ("new a, delete a", "create a"),
+    ]
+
+    @Test(arguments: races) func `a change between any two looks at files is noticed`(
+        _ before: String, _ change: String
+    ) {
+        for looks in 0..<80 {
+            let steps = Step.script("\(before), @\(looks) \(change), settle, lease, begin, run, ok, settle, lease")
+            #expect(LedgerRun([SimulatedRule()]).run(steps) == nil, "after \(looks) looks")
+        }
+    }
+
     @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {
         let scripted = try #require(
             ScriptedCase.all.first { $0.name == rule.rawValue || $0.name.hasPrefix("\(rule.rawValue),") })

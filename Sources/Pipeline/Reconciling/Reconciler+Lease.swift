@@ -5,7 +5,8 @@ import Settling
 extension Reconciler {
     /// The comparison of a due path with its ledger row.
     enum Judgement {
-        case nothing
+        /// It differs in nothing that an event reports; what it was judged by.
+        case nothing(Snapshot?)
         /// The rule does not want the difference; what it was judged by.
         case unreported(Snapshot?)
         case wait(DueTable.Wait)
@@ -28,7 +29,9 @@ extension Reconciler {
 
     private func judgeGone(_ view: Int, _ path: PathBytes, _ row: LedgerRow) -> Judgement {
         let signs = states[view].due[path]?.signs ?? []
-        guard row.handled != nil || isUncertain(row), isInSight(view, path, row.handled) else { return .nothing }
+        guard row.handled != nil || isUncertain(row), isInSight(view, path, row.handled) else {
+            return .nothing(nil)
+        }
         if let was = row.handled {
             if let other = movedTo(view, was, from: path) { return .wait(.path(other)) }
             if states[view].view.mask.contains(.moved), applies(.listing) {
@@ -72,7 +75,9 @@ extension Reconciler {
         event.changed = difference.content
         let hasMoreText = handled.hasMoreText(now)
         if hasMoreText, event.changed.isEmpty { event.changed = ["extended"] }
-        guard !difference.isEmpty || hasMoreText else { return isUncertain ? reported(view, event, seen) : .nothing }
+        guard !difference.isEmpty || hasMoreText else {
+            return isUncertain ? reported(view, event, seen) : .nothing(seen)
+        }
         if difference.isReplaced {
             if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
             if let move = move(view, to: path, now, isReplacing: true) { return move }
@@ -254,6 +259,7 @@ extension Reconciler {
             }
             supersede(view, old.number, settled: path)
             judgement = judge(view, path)
+            guard isReady(view, path, judgement, nil) else { return nil }
         }
         return candidate(view, path, judgement)
     }
@@ -484,11 +490,11 @@ extension Reconciler {
         reports.append(.superseded(view: view, offer))
     }
 
-    /// Stores the metadata of a path that differs in nothing that an event reports.
-    mutating func refresh(_ view: Int, _ path: PathBytes) {
+    /// Stores the metadata with which a path was judged to differ in nothing that an event reports.
+    mutating func refresh(_ view: Int, _ path: PathBytes, _ seen: Snapshot) {
         var row = row(view, path)
-        guard let handled = row.handled, let now = present(view, path), !handled.isUnchanged(now) else { return }
-        var fresh = now
+        guard let handled = row.handled, !handled.isUnchanged(seen) else { return }
+        var fresh = seen
         (fresh.digest, fresh.delivered) = (handled.digest, handled.delivered)
         row.handled = fresh
         set(view, path, row)

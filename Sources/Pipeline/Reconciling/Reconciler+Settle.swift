@@ -169,12 +169,13 @@ extension Reconciler {
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
         let (before, trust) = (row(view, path).handled, row(view, path).trust)
         let wasHandled = before != nil
-        if case .unreported(let seen) = judgement {
+        switch judgement {
+        case .unreported(let seen):
             markHandled(view, path, as: .some(seen))
             if let before, let seen, trust == .refused || !before.hasSameContent(as: seen) { markRefused(view, path) }
             if states[view].view.tailBytes != nil, let seen { keepText(view, path, of: seen, before) }
-        } else {
-            refresh(view, path)
+        case .nothing(let seen?): refresh(view, path, seen)
+        default: break
         }
         resolve(view, path, wasHandled: wasHandled)
     }
