@@ -22,9 +22,9 @@ package final class LedgerRun: CoreRun {
     private var lastOffer: UInt64 = 0
     /// The number of frozen events.
     var rows: UInt64 = 0
-    /// The files with several names that were changed, and the names by which.
     /// How many changes had come between two looks of the program before the present step.
     private var racesBefore = 0
+    /// The files with several names that were changed, and the names by which.
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     private var hasStarted = false
     /// A rule of the core that is left out.

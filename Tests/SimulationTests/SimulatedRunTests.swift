@@ -1,5 +1,6 @@
 import FileEvents
 import Reconciling
+import Rules
 import Simulation
 import TestKit
 import Testing
@@ -79,6 +80,17 @@ import Testing
         for looks in 0..<80 {
             let steps = Step.script("\(before), @\(looks) \(change), settle, lease, begin, run, ok, settle, lease")
             #expect(LedgerRun([SimulatedRule()]).run(steps) == nil, "after \(looks) looks")
+        }
+    }
+
+    @Test func `a change after the judgement is not dropped with the change that was judged`() {
+        var rule = SimulatedRule()
+        rule.whileBusy = .drop
+        for looks in 0..<80 {
+            let steps = Step.script(
+                "create a, start a, write a, settle, run, @\(looks) write a, ok, settle, lease, begin, run")
+            let run = LedgerRun([rule])
+            #expect(run.run(steps) == nil && run.history == ["created a", "modified a"], "after \(looks) looks")
         }
     }
 

@@ -171,7 +171,7 @@ extension Reconciler {
             guard case .event(let event) = judgement, event.kind != .moved, isReady(view, path, judgement, nil) else {
                 continue
             }
-            markHandled(view, path)
+            markHandled(view, path, as: .some(event.kind == .deleted ? nil : event.snapshot))
             removeDue(view, path)
             reports.append(.busy(view: view, path))
         }
