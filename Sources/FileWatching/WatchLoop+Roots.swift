@@ -249,12 +249,16 @@ extension WatchLoop {
 
     /// Forgets a folder that is gone from its place, and has what nobody told of looked at.
     ///
-    /// A subvolume of btrfs, which has a device number of its own, is deleted without an event for what is in it.
+    /// A subvolume of btrfs, which has a device number of its own, is deleted without an event for what is in it. Nor is
+    /// there an event for what was in a directory that has not been listed since it appeared.
     func lose(_ folder: FolderTree.ID) {
         let path = tree.path(of: folder)
         let device = tree.device(of: folder)
         let isOwnDevice = device != 0 && tree.parent(of: folder).map { tree.device(of: $0) != device } ?? false
-        if forget(folder) || isOwnDevice { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
+        let wasListed = tree.flags(of: folder).contains(.listed)
+        if forget(folder) || isOwnDevice || !wasListed {
+            hints.append(Hint(path: path, signs: .subtree, origin: .live))
+        }
     }
 
     // MARK: Mounts

@@ -135,7 +135,8 @@ struct WatcherState {
 
     mutating func lose(_ folder: Int, _ world: inout WorldState) {
         let path = path(of: folder)
-        if forget(folder, &world) { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
+        let wasListed = folders[folder]?.isListed == true
+        if forget(folder, &world) || !wasListed { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
     }
 
     func failed(in folder: Int) -> [Int] {
