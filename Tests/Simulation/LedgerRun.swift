@@ -552,6 +552,7 @@ package final class LedgerRun: CoreRun {
             for view in views.indices { retryFailed(view) }
             commit()
         case .undo(let name):
+            world.endRace()
             let path = world.base.appending(name.bytes)
             // A text that is made anew can't be told from one that has grown.
             let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)

@@ -197,9 +197,10 @@ package struct RandomRun {
         switch kind {
         case .world:
             let step = world(run)
-            guard case .world(let operation, isHintLost: false) = step, seed % 3 == 0, races.chance(0.3) else {
-                return step
-            }
+            guard case .world(let operation, isHintLost: false) = step, seed % 3 == 0, races.chance(0.3),
+                // A file that is seen under two names is read under both.
+                !rules.contains(where: \.follows)
+            else { return step }
             switch operation {
             // A file may be opened between the last look and the lease.
             case .open: return step

@@ -83,6 +83,24 @@ import Testing
         }
     }
 
+    @Test func `a file is not missed that comes back between the listing of a polled directory and the comparison`() {
+        var rule = SimulatedRule()
+        (rule.isPolled, rule.catchUp) = (true, false)
+        for looks in 0..<40 {
+            let steps = Step.script("create a, kill, halt, rename a b, @\(looks) rename b a, boot, delete a")
+            #expect(LedgerRun([rule]).run(steps) == nil, "after \(looks) looks")
+        }
+    }
+
+    @Test func `what was in a directory that goes before it was listed is compared`() {
+        var rule = SimulatedRule()
+        rule.refusedSize = 1
+        for looks in 0..<40 {
+            let steps = Step.script("create x/c, swap x/ y/, @\(looks) rename y/c x/c, settle, rmdir x/")
+            #expect(LedgerRun([rule]).run(steps) == nil, "after \(looks) looks")
+        }
+    }
+
     @Test func `a change after the judgement is not dropped with the change that was judged`() {
         var rule = SimulatedRule()
         rule.whileBusy = .drop

@@ -15,10 +15,10 @@ extension Reconciler {
         case unreadable
     }
 
-    /// Compares a path with its ledger row.
-    func judge(_ view: Int, _ path: PathBytes) -> Judgement {
+    /// Compares a path with its ledger row, as it is now or as it was inspected a moment ago.
+    func judge(_ view: Int, _ path: PathBytes, as seen: DiskProbe.Sight? = nil) -> Judgement {
         let row = row(view, path)
-        switch sight(view, path) {
+        switch seen ?? sight(view, path) {
         case .unreadable: return .unreadable
         case .absent: return judgeGone(view, path, row)
         case .present(var now):

@@ -83,7 +83,7 @@ extension Reconciler {
     ) {
         setDirtyFile(nil, at: key.path)
         for view in matches(key.path) where states[view].policy == key.policy {
-            let now = snapshot.flatMap { _ in present(view, key.path) }
+            let now = snapshot.flatMap { present(view, key.path, as: $0) }
             // A file that goes before the next poll is not missed by it; one that no hint has named may be polled, too.
             let isUnnamed =
                 note.signs.contains(.vanished) && (note.signs.contains(.listed) || !note.signs.contains(.appeared))
@@ -151,7 +151,7 @@ extension Reconciler {
         guard let settled, states[view].offerOfPath[path] == nil, !states[view].view.receivesAtOnce else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
-        let judgement = judge(view, path)
+        let judgement = judge(view, path, as: settled.map { .present($0) } ?? .absent)
         switch judgement {
         case .event(let event):
             accepted.append((view, event))

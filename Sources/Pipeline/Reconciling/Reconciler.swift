@@ -242,6 +242,12 @@ package struct Reconciler: ~Copyable {
         if case .present(let snapshot) = sight(view, path) { snapshot } else { nil }
     }
 
+    /// What a view has at a path that was inspected a moment ago, without extended attributes and whatever its type.
+    func present(_ view: Int, _ path: PathBytes, as seen: Snapshot) -> Snapshot? {
+        if states[view].view.readsExtended { return present(view, path) }
+        return states[view].view.types.contains(seen.type) && !otherSpellings.contains(path) ? seen : nil
+    }
+
     /// What is at a path, with the fingerprint of all below if a directory is one unit with that.
     func inspect(_ view: Int, _ path: PathBytes) -> Snapshot? {
         guard var snapshot = present(view, path) else { return nil }
@@ -492,12 +498,17 @@ package struct Reconciler: ~Copyable {
         where origin != .scan || states[view].view.initialScan.usesLedger {
             var changed: [PathBytes] = []
             var gone: [PathBytes] = []
+            var touched: [PathBytes] = []
             ledger.visit(states[view].view.id, inside: directory) { path, row in
                 guard let now = present(view, path) else { return gone.append(path) }
                 if states[view].view.settle.isTree || !isHandled(row, now) || row.trust == .uncertain {
                     changed.append(path)
+                } else if isPolled(view, path), row.handled?.isUnchanged(now) == false {
+                    touched.append(path)
                 }
             }
+            // A file that was renamed to the path after the listing, and goes before the next poll, is not missed by it.
+            doubted += touched
             for path in changed.sorted() + gone.sorted(by: >) {
                 if origin == .scan, replace(view, path) { continue }
                 markDirty(path, signs.union([.vanished, .listed]), origin, [view], at: now)
@@ -514,6 +525,7 @@ package struct Reconciler: ~Copyable {
             now != nil || isInSight(view, path, row.handled)
         else { return false }
         markHandled(view, path)
+        if isPolled(view, path), self.row(view, path).handled != nil { doubted.append(path) }
         return true
     }
 }
