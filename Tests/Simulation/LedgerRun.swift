@@ -505,12 +505,13 @@ package final class LedgerRun: CoreRun {
     package func take(_ step: Step) -> Bool {
         if trace != nil { trace?("\(step)") }
         racesBefore = world.raceCount
+        // It comes in this step or later.
+        if let operation = world.race { note(operation) }
         switch step {
         case .world(let operation, let isHintLost):
             note(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
         case .race(let operation, let looks):
-            note(operation)
             world.race(operation, afterLooks: looks)
         case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }

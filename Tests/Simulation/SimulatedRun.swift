@@ -130,13 +130,14 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     @discardableResult
     package func take(_ step: Step) -> Bool {
         trace?(step.description)
+        // It comes in this step or later.
+        if let operation = world.race { note(operation) }
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
             note(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
         case .race(let operation, let looks):
-            note(operation)
             world.race(operation, afterLooks: looks)
         case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }

@@ -55,6 +55,9 @@ package final class World: Sendable {
     /// Applies the change that was to come while the program looks at files.
     func endRace() { state.withLock { $0.endRace() } }
 
+    /// The change that is still to come while the program looks at files.
+    var race: Operation? { state.withLock { $0.race?.operation } }
+
     /// How many changes have come while the program looked at files.
     var raceCount: Int { state.withLock { $0.raceCount } }
 
