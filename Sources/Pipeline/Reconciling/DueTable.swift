@@ -213,7 +213,6 @@ struct DueTable {
 
     /// Marks a path as settling, with further signs.
     mutating func unsettle(_ path: PathBytes) {
-        guard entries[path] != nil else { return }
         entries[path]?.settled = nil
     }
 

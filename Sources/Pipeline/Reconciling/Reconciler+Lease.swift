@@ -460,14 +460,14 @@ extension Reconciler {
     private mutating func make(_ view: Int, _ event: FileEvent) -> Offer {
         number += 1
         let paths = event.paths
-        let now = inspect(view, event.path)
+        // A move offers what was handled, whatever is there.
+        let now = event.from != nil || event.kind == .deleted ? inspect(view, event.path) : event.snapshot
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
         var offer = Offer(
             number: number, event: event, isUncertain: before.values.contains { $0 == .uncertain || $0 == .failed },
             isRepeat: event.from == nil && now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
-        // A move offers what was handled, whatever is there.
         if event.from != nil { offer.left = now }
         for path in paths {
             removeDue(view, path)

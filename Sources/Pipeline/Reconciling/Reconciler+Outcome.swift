@@ -119,7 +119,7 @@ extension Reconciler {
         settleRows(view, offer, there, hasChanged: hasChanged, termination)
         if states[view].view.whileBusy == .drop { dropSettled(view, offer) }
         guard applies(.recheck) else { return }
-        for path in offer.paths { compare(view, path, at: now) }
+        for path in offer.paths { compare(view, path, as: path == offer.path ? .some(there) : nil, at: now) }
         if let offered = offer.offered {
             markNames(view, of: offer.event)
             if offered.links == 1, let there, there.links > 1 { markOtherNames(view, offer.path, [offered.identity]) }

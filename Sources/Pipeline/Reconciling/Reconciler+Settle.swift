@@ -260,9 +260,10 @@ extension Reconciler {
 
     /// Compares a path once more, because others have waited for what became of it, or it may differ.
     ///
-    /// Paths that are compared at the same time settle in the same turn.
+    /// Paths that are compared at the same time settle in the same turn. The path is inspected if what is there is not given.
     mutating func compare(
-        _ view: Int, _ path: PathBytes, quiet: Duration? = nil, at now: ContinuousClock.Instant? = nil
+        _ view: Int, _ path: PathBytes, as seen: Snapshot?? = nil, quiet: Duration? = nil,
+        at now: ContinuousClock.Instant? = nil
     ) {
         let now = now ?? host.clock.now()
         states[view].due.wake(.path(path))
@@ -276,7 +277,7 @@ extension Reconciler {
         }
         let isNamed = states[view].offerOfPath[path] != nil
         if !isNamed, row.trust != .uncertain {
-            let there = present(view, path)
+            let there = seen ?? present(view, path)
             if there == nil, row.handled == nil { return }
             let isTree = states[view].view.settle.isTree
             if !isTree, let there, isHandled(row, there) { return }
