@@ -213,7 +213,11 @@ package final class ScenarioRunner {
             "TERM": SIGTERM, "INT": SIGINT, "KILL": SIGKILL, "USR1": SIGUSR1, "STOP": SIGSTOP, "CONT": SIGCONT,
         ]
         guard let number = numbers[name] else { throw Failure(description: "unknown signal '\(name)'") }
-        program?.signal(number)
+        if number != SIGSTOP {
+            program?.signal(number)
+        } else if program?.freeze() != true {
+            throw Failure(description: "the program does not stop")
+        }
     }
 
     // MARK: Files
