@@ -262,6 +262,22 @@ struct EngineEventTests {
         }
     }
 
+    @Test func `a file behind a symbolic link is for the rule alone whose root the link is`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeFolder(tree.path("elsewhere"))
+            _ = tree.path("elsewhere").withCString { target in tree.path("in/link").withCString { symlink(target, $0) }
+            }
+            let run = EngineRun([.sample("all", [tree.path("in/**")]), .sample("linked", [tree.path("in/link/*")])])
+            TestFile.write(tree.path("elsewhere/file"), "x")
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(run.ended(2))
+            #expect(Set(run.calls.map(\.rule)) == ["all", "linked"])
+            #expect(run.calls.first { $0.rule == "all" }?.path == tree.path("in/last"))
+            #expect(run.stop()?.succeeded == 2)
+        }
+    }
+
     @Test func `an output behind a symbolic link does not come back either`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))

@@ -227,25 +227,23 @@ package struct Reconciler: ~Copyable {
     func isPolled(_ view: Int, _ path: PathBytes) -> Bool { states[view].view.isPolled || isPolled(path) }
 
     /// What a view has at a path: nothing behind a symbolic link, and nothing of another type.
-    func sight(_ view: Int, _ path: PathBytes) -> DiskProbe.Sight {
+    ///
+    /// The path is not inspected if that was done a moment ago, unless the view compares extended attributes.
+    func sight(_ view: Int, _ path: PathBytes, as seen: Snapshot? = nil) -> DiskProbe.Sight {
         guard let root = root(view, path), !files.isBehindLink(path, root: root), !otherSpellings.contains(path) else {
             return .absent
         }
-        let sight = files.look(at: path, reading: states[view].view.readsExtended ? .extended : [])
+        let readsExtended = states[view].view.readsExtended
+        let known = seen.flatMap { readsExtended ? nil : DiskProbe.Sight.present($0) }
+        let sight = known ?? files.look(at: path, reading: readsExtended ? .extended : [])
         guard case .present(let snapshot) = sight, !states[view].view.types.contains(snapshot.type) else {
             return sight
         }
         return .absent
     }
 
-    func present(_ view: Int, _ path: PathBytes) -> Snapshot? {
-        if case .present(let snapshot) = sight(view, path) { snapshot } else { nil }
-    }
-
-    /// What a view has at a path that was inspected a moment ago, without extended attributes and whatever its type.
-    func present(_ view: Int, _ path: PathBytes, as seen: Snapshot) -> Snapshot? {
-        if states[view].view.readsExtended { return present(view, path) }
-        return states[view].view.types.contains(seen.type) && !otherSpellings.contains(path) ? seen : nil
+    func present(_ view: Int, _ path: PathBytes, as seen: Snapshot? = nil) -> Snapshot? {
+        if case .present(let snapshot) = sight(view, path, as: seen) { snapshot } else { nil }
     }
 
     /// What is at a path, with the fingerprint of all below if a directory is one unit with that.
