@@ -32,7 +32,7 @@ struct FileKillTests {
                     existing: process
                     settle: 0
                     concurrency: 3
-                    retry: { delay: 10ms }
+                    retry: { attempts: 100, delay: 10ms }
                     action: { use: \(action), with: { to: out/ } }
                 """)
             let out = tree.path("out")
