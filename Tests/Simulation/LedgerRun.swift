@@ -555,7 +555,7 @@ package final class LedgerRun: CoreRun {
         case .undo(let name):
             world.endRace()
             let path = world.base.appending(name.bytes)
-            // A text that is made anew can't be told from one that has grown.
+            // A text that is written anew cannot be distinguished from one that has grown.
             let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)
             guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
                 let view = views.indices.first,

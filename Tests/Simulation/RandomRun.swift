@@ -52,7 +52,7 @@ package struct RandomRun {
     private let core: SimulatedCore
     private let checksInvariant: Bool
     private var dice: SeededGenerator
-    /// What decides which operations come while the program looks at files.
+    /// The source of the operations that come between two inspections of files by the program.
     private var races: SeededGenerator
     private var habits: Habits
     /// The last rename, which may be undone.

@@ -212,12 +212,12 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             }
             if isChanged { record.leaveUntracked(Set(paths), rule, self) }
         }
-        for path in operation.paths.map({ world.base.appending($0.bytes) }) {
+        for path in changed {
             if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
         }
         let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
         // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
-        record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
+        record.leaveUntracked(open.intersection(changed))
     }
 
     /// Lets time pass until nothing settles any more that can.

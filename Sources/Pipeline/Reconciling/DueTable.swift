@@ -211,10 +211,8 @@ struct DueTable {
         return entries.removeValue(forKey: path)
     }
 
-    /// Marks a path as settling, with further signs.
-    mutating func unsettle(_ path: PathBytes) {
-        entries[path]?.settled = nil
-    }
+    /// Marks a path as settling.
+    mutating func unsettle(_ path: PathBytes) { entries[path]?.settled = nil }
 
     mutating func setWriter(_ path: PathBytes, _ writer: Author) { entries[path]?.writer = writer }
 
