@@ -22,7 +22,7 @@ package final class LedgerRun: CoreRun {
     private var lastOffer: UInt64 = 0
     /// The number of frozen events.
     var rows: UInt64 = 0
-    /// How many changes had come between two looks of the program before the present step.
+    /// How many changes had come between two inspections by the program before the present step.
     private var racesBefore = 0
     /// The files with several names that were changed, and the names by which.
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
@@ -257,7 +257,7 @@ package final class LedgerRun: CoreRun {
         if let twice = offer.paths.first(where: others.contains) {
             return "\(world.name(of: twice)) is named by two jobs"
         }
-        // A change may put an open file there after the last look at who writes.
+        // A change may put an open file there after the last check for writers.
         if event.kind != .moved, event.kind != .deleted, world.isBeingWritten(offer.path), offer.steps == 0,
             !offer.isInterrupted, world.raceCount == racesBefore
         {
@@ -511,8 +511,8 @@ package final class LedgerRun: CoreRun {
         case .world(let operation, let isHintLost):
             note(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
-        case .race(let operation, let looks):
-            world.race(operation, afterLooks: looks)
+        case .race(let operation, let inspections):
+            world.race(operation, afterInspections: inspections)
         case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path):

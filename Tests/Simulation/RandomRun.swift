@@ -202,14 +202,14 @@ package struct RandomRun {
                 !rules.contains(where: \.follows)
             else { return step }
             switch operation {
-            // A file may be opened between the last look and the lease.
+            // A file may be opened between the last inspection and the lease.
             case .open: return step
             // Something may be mounted there by then.
             case .hide, .show: return step
             default: break
             }
             coming = [races.pick([.turn, .settle, .lease, .lease, .act])]
-            return .race(operation, looks: races.below(races.pick([6, 40])))
+            return .race(operation, inspections: races.below(races.pick([6, 40])))
         case .read: return dice.chance(0.5) ? .drain : .read
         case .wait: return .wait(milliseconds: dice.pick([3, 20, 60, 110, 250]))
         case .turn: return .turn

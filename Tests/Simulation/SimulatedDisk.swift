@@ -24,7 +24,7 @@ extension World: FileSystem {
         _ find: (inout WorldState) throws(SystemError) -> Int
     ) throws(SystemError) -> OpenDirectory {
         let result = state.withLock { state -> Result<Int32, SystemError> in
-            state.look()
+            state.inspect()
             do throws(SystemError) {
                 let node = try find(&state)
                 state.nextDescriptor += 1
@@ -41,7 +41,7 @@ extension World: FileSystem {
 
     package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.Sight {
         state.withLock { state in
-            state.look()
+            state.inspect()
             do throws(SystemError) {
                 guard let node = try state.node(place) else { return .absent }
                 var snapshot = state.snapshot(node)
@@ -58,7 +58,7 @@ extension World: FileSystem {
 
     package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
         let result = state.withLock { state -> Result<[PathBytes], SystemError> in
-            state.look()
+            state.inspect()
             do throws(SystemError) {
                 guard let node = try state.node(place) else { throw SystemError(errno: ENOENT) }
                 guard state.nodes[node].type == .directory else { throw SystemError(errno: ENOTDIR) }
@@ -73,7 +73,7 @@ extension World: FileSystem {
 
     package func writers(of place: DiskProbe.Place) -> DiskProbe.Holders {
         state.withLock { state in
-            state.look()
+            state.inspect()
             guard let node = try? state.node(place), state.nodes[node].type == .file else { return .unknown }
             return state.nodes[node].writers > 0 ? .somebody : .nobody
         }

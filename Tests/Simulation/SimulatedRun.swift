@@ -137,8 +137,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         case .world(let operation, let isHintLost):
             note(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
-        case .race(let operation, let looks):
-            world.race(operation, afterLooks: looks)
+        case .race(let operation, let inspections):
+            world.race(operation, afterInspections: inspections)
         case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path): return watch { [world] in $0.list(path.map { world.base.appending($0.bytes) }) }

@@ -7,8 +7,8 @@ package import FileEvents
 package enum Step: Sendable, Hashable, CustomStringConvertible {
     /// Another process changes files; with `!` before it the kernel's queue overflows.
     case world(Operation, isHintLost: Bool)
-    /// It changes files while the program looks at files, after that number of looks from now on.
-    case race(Operation, looks: Int)
+    /// It changes files after that number of inspections by the program from now on.
+    case race(Operation, inspections: Int)
     /// The watcher reads what the kernel tells by now, or all.
     case drain, read
     /// The watcher lists a directory, the next one with nil; polled directories are due.
@@ -54,7 +54,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .world(let operation, let isHintLost): (isHintLost ? "!" : "") + operation.description
-        case .race(let operation, let looks): "@\(looks) \(operation)"
+        case .race(let operation, let inspections): "@\(inspections) \(operation)"
         case .drain: "drain"
         case .read: "read"
         case .list(let path): Self.text("list", path)
@@ -128,8 +128,8 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
                 [.world(.create($0), isHintLost: false), .settle, .lease, .begin($0), .run($0), .ok($0)]
             }
         case _ where verb.hasPrefix("@"):
-            guard let looks = Int(verb.dropFirst()) else { return nil }
-            return Operation(words.dropFirst().joined(separator: " ")).map { [.race($0, looks: looks)] }
+            guard let inspections = Int(verb.dropFirst()) else { return nil }
+            return Operation(words.dropFirst().joined(separator: " ")).map { [.race($0, inspections: inspections)] }
         default:
             let isHintLost = text.hasPrefix("!")
             return Operation(String(text.drop { $0 == "!" })).map { [.world($0, isHintLost: isHintLost)] }

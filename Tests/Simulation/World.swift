@@ -40,25 +40,25 @@ package final class World: Sendable {
         }
     }
 
-    /// Applies a change while the program looks at files; one that was to come before is applied at once.
+    /// Applies a change while the program inspects files; one that was to come before is applied at once.
     ///
     /// - Parameters:
     ///   - operation: The change.
-    ///   - looks: How many times the program looks before it.
-    package func race(_ operation: Operation, afterLooks looks: Int) {
+    ///   - inspections: The number of inspections by the program before it.
+    package func race(_ operation: Operation, afterInspections inspections: Int) {
         state.withLock { state in
             state.endRace()
-            state.race = (operation, looks)
+            state.race = (operation, inspections)
         }
     }
 
-    /// Applies the change that was to come while the program looks at files.
+    /// Applies the change that was to come while the program inspects files.
     func endRace() { state.withLock { $0.endRace() } }
 
-    /// The change that is still to come while the program looks at files.
+    /// The change that is still to come while the program inspects files.
     var race: Operation? { state.withLock { $0.race?.operation } }
 
-    /// How many changes have come while the program looked at files.
+    /// How many changes have come while the program inspected files.
     var raceCount: Int { state.withLock { $0.raceCount } }
 
     // MARK: Time

@@ -28,8 +28,8 @@ struct WorldState {
     /// In the order in which they become readable.
     var events: [KernelEvent] = []
     var isOverflowed = false
-    /// The change that comes after so many further looks of the program.
-    var race: (operation: Operation, looks: Int)?
+    /// The change that comes after so many further inspections by the program.
+    var race: (operation: Operation, inspections: Int)?
     /// How many such changes there were.
     var raceCount = 0
     /// Whether what happens now is dropped from the queue.
@@ -54,10 +54,10 @@ struct WorldState {
         }
     }
 
-    /// The program looks at files now.
-    mutating func look() {
-        guard let (operation, looks) = race else { return }
-        if looks > 0 { race = (operation, looks - 1) } else { endRace() }
+    /// Counts an inspection of files by the program.
+    mutating func inspect() {
+        guard let (operation, inspections) = race else { return }
+        if inspections > 0 { race = (operation, inspections - 1) } else { endRace() }
     }
 
     mutating func endRace() {

@@ -59,7 +59,7 @@ import Testing
         #expect(run.held.isEmpty)
     }
 
-    /// The first steps, and the change that comes while the program looks at files in the steps after them.
+    /// The first steps, and the change that comes while the program inspects files in the steps after them.
     private static let races = [
         ("new a, rename a b, rename b a", "write a"),
         ("new a, link a b, delete b", "write a"),
@@ -74,41 +74,41 @@ import Testing
         ("new a, delete a", "create a"),
     ]
 
-    @Test(arguments: races) func `a change between any two looks at files is noticed`(
+    @Test(arguments: races) func `a change between any two inspections is noticed`(
         _ before: String, _ change: String
     ) {
-        for looks in 0..<80 {
-            let steps = Step.script("\(before), @\(looks) \(change), settle, lease, begin, run, ok, settle, lease")
-            #expect(LedgerRun([SimulatedRule()]).run(steps) == nil, "after \(looks) looks")
+        for count in 0..<80 {
+            let steps = Step.script("\(before), @\(count) \(change), settle, lease, begin, run, ok, settle, lease")
+            #expect(LedgerRun([SimulatedRule()]).run(steps) == nil, "after \(count) inspections")
         }
     }
 
     @Test func `a file is not missed that comes back between the listing of a polled directory and the comparison`() {
         var rule = SimulatedRule()
         (rule.isPolled, rule.catchUp) = (true, false)
-        for looks in 0..<40 {
-            let steps = Step.script("create a, kill, halt, rename a b, @\(looks) rename b a, boot, delete a")
-            #expect(LedgerRun([rule]).run(steps) == nil, "after \(looks) looks")
+        for count in 0..<40 {
+            let steps = Step.script("create a, kill, halt, rename a b, @\(count) rename b a, boot, delete a")
+            #expect(LedgerRun([rule]).run(steps) == nil, "after \(count) inspections")
         }
     }
 
     @Test func `what was in a directory that goes before it was listed is compared`() {
         var rule = SimulatedRule()
         rule.refusedSize = 1
-        for looks in 0..<40 {
-            let steps = Step.script("create x/c, swap x/ y/, @\(looks) rename y/c x/c, settle, rmdir x/")
-            #expect(LedgerRun([rule]).run(steps) == nil, "after \(looks) looks")
+        for count in 0..<40 {
+            let steps = Step.script("create x/c, swap x/ y/, @\(count) rename y/c x/c, settle, rmdir x/")
+            #expect(LedgerRun([rule]).run(steps) == nil, "after \(count) inspections")
         }
     }
 
     @Test func `a change after the judgement is not dropped with the change that was judged`() {
         var rule = SimulatedRule()
         rule.whileBusy = .drop
-        for looks in 0..<80 {
+        for count in 0..<80 {
             let steps = Step.script(
-                "create a, start a, write a, settle, run, @\(looks) write a, ok, settle, lease, begin, run")
+                "create a, start a, write a, settle, run, @\(count) write a, ok, settle, lease, begin, run")
             let run = LedgerRun([rule])
-            #expect(run.run(steps) == nil && run.history == ["created a", "modified a"], "after \(looks) looks")
+            #expect(run.run(steps) == nil && run.history == ["created a", "modified a"], "after \(count) inspections")
         }
     }
 
