@@ -186,7 +186,7 @@ extension Dispatcher {
         return nil
     }
 
-    /// The existing files that belong to the set of an event, with its own.
+    /// The file of an event and the existing files that belong to its set.
     ///
     /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to it. Once an
     /// action has started, the conditions are not checked any more: the action may be why they do not hold.
@@ -198,14 +198,19 @@ extension Dispatcher {
         let key = group.key(of: event.path)
         let files = WatchedPaths(roots: rule.roots + [event.root], in: host.fileSystem)
         if listings[directory] == nil { listings[directory] = (try? files.names(in: directory)) ?? [] }
-        return (listings[directory] ?? []).compactMap { name in
+        // Its own file may be gone for a moment.
+        let own = Member(path: event.path, root: event.root, snapshot: event.snapshot)
+        let others = (listings[directory] ?? []).compactMap { name -> Member? in
             let path = directory.appending(name.bytes)
-            guard group.mayBelong(name, to: key), group.key(of: path) == key, let root = rule.root(taking: path),
-                case .present(let snapshot) = files.look(at: path), rule.types.contains(snapshot.type)
+            guard path != event.path, group.mayBelong(name, to: key), group.key(of: path) == key,
+                let root = rule.root(taking: path), case .present(let snapshot) = files.look(at: path),
+                rule.types.contains(snapshot.type)
             else { return nil }
-            let member = Member(path: path, root: root, snapshot: snapshot)
-            let isDue = reconciler.isDue(index, path) && path != event.path
-            return hasStarted || isDue || belongs(member, with: event, index) ? member : nil
+            return Member(path: path, root: root, snapshot: snapshot)
+        }
+        return ([own] + others).filter { member in
+            let isDue = reconciler.isDue(index, member.path) && member.path != event.path
+            return hasStarted || isDue || belongs(member, with: event, index)
         }
     }
 
