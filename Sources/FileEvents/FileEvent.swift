@@ -45,6 +45,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
 
     /// Whether the event passes on what the kernel said, without a look at the disk.
     public var isRaw: Bool { self == .opened || self == .accessed || self == .closed }
+
+    /// Whether the event reports a difference between what the action has received and the disk.
+    public var isDifference: Bool { !isLifecycle && !isRaw && self != .arriving }
 }
 
 /// How Alight came to look at the path.

@@ -35,6 +35,7 @@ extension LedgerRun {
                 activities.count(where: { $0.view == view }) < rules[view].concurrency
             else { continue }
             activities.append(Activity(view: view, offer: row.number, isFrozen: true))
+            reconciler?.beginFrozen(view, row.event)
         }
     }
 
@@ -74,7 +75,8 @@ extension LedgerRun {
             mirrors[view].noted.insert(row.number)
             history.append("\(prefix(view))failed \(world.name(of: row.path))")
         }
-        reconciler?.endFrozen(view, row.event, at: now)
+        receiveAll()
+        reconciler?.endFrozen(view, row.event, isDone ? .succeeded : .gaveUp, at: now)
         commit()
     }
 
@@ -144,11 +146,6 @@ extension LedgerRun {
         }
         commit()
     }
-}
-
-extension EventKind {
-    /// Whether the event moves the ledger.
-    fileprivate var isDifference: Bool { !isLifecycle && !isRaw && self != .arriving }
 }
 
 extension Reconciling.View.WhileBusy {

@@ -171,6 +171,13 @@ package final class LedgerRun: CoreRun {
     /// Whether the watcher has hinted what was not received yet.
     private var hasUnread = false
 
+    /// Receives what was hinted when the result of an action arrived.
+    func receiveAll() {
+        guard omitted != .drain else { return }
+        watcher?.drainAll()
+        receive()
+    }
+
     private func receive() {
         hasUnread = false
         guard let batch = hints?.take() else { return }
@@ -283,9 +290,9 @@ package final class LedgerRun: CoreRun {
     /// Records what a step has written, once it has succeeded.
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
-            guard let present = world.snapshot(output) else { continue }
+            guard world.snapshot(output) != nil else { continue }
             reconciler?.recordOwnWrite(view, output)
-            guard rules[view].wants(present) else { continue }
+            guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
             for other in reconciler?.offers(of: view) ?? [] where other.event.from == output {
                 mirrors[view].rewritten.insert(other.number)
             }
@@ -466,10 +473,7 @@ package final class LedgerRun: CoreRun {
                 if succeeded { $0.hasRemovedInput = true } else { $0.isInterrupted = true }
             }
         }
-        if omitted != .drain {
-            watcher?.drainAll()
-            receive()
-        }
+        receiveAll()
         if !(activity.hasEffect && succeeded) { mirrors[view].outputs[offer.number] = nil }
         let hasFoundNothing =
             step == .take && !activity.hasEffect && offer.event.kind != .deleted

@@ -456,7 +456,36 @@ extension ScriptedCase {
         ) {
             $0.whileBusy = .queue
             $0.outside = ["b"]
-        }.onLedger(gives: "created c"),
+        }.onLedger(gives: "created c, modified c"),
+        ScriptedCase(
+            "gone while its action from the queue runs, and back",
+            "create c, settle, lease, begin, rename c b, run c, rename b c",
+            gives: "created c, modified c"
+        ) {
+            $0.whileBusy = .queue
+            $0.outside = ["b"]
+        },
+        ScriptedCase(
+            "retried by hand after it was deleted",
+            "new a, write a, settle, lease, begin, run a, give-up a, delete a, rest, retry, rest",
+            gives: "created a, modified a, failed a, deleted a"
+        ),
+        ScriptedCase(
+            "a set of which a file is gone at the lease, and back at the start",
+            "create b.x, settle, @4 rename b.x a.y, lease, rename a.y b.x", gives: ""
+        ) { $0.group = ["*.x", "*.y"] },
+        ScriptedCase(
+            "a refused file at a path whose text has not been received",
+            "create a, rename a b, rename b a, append a, settle, lease, begin, ok a, !rename a c, create a, settle",
+            gives: "modified a, other: created a, other: moved a>c"
+        ) {
+            $0.stops = true
+            $0.refusedSize = 70
+            $0.outside = ["b"]
+        }.beside {
+            $0.follows = true
+            $0.outside = ["b"]
+        },
         ScriptedCase(
             "a set of which a file is replaced while the former one waits for another set",
             "create a.x, create a.y, rest, rename a.x b.x, create a.x",

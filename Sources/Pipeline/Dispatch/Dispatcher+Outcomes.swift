@@ -239,21 +239,19 @@ extension Dispatcher {
                 index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
         case .ended(let state):
             end(number, index, state, outcome, reconciler)
-            let isGone = isGone(outcome, state)
-            if isGone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
+            let termination = termination(of: outcome, state)
+            if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
                 reconciler.withdraw(index, number, isReported: true, at: now)
             } else {
-                reconciler.finish(index, number, isGone ? .gone : termination(of: outcome, state), at: now)
+                reconciler.finish(index, number, termination, at: now)
             }
         }
     }
 
-    /// Whether the file of a job was gone before its action began.
-    private func isGone(_ outcome: Outcome, _ state: JobState) -> Bool { state == .skipped && outcome.code == "gone" }
-
     private func termination(of outcome: Outcome, _ state: JobState) -> Reconciler.Termination {
         switch (state, outcome.code) {
         case (.dead, _): .gaveUp
+        case (.skipped, "gone"): .gone
         case (.skipped, "where"), (.skipped, "path"): .refused
         default: .succeeded
         }
@@ -303,7 +301,7 @@ extension Dispatcher {
         at now: ContinuousClock.Instant
     ) {
         guard let entry = rules[index].frozen[input.number] else { return }
-        reconciler.endFrozen(index, entry.job.event, wasGone: isGone(outcome, state), at: now)
+        reconciler.endFrozen(index, entry.job.event, termination(of: outcome, state), at: now)
         rules[index].frozen.remove(input.number)
         end(StoredJob(entry.job, state, nil, number: input.number), outcome)
     }

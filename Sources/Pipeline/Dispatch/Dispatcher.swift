@@ -405,6 +405,7 @@ struct Dispatcher: ~Copyable {
         input.hasLostInput = !input.job.keepSteps(of: rules[index].rule)
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
+        reconciler.beginFrozen(index, entry.job.event)
         storeFrozen(entry.number, index)
         if let outcome = interruptedTooOften(input, rules[index].rule) {
             endFrozen(input, index, .dead, outcome, &reconciler, at: time.now)

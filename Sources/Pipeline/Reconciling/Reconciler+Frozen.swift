@@ -50,36 +50,48 @@ extension Reconciler {
         if let limit = states[view].view.tailBytes { addText(view, &event, limit: limit) }
         setHandled(view, event)
         if !event.isWithoutText {
-            for path in event.paths { states[view].frozen[path, default: 0] += 1 }
+            for path in event.paths { states[view].frozen[path, default: FrozenPath()].count += 1 }
             frozen.append((view, event))
         }
         for path in event.paths { compare(view, path) }
         markNames(view, of: event)
     }
 
+    /// Records that an action for a frozen event is about to start.
+    package mutating func beginFrozen(_ view: Int, _ event: FileEvent) {
+        states[view].frozen[event.path]?.wasNamed = false
+        states[view].frozen[event.path]?.missedHints = false
+    }
+
     /// Records that the row of a frozen event has ended: the paths that it names are compared again.
     ///
-    /// - Parameters:
-    ///   - view: The view.
-    ///   - event: The event.
-    ///   - wasGone: Whether its file was gone before the action began: the action has not received it.
-    ///   - now: The time.
+    /// All hints have to be received before that were queued when the result arrived.
     package mutating func endFrozen(
-        _ view: Int, _ event: FileEvent, wasGone: Bool = false, at now: ContinuousClock.Instant
+        _ view: Int, _ event: FileEvent, _ termination: Termination, at now: ContinuousClock.Instant
     ) {
         defer { files.forget() }
-        guard !event.kind.isLifecycle, !event.kind.isRaw, event.kind != .arriving else { return }
-        // Later events of the path tell what became of it.
-        if wasGone, states[view].frozen[event.path] == 1, let handled = row(view, event.path).handled,
+        guard event.kind.isDifference else { return }
+        // Later events of the path report what became of it.
+        if let path = states[view].frozen[event.path], path.count == 1, let handled = row(view, event.path).handled,
             handled.isSameState(as: event.snapshot)
         {
-            set(view, event.path, event.kind == .created ? LedgerRow() : LedgerRow(handled, .uncertain))
+            if termination == .gone, event.kind == .created {
+                set(view, event.path, LedgerRow())
+            } else if termination == .gone || termination == .succeeded && mayHaveMissed(view, event, path) {
+                set(view, event.path, LedgerRow(handled, .uncertain))
+            }
         }
         for path in event.paths {
-            guard let count = states[view].frozen[path] else { continue }
-            states[view].frozen[path] = count > 1 ? count - 1 : nil
+            guard let count = states[view].frozen[path]?.count else { continue }
+            if count > 1 { states[view].frozen[path]?.count -= 1 } else { states[view].frozen[path] = nil }
             compare(view, path, quiet: .zero)
         }
+    }
+
+    /// Whether the file of a frozen event may not have been at its path while the action ran.
+    private func mayHaveMissed(_ view: Int, _ event: FileEvent, _ path: FrozenPath) -> Bool {
+        guard event.kind != .deleted, event.tail == nil else { return false }
+        return path.wasNamed || path.missedHints && present(view, event.path)?.changed != event.snapshot.changed
     }
 
     /// Lets a file count as handled that an action has received because a user asked for it, if it is as it was then.
@@ -95,8 +107,8 @@ extension Reconciler {
 
     /// Takes over the rows of frozen events that an earlier run left.
     package mutating func restoreFrozen(_ view: Int, _ events: [FileEvent]) {
-        for event in events where !event.kind.isLifecycle && !event.kind.isRaw && event.kind != .arriving {
-            for path in event.paths { states[view].frozen[path, default: 0] += 1 }
+        for event in events where event.kind.isDifference {
+            for path in event.paths { states[view].frozen[path, default: FrozenPath()].count += 1 }
         }
     }
 

@@ -220,7 +220,9 @@ extension Reconciler {
             } ?? (row == LedgerRow())
         if applies(.overtaken), !failed.hasRemovedInput, isOverdue || !isCurrent {
             for path in failed.paths {
-                set(view, path, LedgerRow(self.row(view, path).handled, .uncertain))
+                // Of a path with an empty row the deletion was received since, of a withheld one nothing.
+                let row = self.row(view, path)
+                if row != LedgerRow(), !row.isWithheld { set(view, path, LedgerRow(row.handled, .uncertain)) }
                 compare(view, path)
             }
             return

@@ -148,7 +148,9 @@ extension Reconciler {
         states[view].due.add(path, entry)
         storeDue(view, path, true)
         if settled != nil { overtake(view, path) }
-        guard let settled, states[view].offerOfPath[path] == nil, !states[view].view.receivesAtOnce else { return }
+        guard let settled, states[view].offerOfPath[path] == nil, !hasUnfinishedText(view, path),
+            !states[view].view.receivesAtOnce
+        else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
         let judgement = judge(view, path, as: settled.map { .present($0) } ?? .absent)

@@ -62,10 +62,20 @@ package struct Reconciler: ~Copyable {
         var outputs: [PathBytes: UInt64] = [:]
         /// The processes that made paths due in an earlier run, until the paths have settled.
         var formerWriters: [PathBytes: Author] = [:]
-        /// The number of unfinished frozen events by path.
-        var frozen: [PathBytes: Int] = [:]
+        /// The paths of unfinished frozen events.
+        var frozen: [PathBytes: FrozenPath] = [:]
         /// How much was read of followed files that have left their paths and are not in the ledger under another one yet.
         var carried: [FileIdentity: UInt64] = [:]
+    }
+
+    /// A path of unfinished frozen events.
+    struct FrozenPath {
+        /// How many of them name it.
+        var count = 0
+        /// Whether an event has named it since the action for the first of them started.
+        var wasNamed = false
+        /// Whether hints may have been lost since then.
+        var missedHints = false
     }
 
     /// A condition that people should know of.
@@ -128,7 +138,7 @@ package struct Reconciler: ~Copyable {
     /// The events that no later one replaces, in the order in which they happened.
     ///
     /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out. It calls
-    /// ``endFrozen(_:_:wasGone:at:)`` when one of an event that the ledger has taken over has ended.
+    /// ``endFrozen(_:_:_:at:)`` when one of an event that the ledger has taken over has ended.
     package var frozen: [(view: Int, event: FileEvent)] = []
     /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
     ///
@@ -360,8 +370,9 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Records an event of a name for the offers that it may concern.
+    /// Records an event of a name for the offers and frozen events that it may concern.
     private mutating func markNamed(_ view: Int, _ path: PathBytes) {
+        states[view].frozen[path]?.wasNamed = true
         guard let number = states[view].offerOfPath[path], let offer = states[view].offers[number],
             keepsRecord(offer), !offer.wasNamed
         else { return }
@@ -375,6 +386,9 @@ package struct Reconciler: ~Copyable {
             for (number, offer) in states[view].offers.all where offer.paths.contains(where: { $0.isInside(directory) })
             {
                 states[view].offers[number]?.wasNamed = true
+            }
+            for path in states[view].frozen.keys where path.isInside(directory) {
+                states[view].frozen[path]?.wasNamed = true
             }
         }
     }
@@ -427,6 +441,7 @@ package struct Reconciler: ~Copyable {
                 for (number, offer) in states[view].offers.all where keepsRecord(offer) {
                     states[view].offers[number]?.missedHints = true
                 }
+                for path in states[view].frozen.keys { states[view].frozen[path]?.missedHints = true }
             }
             if case .overflow = report { freezeLifecycle(.overflow) }
         case .rootMissing(let root, _):
