@@ -186,6 +186,10 @@ package enum FinishedProbe {
                 look.tree = fileSystem.tree(at: place, askingWriters: asks)
             }
             look.sight = fileSystem.stat(place, reading: extras)
+            // Nothing was asked about a file that has replaced it meanwhile.
+            if case .present(let last) = look.sight, last.identity != first.identity {
+                return .wait(pause(round: round), sample: nil)
+            }
         }
         return judge(look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }

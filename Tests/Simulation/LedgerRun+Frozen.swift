@@ -9,10 +9,11 @@ extension LedgerRun {
 
     /// Stores the events that the reconciler has frozen, with the commit of the ledger.
     func recordFrozen() {
-        for (view, event) in reconciler?.frozen ?? [] {
+        for (view, event, isUncertain) in reconciler?.frozen ?? [] {
             rows += 1
             trace?("  freeze \(rows) \(event.kind) \(world.name(of: event.path))")
-            let row = Offer(number: Self.firstRow + rows, event: event)
+            var row = Offer(number: Self.firstRow + rows, event: event)
+            row.isUncertain = isUncertain
             if !views[view].mask.takes(event.kind, changed: event.changed) {
                 fault = fault ?? "\(event.kind) \(world.name(of: event.path)) is not in the mask"
             }

@@ -141,10 +141,11 @@ struct RunRecord {
         default: mirrors[index].handled[event.path] = event.snapshot
         }
         for output in outputs {
+            // What is there when the program records it may be another file, which the rule wants.
+            mirrors[index].offered.insert(output)
             guard let present = run.world.snapshot(output), run.rules[index].wants(present) else { continue }
             mirrors[index].contents[output] = run.world.content(output)
             mirrors[index].modes[output] = present.mode
-            mirrors[index].offered.insert(output)
         }
     }
 

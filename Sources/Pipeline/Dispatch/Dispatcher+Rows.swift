@@ -150,12 +150,14 @@ extension Dispatcher {
 
     /// Appends a job whose event is not compared with the ledger.
     mutating func freeze(
-        _ event: FileEvent, _ index: Int, id: JobID? = nil, after: UInt64 = 0, at now: ContinuousClock.Instant
+        _ event: FileEvent, _ index: Int, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
+        at now: ContinuousClock.Instant
     ) {
         number += 1
         let rule = rules[index].rule
         var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
         if !rule.needsAuthor { job.event.author = .notAsked }
+        job.isInterrupted = isInterrupted
         rules[index].frozen.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after))
         newJobs.insert(job.id)
         storeFrozen(number, index)

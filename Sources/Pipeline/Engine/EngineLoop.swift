@@ -235,10 +235,10 @@ package struct EngineLoop: ~Copyable {
         reconciler.frozen = []
         let rules = dispatcher.ruleset.rules
         engine.monitor.noteEvents(frozen.map(\.event), frozen.map { (rules[$0.view].name, $0.event) }, at: now)
-        for (view, event) in frozen {
+        for (view, event, isUncertain) in frozen {
             // A listing ends after what it found.
             let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
-            dispatcher.freeze(event, view, after: after, at: now)
+            dispatcher.freeze(event, view, isInterrupted: isUncertain, after: after, at: now)
             dispatcher.rules[view].batch?.note(event.path, at: now)
         }
     }

@@ -48,10 +48,11 @@ extension Reconciler {
     mutating func freeze(_ view: Int, _ event: FileEvent) {
         var event = event
         if let limit = states[view].view.tailBytes { addText(view, &event, limit: limit) }
+        let isUncertain = event.paths.contains { row(view, $0).trust == .uncertain }
         setHandled(view, event)
         if !event.isWithoutText {
             for path in event.paths { states[view].frozen[path, default: FrozenPath()].count += 1 }
-            frozen.append((view, event))
+            frozen.append((view, event, isUncertain))
         }
         for path in event.paths { compare(view, path) }
         markNames(view, of: event)
@@ -136,7 +137,7 @@ extension Reconciler {
     /// How much was read of the file under another path, which it may have left and come back.
     mutating func carried(_ view: Int, _ path: PathBytes, _ file: FileIdentity) -> UInt64? {
         guard file.birth != 0 else { return nil }
-        if let carried = states[view].carried.removeValue(forKey: file) { return carried }
+        if let carried = states[view].carried.removeValue(forKey: file) { return carried.delivered }
         for other in ledger.paths(of: states[view].view.id, handling: file)
         where other != path && present(view, other)?.identity != file {
             if let delivered = row(view, other).handled?.delivered { return delivered }
@@ -146,8 +147,10 @@ extension Reconciler {
 
     /// Keeps how much was read of a file whose row goes to another file.
     mutating func carryOver(_ view: Int, _ old: Snapshot?, _ new: Snapshot?) {
-        guard let old, let delivered = old.delivered, old.identity != new?.identity else { return }
-        states[view].carried[old.identity] = delivered
+        guard let old, old.delivered != nil, old.identity != new?.identity else { return }
+        // It may have left several paths; how much was read last counts.
+        if let known = states[view].carried[old.identity], known.changed > old.changed { return }
+        states[view].carried[old.identity] = old
     }
 
     // MARK: While an action runs
@@ -232,7 +235,7 @@ extension Reconciler {
             origin: origin, time: host.clock.time())
         addOthers(view, &event)
         event.author = writer(view, event)
-        frozen.append((view, event))
+        frozen.append((view, event, false))
     }
 
     /// Adds the number of entries of a directory, and the other names of a new one of a file.

@@ -65,7 +65,7 @@ package struct Reconciler: ~Copyable {
         /// The paths of unfinished frozen events.
         var frozen: [PathBytes: FrozenPath] = [:]
         /// How much was read of followed files that have left their paths and are not in the ledger under another one yet.
-        var carried: [FileIdentity: UInt64] = [:]
+        var carried: [FileIdentity: Snapshot] = [:]
     }
 
     /// A path of unfinished frozen events.
@@ -139,7 +139,7 @@ package struct Reconciler: ~Copyable {
     ///
     /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out. It calls
     /// ``endFrozen(_:_:_:at:)`` when one of an event that the ledger has taken over has ended.
-    package var frozen: [(view: Int, event: FileEvent)] = []
+    package var frozen: [(view: Int, event: FileEvent, isUncertain: Bool)] = []
     /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
     ///
     /// Their owner stops them, and ends them with ``Termination/overtaken``.
