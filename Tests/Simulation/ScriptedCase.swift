@@ -487,6 +487,17 @@ extension ScriptedCase {
             $0.outside = ["b"]
         },
         ScriptedCase(
+            "a directory is replaced between the restored jobs and the first listing",
+            """
+            create a, settle, lease, rename a y/b, settle, lease, halt, rename y/b x/b, create b, rename b x/a, \
+            @7 folder x/ y/, boot
+            """,
+            gives: "take y/b, note y/b, take y/a, note y/a, failed a"
+        ) {
+            $0.events = [.created, .modified, .attributes]
+            $0.steps = [.take, .note]
+        }.onLedger(gives: "take y/b, note y/b, take y/a, note y/a"),
+        ScriptedCase(
             "a set of which a file is replaced while the former one waits for another set",
             "create a.x, create a.y, rest, rename a.x b.x, create a.x",
             gives: "created a.x, created a.y, modified a.x, modified a.y"

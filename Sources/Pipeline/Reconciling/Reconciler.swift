@@ -279,6 +279,8 @@ package struct Reconciler: ~Copyable {
     ///
     /// A listing starts before what it found, and ends after it.
     package mutating func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
+        // A directory that was opened before may have been replaced by what the hints are about.
+        files.forget()
         defer { files.forget() }
         for report in batch.reports where !report.endsListing { receive(report, at: now) }
         for hint in batch.hints { receive(hint, at: now) }
