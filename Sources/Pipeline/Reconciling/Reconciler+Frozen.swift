@@ -51,7 +51,7 @@ extension Reconciler {
         let isUncertain = event.paths.contains { row(view, $0).trust == .uncertain }
         setHandled(view, event)
         if !event.isWithoutText {
-            for path in event.paths { states[view].frozen[path, default: FrozenPath()].count += 1 }
+            for path in event.paths { states[view].frozen[path, default: 0] += 1 }
             frozen.append((view, event, isUncertain))
         }
         for path in event.paths { compare(view, path) }
@@ -60,8 +60,7 @@ extension Reconciler {
 
     /// Records that an action for a frozen event is about to start.
     package mutating func beginFrozen(_ view: Int, _ event: FileEvent) {
-        states[view].frozen[event.path]?.wasNamed = false
-        states[view].frozen[event.path]?.missedHints = false
+        if event.kind.isDifference { states[view].runningFrozen[event.path] = FrozenPath() }
     }
 
     /// Records that the row of a frozen event has ended: the paths that it names are compared again.
@@ -72,26 +71,28 @@ extension Reconciler {
     ) {
         defer { files.forget() }
         guard event.kind.isDifference else { return }
+        let running = states[view].runningFrozen.removeValue(forKey: event.path)
         // Later events of the path report what became of it.
-        if let path = states[view].frozen[event.path], path.count == 1, let handled = row(view, event.path).handled,
+        if states[view].frozen[event.path] == 1, let handled = row(view, event.path).handled,
             handled.isSameState(as: event.snapshot)
         {
+            let mayHaveMissed = termination == .succeeded && mayHaveMissed(view, event, running)
             if termination == .gone, event.kind == .created {
                 set(view, event.path, LedgerRow())
-            } else if termination == .gone || termination == .succeeded && mayHaveMissed(view, event, path) {
+            } else if termination == .gone || mayHaveMissed {
                 set(view, event.path, LedgerRow(handled, .uncertain))
             }
         }
         for path in event.paths {
-            guard let count = states[view].frozen[path]?.count else { continue }
-            if count > 1 { states[view].frozen[path]?.count -= 1 } else { states[view].frozen[path] = nil }
+            guard let count = states[view].frozen[path] else { continue }
+            states[view].frozen[path] = count > 1 ? count - 1 : nil
             compare(view, path, quiet: .zero)
         }
     }
 
     /// Whether the file of a frozen event may not have been at its path while the action ran.
-    private func mayHaveMissed(_ view: Int, _ event: FileEvent, _ path: FrozenPath) -> Bool {
-        guard event.kind != .deleted, event.tail == nil else { return false }
+    private func mayHaveMissed(_ view: Int, _ event: FileEvent, _ path: FrozenPath?) -> Bool {
+        guard let path, event.kind != .deleted, event.tail == nil else { return false }
         return path.wasNamed || path.missedHints && present(view, event.path)?.changed != event.snapshot.changed
     }
 
@@ -109,7 +110,7 @@ extension Reconciler {
     /// Takes over the rows of frozen events that an earlier run left.
     package mutating func restoreFrozen(_ view: Int, _ events: [FileEvent]) {
         for event in events where event.kind.isDifference {
-            for path in event.paths { states[view].frozen[path, default: FrozenPath()].count += 1 }
+            for path in event.paths { states[view].frozen[path, default: 0] += 1 }
         }
     }
 

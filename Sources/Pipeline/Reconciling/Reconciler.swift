@@ -62,19 +62,19 @@ package struct Reconciler: ~Copyable {
         var outputs: [PathBytes: UInt64] = [:]
         /// The processes that made paths due in an earlier run, until the paths have settled.
         var formerWriters: [PathBytes: Author] = [:]
-        /// The paths of unfinished frozen events.
-        var frozen: [PathBytes: FrozenPath] = [:]
+        /// The number of unfinished frozen events by path.
+        var frozen: [PathBytes: Int] = [:]
+        /// The paths of frozen events whose actions run.
+        var runningFrozen: [PathBytes: FrozenPath] = [:]
         /// How much was read of followed files that have left their paths and are not in the ledger under another one yet.
         var carried: [FileIdentity: Snapshot] = [:]
     }
 
-    /// A path of unfinished frozen events.
+    /// What has happened to the path of a frozen event since its action started.
     struct FrozenPath {
-        /// How many of them name it.
-        var count = 0
-        /// Whether an event has named it since the action for the first of them started.
+        /// Whether an event has named it.
         var wasNamed = false
-        /// Whether hints may have been lost since then.
+        /// Whether hints may have been lost.
         var missedHints = false
     }
 
@@ -374,7 +374,7 @@ package struct Reconciler: ~Copyable {
 
     /// Records an event of a name for the offers and frozen events that it may concern.
     private mutating func markNamed(_ view: Int, _ path: PathBytes) {
-        states[view].frozen[path]?.wasNamed = true
+        states[view].runningFrozen[path]?.wasNamed = true
         guard let number = states[view].offerOfPath[path], let offer = states[view].offers[number],
             keepsRecord(offer), !offer.wasNamed
         else { return }
@@ -389,8 +389,8 @@ package struct Reconciler: ~Copyable {
             {
                 states[view].offers[number]?.wasNamed = true
             }
-            for path in states[view].frozen.keys where path.isInside(directory) {
-                states[view].frozen[path]?.wasNamed = true
+            for path in states[view].runningFrozen.keys where path.isInside(directory) {
+                states[view].runningFrozen[path]?.wasNamed = true
             }
         }
     }
@@ -443,7 +443,7 @@ package struct Reconciler: ~Copyable {
                 for (number, offer) in states[view].offers.all where keepsRecord(offer) {
                     states[view].offers[number]?.missedHints = true
                 }
-                for path in states[view].frozen.keys { states[view].frozen[path]?.missedHints = true }
+                for path in states[view].runningFrozen.keys { states[view].runningFrozen[path]?.missedHints = true }
             }
             if case .overflow = report { freezeLifecycle(.overflow) }
         case .rootMissing(let root, _):
