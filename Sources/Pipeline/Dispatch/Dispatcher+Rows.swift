@@ -17,7 +17,7 @@ extension Dispatcher {
             }
         }
         reconciler.reports = []
-        for index in rules.indices {
+        for index in reconciler.active {
             for (number, offer) in reconciler.changedOffers(of: index) {
                 guard let job = rules[index].jobs[number] else { continue }
                 if let offer {
@@ -98,7 +98,7 @@ extension Dispatcher {
     /// The numbers of jobs by state; due paths count as pending.
     func jobCounts(_ reconciler: borrowing Reconciler) -> JobCounts {
         var counts = counts
-        for index in rules.indices {
+        for index in active(reconciler) {
             let (retrying, waiting) = (reconciler.retryingCount(index), rules[index].frozen.waitingCount)
             counts.pending += reconciler.dueCount(index) + retrying + waiting
             counts.running += rules[index].jobs.count - retrying + rules[index].frozen.entries.count - waiting
@@ -109,7 +109,7 @@ extension Dispatcher {
     /// The numbers of pending jobs and due paths by rule.
     func pendingCounts(_ reconciler: borrowing Reconciler) -> [String: Int] {
         var counts: [String: Int] = [:]
-        for index in rules.indices {
+        for index in active(reconciler) {
             let count =
                 reconciler.dueCount(index) + reconciler.retryingCount(index) + rules[index].frozen.waitingCount
             if count > 0 { counts[rules[index].rule.name] = count }
@@ -120,7 +120,7 @@ extension Dispatcher {
     /// The number of jobs that run, or would start if there were a slot.
     func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
         guard !pauses.all else { return running.count }
-        let waiting = rules.indices.reduce(0) { sum, index in
+        let waiting = active(reconciler).reduce(0) { sum, index in
             guard !pauses.hold(rules[index].rule.name) else { return sum }
             return sum + reconciler.readyCount(index) + rules[index].frozen.due.count
         }
@@ -129,7 +129,7 @@ extension Dispatcher {
 
     /// The interrupted actions that may have removed their input, by number.
     func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
-        rules.indices.reduce(into: [:]) { all, index in
+        reconciler.active.reduce(into: [:]) { all, index in
             if rules[index].jobs.isEmpty { return }
             all.merge(interrupted(reconciler.interruptedOffers(of: index), index)) { $1 }
         }
@@ -158,7 +158,7 @@ extension Dispatcher {
         var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
         if !rule.needsAuthor { job.event.author = .notAsked }
         job.isInterrupted = isInterrupted
-        rules[index].frozen.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after))
+        append(FrozenQueue.Entry(job: job, number: number, due: now, after: after), index)
         newJobs.insert(job.id)
         storeFrozen(number, index)
     }

@@ -15,6 +15,9 @@ struct Dispatcher: ~Copyable {
     var ruleset: Ruleset
     /// The rules in the order of the ruleset, which is that of the reconciler's views.
     var rules: [RuleState]
+    private var indexes: [RuleID: Int] = [:]
+    /// The rules that may have jobs in their frozen queues.
+    private var frozenRules: Set<Int> = []
     let engine: Engine
     private let executor: any AttemptExecutor
 
@@ -63,13 +66,45 @@ struct Dispatcher: ~Copyable {
         self.executor = executor
         ruleset = engine.ruleset
         number = engine.store.stored.number
+        indexes = Self.indexes(of: rules)
+    }
+
+    private static func indexes(of rules: [RuleState]) -> [RuleID: Int] {
+        Dictionary(uniqueKeysWithValues: rules.enumerated().map { ($1.id, $0) })
+    }
+
+    /// The rules that may have jobs or due paths, in order: a rule without costs nothing.
+    func active(_ reconciler: borrowing Reconciler) -> [Int] { reconciler.active.union(frozenRules).sorted() }
+
+    /// Removes the rules without jobs from those that ``active(_:)`` returns.
+    mutating func forgetIdle() { frozenRules = frozenRules.filter { !rules[$0].frozen.entries.isEmpty } }
+
+    /// Appends a job whose event is not compared with the ledger.
+    mutating func append(_ entry: FrozenQueue.Entry, _ index: Int) {
+        rules[index].frozen.append(entry)
+        frozenRules.insert(index)
+    }
+
+    /// Runs other rules from now on; the jobs that run end under the rule with which they started.
+    mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
+        indexes = Self.indexes(of: states)
+        var names: [String: String] = [:]
+        for state in rules {
+            guard let new = indexes[state.id] else { continue }
+            names[state.rule.name] = states[new].rule.name
+        }
+        lanes.rename(names.filter { $0 != $1 })
+        lanes.change(to: ruleset.rules)
+        self.ruleset = ruleset
+        rules = states
+        frozenRules = Set(rules.indices)
     }
 
     /// The number of attempts whose actions have started.
     var runningCount: Int { lanes.count - prepared.count }
 
     /// The index of the rule with the id; nil if it does not run.
-    func index(of id: RuleID) -> Int? { rules.firstIndex { $0.id == id } }
+    func index(of id: RuleID) -> Int? { indexes[id] }
 
     /// The job with the id as it runs, also if its rule was removed since; nil if no attempt at it runs.
     func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
@@ -103,8 +138,12 @@ struct Dispatcher: ~Copyable {
     }
 
     /// The earliest time at which ``fill(_:at:isGathering:)`` has something to do that it had not at the last turn.
-    func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        let times = rules.flatMap { [$0.batch?.deadline, $0.breaker?.rests, $0.frozen.nextDue] }
+    func nextDeadline(
+        after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
+    ) -> ContinuousClock.Instant? {
+        let times = active(reconciler).flatMap { index in
+            [rules[index].batch?.deadline, rules[index].breaker?.rests, rules[index].frozen.nextDue]
+        }
         return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
 
@@ -124,7 +163,7 @@ struct Dispatcher: ~Copyable {
         lanes.beginFilling()
         startGivenUp(at: now)
         var names: [String: Int] = [:]
-        for index in rules.indices where hasWork(index, reconciler) { names[rules[index].rule.name] = index }
+        for index in active(reconciler) where hasWork(index, reconciler) { names[rules[index].rule.name] = index }
         for name in lanes.owed(Set(names.keys)) {
             if let index = names[name], start(index, &reconciler, at: time, isGathering) { break }
         }
@@ -148,7 +187,7 @@ struct Dispatcher: ~Copyable {
 
     /// Whether any job could be leased.
     func hasWork(_ reconciler: borrowing Reconciler) -> Bool {
-        !givenUp.isEmpty || rules.indices.contains { hasWork($0, reconciler) }
+        !givenUp.isEmpty || active(reconciler).contains { hasWork($0, reconciler) }
     }
 
     private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler) -> Bool {

@@ -42,7 +42,7 @@ extension EngineLoop {
         job.rule = dispatcher.rules[index].rule.name
         guard var offer = stored.offer else {
             let entry = FrozenQueue.Entry(job: job, number: stored.number, due: now)
-            dispatcher.rules[index].frozen.append(entry)
+            dispatcher.append(entry, index)
             reconciler.restoreFrozen(index, [job.event])
             return dispatcher.storeFrozen(stored.number, index)
         }

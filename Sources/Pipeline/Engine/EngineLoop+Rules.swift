@@ -52,7 +52,7 @@ extension EngineLoop {
                 frozen[frozen.count - 1].isRunning = job.failure != nil
             }
         }
-        for entry in frozen { dispatcher.rules[index].frozen.append(entry) }
+        for entry in frozen { dispatcher.append(entry, index) }
         reconciler.restoreFrozen(index, frozen.map(\.job.event))
         conditions.interrupted = dispatcher.interrupted(offers, index)
         reconciler.restore(index, offers, at: now)
@@ -139,7 +139,8 @@ extension EngineLoop {
             next.ruleset, engine.store, engine.options, running: running, on: engine.host)
         let time = engine.host.clock.time()
         for index in start.rules.indices {
-            guard var state = dispatcher.rules.first(where: { $0.id == start.rules[index].id }) else { continue }
+            guard let former = dispatcher.index(of: start.rules[index].id) else { continue }
+            var state = dispatcher.rules[former]
             state.change(to: start.rules[index].rule, at: time)
             start.rules[index] = state
         }
@@ -162,20 +163,5 @@ extension EngineLoop {
         if !all.contains(where: \.needsAuthors) { conditions.stopListening() }
         run.isReady = false
         run.hasStarted = false
-    }
-}
-
-extension Dispatcher {
-    /// Runs other rules from now on; the jobs that run end under the rule with which they started.
-    mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
-        var names: [String: String] = [:]
-        for state in rules {
-            guard let new = states.first(where: { $0.id == state.id }) else { continue }
-            names[state.rule.name] = new.rule.name
-        }
-        lanes.rename(names.filter { $0 != $1 })
-        lanes.change(to: ruleset.rules)
-        self.ruleset = ruleset
-        rules = states
     }
 }

@@ -78,7 +78,7 @@ package struct EngineLoop: ~Copyable {
     /// The latest time of the next turn; nil if only a message or a hint needs one.
     package var nextWake: ContinuousClock.Instant? {
         let settled = run.phase == .running ? reconciler.nextDeadline : nil
-        let others = [run.limit, run.storeRetry, run.nextSign, dispatcher.nextDeadline(after: now)]
+        let others = [run.limit, run.storeRetry, run.nextSign, dispatcher.nextDeadline(after: now, reconciler)]
         return ([settled] + others).compactMap(\.self).min()
     }
 
@@ -256,7 +256,7 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        for index in dispatcher.rules.indices {
+        for index in dispatcher.active(reconciler) {
             dispatcher.rules[index].frozen.advance(to: now)
             dispatcher.closeBatch(index, reconciler)
         }
@@ -297,6 +297,7 @@ package struct EngineLoop: ~Copyable {
         reconciler.dueChanges = [:]
         dispatcher.changes = TurnChanges()
         dispatcher.newJobs = []
+        dispatcher.forgetIdle()
         restoreReturned()
         run.storeRetry = nil
         if run.storeFault != nil {

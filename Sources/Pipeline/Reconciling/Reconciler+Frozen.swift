@@ -10,7 +10,7 @@ extension Reconciler {
     /// All hints have to be received before. The rows of the ledger move to what the events show.
     package mutating func freezeDue() {
         defer { files.forget() }
-        for view in states.indices where states[view].view.freezes {
+        for view in active.sorted() where states[view].view.freezes {
             var others: [PathBytes] = []
             while let path = states[view].due.next() {
                 if !freezeDue(view, path) { others.append(path) }
@@ -22,7 +22,7 @@ extension Reconciler {
     }
 
     /// Whether ``freezeDue()`` may have work.
-    package var mayFreeze: Bool { states.contains { $0.view.freezes && !$0.due.isEmpty } }
+    package var mayFreeze: Bool { active.contains { states[$0].view.freezes && !states[$0].due.isEmpty } }
 
     /// Freezes the event of a due path; false if it is to be leased.
     private mutating func freezeDue(_ view: Int, _ path: PathBytes) -> Bool {
@@ -109,6 +109,7 @@ extension Reconciler {
 
     /// Takes over the rows of frozen events that an earlier run left.
     package mutating func restoreFrozen(_ view: Int, _ events: [FileEvent]) {
+        active.insert(view)
         for event in events where event.kind.isDifference {
             for path in event.paths { states[view].frozen[path, default: 0] += 1 }
         }

@@ -336,7 +336,7 @@ extension Reconciler {
 
     /// Puts the due paths back into the order that wait for a condition.
     package mutating func wake(_ gate: Gate) {
-        for view in states.indices { states[view].due.wake(.gate(gate)) }
+        for view in active { states[view].due.wake(.gate(gate)) }
     }
 
     /// A condition for which due paths wait.
@@ -475,6 +475,7 @@ extension Reconciler {
             states[view].offerOfPath[path] = number
         }
         states[view].offers[number] = offer
+        active.insert(view)
         return offer
     }
 

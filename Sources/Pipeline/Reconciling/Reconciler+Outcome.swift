@@ -183,6 +183,7 @@ extension Reconciler {
 
     /// Takes over the offers that an earlier run left; those that were running were interrupted.
     package mutating func restore(_ view: Int, _ offers: [Offer], at now: ContinuousClock.Instant) {
+        active.insert(view)
         for var offer in offers {
             if offer.isRunning, !offer.isSent, !offer.isGivenUp {
                 offer.state = .retrying(now)
@@ -234,6 +235,7 @@ extension Reconciler {
         offer.isSent = false
         offer.missedHints = true
         states[view].offers[offer.number] = offer
+        active.insert(view)
         for path in offer.paths { states[view].offerOfPath[path] = offer.number }
         for path in offer.paths { compare(view, path) }
     }

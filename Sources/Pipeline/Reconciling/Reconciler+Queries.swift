@@ -16,13 +16,13 @@ extension Reconciler {
     package func lastDuePosition(_ view: Int) -> UInt64 { states[view].due.lastPosition }
 
     /// Whether nothing of the view is due or unfinished.
-    package func isIdle(_ view: Int) -> Bool { states[view].due.isEmpty && states[view].offers.all.isEmpty }
+    package func isIdle(_ view: Int) -> Bool {
+        states[view].due.isEmpty && states[view].offers.all.isEmpty && states[view].frozen.isEmpty
+    }
 
     /// The number of paths that are due and have no unfinished offer.
     package func dueCount(_ view: Int) -> Int {
-        let state = states[view]
-        let repeated = state.offerOfPath.isEmpty ? 0 : state.offerOfPath.keys.count { state.due[$0] != nil }
-        return state.due.count - repeated
+        states[view].due.count - states[view].offerOfPath.keys.count { states[view].due[$0] != nil }
     }
 
     /// Whether a path of the view is due or has an unfinished offer.

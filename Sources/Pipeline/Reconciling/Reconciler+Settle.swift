@@ -10,7 +10,7 @@ extension Reconciler {
     ///   - limit: The most paths; the rest is due in the next turn.
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         defer { files.forget() }
-        for view in states.indices { states[view].due.wake(until: now) }
+        for view in active { states[view].due.wake(until: now) }
         var others: [(view: Int, path: PathBytes, identities: [FileIdentity])] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
@@ -146,6 +146,7 @@ extension Reconciler {
             entry.writer = writer
         }
         states[view].due.add(path, entry)
+        active.insert(view)
         storeDue(view, path, true)
         if settled != nil { overtake(view, path) }
         guard let settled, states[view].offerOfPath[path] == nil, !hasUnfinishedText(view, path),

@@ -24,6 +24,7 @@ extension Reconciler {
             (state.view, state.policy) = (view, policy)
             return state
         }
+        active = Set(states.indices)
         settler = Settler()
         scans = ScanTable()
         heldKeys = [:]
@@ -38,7 +39,7 @@ extension Reconciler {
             for path in paths where root(view, path) != nil { markDirty(path, .listed, .live, [view], at: now) }
         }
         unlisted.formIntersection(views.flatMap(\.roots))
-        if unlisted.isEmpty { for view in states.indices { states[view].due.wake(.listing) } }
+        if unlisted.isEmpty { for view in active { states[view].due.wake(.listing) } }
     }
 
     /// Lets a path go on settling for all views that match it.

@@ -98,6 +98,8 @@ package struct Reconciler: ~Copyable {
 
     package internal(set) var ledger: Ledger
     var states: [ViewState]
+    /// The views that may have due paths, unfinished offers or frozen events; ``markCommitted()`` removes those without.
+    package internal(set) var active: Set<Int> = []
     var filters: PathFilterIndex
     var policies: [SettlePolicy]
     let host: Host
@@ -197,7 +199,7 @@ package struct Reconciler: ~Copyable {
         states.contains { $0.due[path] != nil || $0.offerOfPath[path] != nil }
     }
     package var nextDeadline: ContinuousClock.Instant? {
-        ([settler.nextDeadline] + states.map(\.due.nextTime)).compactMap(\.self).min()
+        ([settler.nextDeadline] + active.map { states[$0].due.nextTime }).compactMap(\.self).min()
     }
     package func offers(of view: Int) -> [Offer] { states[view].offers.all.values.sorted { $0.number < $1.number } }
 
@@ -214,7 +216,8 @@ package struct Reconciler: ~Copyable {
 
     package mutating func markCommitted() {
         ledger.markCommitted()
-        for view in states.indices { states[view].offers.markCommitted() }
+        for view in active { states[view].offers.markCommitted() }
+        active = active.filter { !isIdle($0) }
     }
 
     func applies(_ rule: CoreRule) -> Bool { rule != omitted }
@@ -384,7 +387,7 @@ package struct Reconciler: ~Copyable {
     private func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.keptSteps) }
 
     private mutating func markNamed(inside directory: PathBytes) {
-        for view in states.indices {
+        for view in active {
             for (number, offer) in states[view].offers.all where offer.paths.contains(where: { $0.isInside(directory) })
             {
                 states[view].offers[number]?.wasNamed = true
@@ -437,9 +440,9 @@ package struct Reconciler: ~Copyable {
             compareKnown(inside: root, origin == .scan ? .scan : .rescan, at: now)
             scans.setListed(root)
             unlisted.remove(root)
-            if unlisted.isEmpty { for view in states.indices { states[view].due.wake(.listing) } }
+            if unlisted.isEmpty { for view in active { states[view].due.wake(.listing) } }
         case .overflow, .overflowAgain:
-            for view in states.indices {
+            for view in active {
                 for (number, offer) in states[view].offers.all where keepsRecord(offer) {
                     states[view].offers[number]?.missedHints = true
                 }
