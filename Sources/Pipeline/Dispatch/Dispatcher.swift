@@ -169,8 +169,8 @@ struct Dispatcher: ~Copyable {
         }
         repeat {
             for level in lanes.levels(Set(names.keys)) {
-                var isProgress = true
-                while isProgress {
+                var isProgress = false
+                repeat {
                     isProgress = false
                     for name in lanes.round(level, at: now) {
                         guard let index = names[name] else { continue }
@@ -180,7 +180,8 @@ struct Dispatcher: ~Copyable {
                             names[name] = nil
                         }
                     }
-                }
+                    // Extra slots are taken in the first round.
+                } while isProgress && !lanes.isFull
             }
         } while lanes.endFilling()
     }

@@ -83,6 +83,9 @@ package struct Lanes {
 
     package var count: Int { running.count }
 
+    /// Whether no slot is free but extra ones.
+    package var isFull: Bool { slots.free == 0 && briefSlots.free == 0 }
+
     /// The most attempts that can run at once.
     package var limit: Int { slots.limit + slots.extra + briefSlots.limit + briefSlots.extra }
 
@@ -187,7 +190,7 @@ package struct Lanes {
     }
 
     private func sorted(_ names: Set<String>, by times: [String: Duration]) -> [String] {
-        names.sorted { (times[$0, default: .zero], position($0)) < (times[$1, default: .zero], position($1)) }
+        names.map { (times[$0, default: .zero], position($0), $0) }.sorted { $0 < $1 }.map(\.2)
     }
 
     private func position(_ name: String) -> Int { rules[name]?.position ?? .max }
