@@ -201,6 +201,12 @@ package final class LedgerRun: CoreRun {
         }
         store.commit(changes)
         reconciler?.markCommitted()
+        // Turns visit active views alone.
+        for view in views.indices where reconciler?.active.contains(view) == reconciler?.isIdle(view) {
+            fault =
+                fault
+                ?? "\(rules[view].name) is \(reconciler?.isIdle(view) == true ? "idle" : "busy"), and not known as that"
+        }
         reconciler?.dueChanges = [:]
         for report in reconciler?.reports ?? [] {
             if case .gone(let view, let path, _) = report {

@@ -138,7 +138,8 @@ struct RunRecord {
             let handled = event.from.flatMap { mirrors[index].handled.removeValue(forKey: $0) }
             let isSame = handled.map { $0.hasSameContent(as: event.snapshot) } ?? false
             mirrors[index].handled[event.path] = isSame ? event.snapshot : nil
-        default: mirrors[index].handled[event.path] = event.snapshot
+        // An action after which the file is gone counts as having removed it: it is new when it is back.
+        default: mirrors[index].handled[event.path] = run.world.snapshot(event.path).map { _ in event.snapshot }
         }
         for output in outputs {
             // What is there when the program records it may be another file, which the rule wants.
