@@ -47,7 +47,7 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     public var isRaw: Bool { self == .opened || self == .accessed || self == .closed }
 
     /// Whether the event reports a difference between what the action has received and the disk.
-    public var isDifference: Bool { !isLifecycle && !isRaw && self != .arriving }
+    package var isDifference: Bool { EventMask.differences.takes(self) }
 }
 
 /// How Alight came to look at the path.
