@@ -51,8 +51,9 @@ extension Dispatcher {
         let event = candidate.event
         let retried = candidate.retried.flatMap { rules[index].jobs[$0.number] }
         let hasStarted = retried.map { $0.attempt > 0 && $0.previous?.isUnbegun != true } ?? false
-        let members = members(of: event, index, group, reconciler, hasStarted: hasStarted)
-        guard event.kind != .deleted, members.contains(where: { $0.path == event.path }) else {
+        let members =
+            event.kind == .deleted ? [] : members(of: event, index, group, reconciler, hasStarted: hasStarted)
+        guard members.contains(where: { $0.path == event.path }) else {
             return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
         }
         guard isFree(candidate, index, &reconciler, at: time.now) else { return [] }
