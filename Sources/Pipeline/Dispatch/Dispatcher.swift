@@ -73,8 +73,8 @@ struct Dispatcher: ~Copyable {
         Dictionary(uniqueKeysWithValues: rules.enumerated().map { ($1.id, $0) })
     }
 
-    /// The rules that may have jobs or due paths, in order: a rule without costs nothing.
-    func active(_ reconciler: borrowing Reconciler) -> [Int] { reconciler.active.union(frozenRules).sorted() }
+    /// The rules that may have jobs or due paths: a rule without costs nothing.
+    func active(_ reconciler: borrowing Reconciler) -> Set<Int> { reconciler.active.union(frozenRules) }
 
     /// Removes the rules without jobs from those that ``active(_:)`` returns.
     mutating func forgetIdle() { frozenRules = frozenRules.filter { !rules[$0].frozen.entries.isEmpty } }
@@ -169,7 +169,7 @@ struct Dispatcher: ~Copyable {
         }
         repeat {
             for level in lanes.levels(Set(names.keys)) {
-                var isProgress = false
+                var isProgress: Bool
                 repeat {
                     isProgress = false
                     for name in lanes.round(level, at: now) {
