@@ -203,9 +203,7 @@ package final class LedgerRun: CoreRun {
         reconciler?.markCommitted()
         // Turns visit active views alone.
         for view in views.indices where reconciler?.active.contains(view) == reconciler?.isIdle(view) {
-            fault =
-                fault
-                ?? "\(rules[view].name) is \(reconciler?.isIdle(view) == true ? "idle" : "busy"), and not known as that"
+            fault = fault ?? "\(rules[view].name): the view is active without work, or has work and is not active"
         }
         reconciler?.dueChanges = [:]
         for report in reconciler?.reports ?? [] {
@@ -565,7 +563,7 @@ package final class LedgerRun: CoreRun {
         case .undo(let name):
             world.endRace()
             let path = world.base.appending(name.bytes)
-            // A text that is written anew cannot be distinguished from one that has grown.
+            // A rewritten text looks like one that has grown.
             let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)
             guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
                 let view = views.indices.first,
