@@ -62,14 +62,14 @@ package struct StoredRule: Sendable, Hashable {
 
 /// The stored state of the program: all but rules, jobs and the ledger.
 package struct StoredState: Sendable, Hashable {
-    /// The time of the last commit of an earlier run; nil if there was none.
+    /// The time of the last commit of an earlier run, or up to a second before it; nil if there was none.
     package var lastCommit: Timestamp?
     /// The mount points that files of the rules were below.
     package var mounts: [MountRecord]
     package var pauses: Pauses
     /// The unfinished jobs of rules that do not run, by the rule's name.
     package var unloaded: [String: Int]
-    /// The last number of a job.
+    /// A number that no job exceeds.
     package var number: UInt64
 
     package init(

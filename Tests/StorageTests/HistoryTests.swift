@@ -83,7 +83,7 @@ struct HistoryTests {
     }
 
     @Test func `the oldest jobs are deleted when their text takes too much room`() throws {
-        let bench = StoreBench(keeping: JournalRetention(bytes: 100_000))
+        let bench = StoreBench(keeping: JournalRetention(jobs: 16, bytes: 100_000))
         func run(_ numbers: Range<Int>) throws {
             for number in numbers {
                 let job = Self.job(1_000 + number)
@@ -147,9 +147,7 @@ struct HistoryTests {
         try set(LedgerRow(snapshot))
         let most = try #require(Int(try bench.rows("PRAGMA page_count")[0]))
         try set(LedgerRow())
-        for number in 0..<100 as Range<UInt64> {
-            try bench.commit { $0.rows[StoreBench.rule] = ["/x": LedgerRow(.sample(size: number))] }
-        }
+        for number in 0..<500 { try bench.end(Self.job(1_000 + number), .succeeded, Outcome(.succeeded), isNew: true) }
         let free = try #require(Int(try bench.rows("PRAGMA freelist_count")[0]))
         #expect(most > 2_000 && free <= 1_024)
     }

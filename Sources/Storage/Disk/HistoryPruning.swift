@@ -16,18 +16,35 @@ package struct JournalRetention: Sendable {
         self.bytes = bytes
     }
 
-    /// Forgets nothing: for whoever has the journal for a moment, and does not know what is to be kept.
+    /// Deletes nothing: for a command that has the journal for a moment and does not know the configured limits.
     package static let unlimited = JournalRetention(period: .seconds(36_500 * 86_400), jobs: .max, bytes: .max)
 }
 
-/// Forgets finished jobs, a few in each commit.
+/// Deletes finished jobs, a few at a time, each time in a transaction of its own.
 ///
-/// Whoever holds the journal's lock may use it.
+/// Used under the lock of the store.
 final class HistoryPruning {
-    /// How many are forgotten in one commit at least, when there are so many.
+    /// The number of jobs that end between two deletions.
+    private let interval: Int
+    /// The number of jobs that are deleted at once at least, if there are so many.
     private static let step = 64
-    /// The free pages that a file may have, to be used again.
+    /// The number of free pages that a file may have, to be used again.
     private static let freePages = 1_024
+
+    private struct Progress {
+        /// The number of jobs that have succeeded or were skipped.
+        var count: Int
+        /// The bytes of their text; nil as long as the whole file has no more than they may have.
+        var bytes: Int64?
+        /// The time until which only dead jobs have ended, which stay.
+        var cursor: Int64 = .min
+        /// The earliest end of a job that may be deleted, or an earlier time.
+        ///
+        /// SQLite plans the query for those jobs at each new bound, which takes as long as the rest of a small commit.
+        var first: Int64 = .min
+        /// The jobs that have ended since the last deletion.
+        var ended: [JobID] = []
+    }
 
     private let retention: JournalRetention
     private let oldest: SQLStatement
@@ -37,24 +54,12 @@ final class HistoryPruning {
     private let size: SQLStatement
     private let vacuum: SQLStatement
     private let pages: SQLStatement
-    /// How many jobs there are that have succeeded or were skipped.
-    private var count: Int
-    private var countAfterCommit: Int
-    /// How many bytes of text they have; nil as long as the whole file has no more than they may have.
-    private var bytes: Int64?
-    private var bytesAfterCommit: Int64?
     private let pageSize: Int64
-    /// Until when only dead jobs have ended, which stay.
-    private var cursor: Int64 = .min
-    private var cursorAfterCommit: Int64 = .min
-    /// None of those has ended before this, that may be forgotten.
-    ///
-    /// SQLite plans the query for them anew for each bound, which takes as long as the rest of a small commit.
-    private var first: Int64 = .min
-    private var firstAfterCommit: Int64 = .min
+    private var progress: Progress
 
     init(_ database: Database, _ retention: JournalRetention) throws {
         self.retention = retention
+        interval = max(1, min(16, retention.jobs / 16))
         oldest = try SQLStatement(
             """
             SELECT id, ended FROM jobs
@@ -72,11 +77,9 @@ final class HistoryPruning {
         pages = try SQLStatement("PRAGMA page_count", in: database)
         pageSize = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 0
         vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
-        count =
-            try Int.fetchOne(
-                database,
-                sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0
-        countAfterCommit = count
+        progress = Progress(
+            count: try Int.fetchOne(
+                database, sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0)
     }
 
     /// The log of a batch counts for the job that it is stored with.
@@ -87,76 +90,84 @@ final class HistoryPruning {
             + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM logs WHERE job = jobs.id)
         """
 
-    /// How many bytes of text all have, by reading them.
-    private static func bytes(_ database: Database) throws -> Int64 {
-        try Int64.fetchOne(
-            database,
-            sql: """
-                SELECT coalesce(sum(\(jobBytes)), 0) FROM jobs WHERE state IN ('succeeded', 'skipped')
-                """) ?? 0
-    }
-
-    /// Forgets some of what is old, within a transaction.
+    /// Deletes what is too old or too much, if enough has ended since the last time; called after each commit.
+    ///
+    /// After an error the next call tries again.
     ///
     /// - Parameters:
-    ///   - database: Where it is.
-    ///   - ended: The jobs that have succeeded or were skipped since the last commit.
-    ///   - now: The present.
-    /// - Throws: What SQLite throws; nothing counts until the commit.
-    func prune(_ database: Database, ended: [JobID], at now: Int64) throws {
-        (countAfterCommit, cursorAfterCommit) = (count + ended.count, cursor)
+    ///   - database: The connection, outside of a transaction.
+    ///   - transaction: The transaction that it makes.
+    ///   - ended: The jobs that have succeeded or were skipped, and that the commit has written.
+    ///   - now: The time.
+    func prune(_ database: Database, in transaction: WriteTransaction, ended: [JobID], at now: Int64) {
+        progress.ended += ended
+        // The clock may have been set back.
+        if !ended.isEmpty { progress.first = min(progress.first, now) }
+        guard progress.ended.count >= interval || progress.first <= now - retention.period.columnValue else { return }
+        let before = progress
+        do {
+            try transaction.run { try prune(database, at: now) }
+        } catch {
+            progress = before
+        }
+    }
+
+    private func prune(_ database: Database, at now: Int64) throws {
+        let ended = progress.ended
+        progress.ended = []
+        progress.count += ended.count
         let freePages = try free.first({ _ in }) { $0.integer(0) } ?? 0
         let usedPages = try (pages.first({ _ in }) { $0.integer(0) } ?? 0) - freePages
-        if let bytes {
-            bytesAfterCommit = try ended.reduce(bytes) { try $0 + self.bytes(of: $1.description) }
+        if let bytes = progress.bytes {
+            progress.bytes = try ended.reduce(bytes) { try $0 + self.bytes(of: $1.description) }
         } else {
-            bytesAfterCommit = usedPages * pageSize > retention.bytes ? try Self.bytes(database) : nil
+            progress.bytes = usedPages * pageSize > retention.bytes ? try Self.bytes(database) : nil
         }
         let most = Self.step + 2 * ended.count
-        let excess = min(max(0, countAfterCommit - retention.jobs), most)
-        // The clock may have been set back.
-        if !ended.isEmpty { first = min(first, now) }
+        let excess = min(max(0, progress.count - retention.jobs), most)
         let end = now - retention.period.columnValue
-        var gone = 0
-        firstAfterCommit = first
-        if first <= end {
-            gone = try forget(until: end, most)
-            if gone < most { firstAfterCommit = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now }
+        var deleted = 0
+        if progress.first <= end {
+            deleted = try delete(until: end, most)
+            if deleted < most {
+                progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now
+            }
         }
-        if gone < excess { gone += try forget(until: .max, excess - gone) }
-        if gone < most, let bytesAfterCommit, bytesAfterCommit > retention.bytes {
-            gone += try forget(until: .max, most - gone) { [retention] in $0 > retention.bytes }
+        if deleted < excess { deleted += try delete(until: .max, excess - deleted) }
+        if deleted < most, let bytes = progress.bytes, bytes > retention.bytes {
+            deleted += try delete(until: .max, most - deleted) { [retention] in $0 > retention.bytes }
         }
-        countAfterCommit -= gone
+        progress.count -= deleted
         if freePages > Self.freePages { try vacuum.run() }
+    }
+
+    private static func bytes(_ database: Database) throws -> Int64 {
+        let sql = "SELECT coalesce(sum(\(jobBytes)), 0) FROM jobs WHERE state IN ('succeeded', 'skipped')"
+        return try Int64.fetchOne(database, sql: sql) ?? 0
     }
 
     private func bytes(of id: String) throws -> Int64 { try size.first({ $0.bind(id) }, { $0.integer(0) }) ?? 0 }
 
-    /// Forgets the oldest, as long as the bytes that are left are too many.
-    private func forget(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
+    /// Deletes the oldest, as long as the bytes that are left are too many.
+    private func delete(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
         var oldest: [(id: String, ended: Int64)] = []
         try self.oldest.each {
-            $0.bind(cursorAfterCommit)
+            $0.bind(progress.cursor)
             $0.bind(end)
             $0.bind(Int64(most))
         } _: { row in
             oldest.append((row.text(0), row.integer(1)))
         }
-        var gone = 0
+        var deleted = 0
         for (id, ended) in oldest {
-            if let bytes = bytesAfterCommit {
+            if let bytes = progress.bytes {
                 guard isTooMany(bytes) else { break }
-                bytesAfterCommit = try bytes - self.bytes(of: id)
+                progress.bytes = try bytes - self.bytes(of: id)
             }
             try delete.run { $0.bind(id) }
-            cursorAfterCommit = ended
-            gone += 1
+            progress.cursor = ended
+            deleted += 1
         }
-        return gone
-    }
-
-    func noteCommitted() {
-        (count, bytes, cursor, first) = (countAfterCommit, bytesAfterCommit, cursorAfterCommit, firstAfterCommit)
+        return deleted
     }
 }

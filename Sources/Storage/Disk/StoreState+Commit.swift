@@ -43,7 +43,7 @@ extension StoreState {
     }
 
     private var hasChanges: Bool {
-        rules.isChanged || mounts.hasChanges || pauses != storedPauses || isStopping && storedClean != true
+        rules.isChanged || mounts.hasChanges || pauses != storedPauses || isStopping && facts["is_clean"] != 1
     }
 
     /// Writes, and again after the log was moved into the file if the disk is full.
@@ -58,7 +58,8 @@ extension StoreState {
 
     private func write(_ changes: TurnChanges, _ clocks: ClockPair) throws {
         let offset = clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : clockOffset
-        let number = changes.jobs.values.reduce(number) { max($0, $1.number) }
+        let facts = facts(offset, changes, clocks)
+        var ended: [JobID] = []
         try access { database in
             try transaction.run {
                 // Before the rows of this commit, whose times and devices are current.
@@ -70,31 +71,32 @@ extension StoreState {
                     try mounts.write(database, run: run)
                 }
                 if pauses != storedPauses { try pauses.write(database) }
-                try writeFacts(offset, number, clocks)
+                for (name, value) in facts where value != self.facts[name] {
+                    try fact.run(FactRow(name: name, value: value).bind)
+                }
                 try writeLedger(changes)
-                let ended = try writeJobs(changes, clocks)
-                try history.prune(database, ended: ended, at: clocks.wall)
+                ended = try writeJobs(changes, clocks)
             }
+            (clockOffset, self.facts, storedPauses) = (offset, facts, pauses)
+            ledger.devices = [:]
+            rules.noteCommitted()
+            mounts.noteCommitted()
+            history.prune(database, in: transaction, ended: ended, at: clocks.wall)
         }
-        (clockOffset, self.number, storedPauses, storedClean) = (offset, number, pauses, isStopping)
-        ledger.devices = [:]
-        rules.noteCommitted()
-        mounts.noteCommitted()
-        history.noteCommitted()
     }
 
-    private func writeFacts(_ offset: ClockOffset, _ number: UInt64, _ clocks: ClockPair) throws {
-        func write(_ name: String, _ value: Int64) throws {
-            try fact.run(FactRow(name: name, value: value).bind)
-        }
-        if storedClean == nil { try write("run", run) }
-        if storedClean == nil || offset.value != clockOffset.value {
-            try write("clock_offset", offset.value)
-            try write("boot", offset.boot)
-        }
-        if storedClean != isStopping { try write("is_clean", isStopping ? 1 : 0) }
-        if isWatching { try write("kept", clocks.wall) }
-        if number != self.number { try write("number", Int64(bitPattern: number)) }
+    /// The facts to be stored; those that rarely matter are not written in each commit, since that would write a page.
+    private func facts(_ offset: ClockOffset, _ changes: TurnChanges, _ clocks: ClockPair) -> [String: Int64] {
+        var facts = facts
+        facts["run"] = run
+        facts["clock_offset"] = offset.value
+        facts["boot"] = offset.boot
+        facts["is_clean"] = isStopping ? 1 : 0
+        let last = facts["kept"] ?? 0
+        if isWatching, isStopping || abs(clocks.wall - last) >= 1_000_000_000 { facts["kept"] = clocks.wall }
+        let number = changes.jobs.values.reduce(0) { max($0, $1.number) }
+        if number > self.number { facts["number"] = Int64(bitPattern: number + 1_000) }
+        return facts
     }
 
     private func writeLedger(_ changes: TurnChanges) throws {

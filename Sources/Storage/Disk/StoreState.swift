@@ -43,18 +43,16 @@ final class StoreState {
     var storedPauses: Pauses
     /// The number of this run, counted from 1.
     let run: Int64
-    /// The time of the last commit of an earlier run.
+    /// The time of the last commit of an earlier run, or up to a second before it.
     let lastCommit: Int64?
-    /// The last number of a job.
-    var number: UInt64
+    /// The table `facts` as it was last committed.
+    var facts: [String: Int64]
     /// The difference of the clocks when due times were written.
     var clockOffset: ClockOffset
     /// Whether rules run and their files are watched.
     var isWatching = false
     /// Whether the clean stop is to be recorded.
     var isStopping = false
-    /// The last recorded value of that; nil before the first commit.
-    var storedClean: Bool?
     /// The error after which nothing is read or written any more.
     var fault: JournalFault?
     private(set) var interrupted = 0
@@ -84,7 +82,7 @@ final class StoreState {
         ruleIDs = Set(parts.rules.ids.values)
         run = Self.run(after: parts.facts)
         lastCommit = parts.facts["kept"]
-        number = UInt64(bitPattern: parts.facts["number"] ?? 0)
+        facts = parts.facts
         clockOffset = ClockOffset(parts.facts, kept: lastCommit ?? clocks.wall, clocks)
         try checkJobs(clocks)
         try writeMakingRoom(TurnChanges(), clocks)
@@ -137,6 +135,9 @@ final class StoreState {
         try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         return nil
     }
+
+    /// A number that no job exceeds.
+    var number: UInt64 { UInt64(bitPattern: facts["number"] ?? 0) }
 
     // MARK: Rules and mount points
 
