@@ -119,17 +119,14 @@ enum JournalFile {
         var configuration = Configuration()
         configuration.label = "alight-journal"
         configuration.busyMode = .timeout(5)
-        let logPages = logPages(of: path)
         configuration.prepareDatabase { database in
-            // Deleted content need not be overwritten, which would double what is written. A page that changes often
-            // goes from the log into the file the less often the longer the log is.
+            // Deleted content need not be overwritten, which would double what is written.
             try database.execute(
                 sql: """
                     PRAGMA secure_delete = OFF;
                     PRAGMA synchronous = NORMAL;
                     PRAGMA cache_size = -2048;
                     PRAGMA journal_size_limit = 16777216;
-                    PRAGMA wal_autocheckpoint = \(logPages);
                     """)
         }
         let queue = try DatabaseQueue(path: name(of: path), configuration: configuration)
@@ -202,19 +199,20 @@ enum JournalFile {
             path: uri(of: path) + (isWhole ? "?immutable=1" : "?vfs=unix-none"), configuration: configuration)
     }
 
-    /// How many pages the log may have before they go into the file: fewer on a disk with little room.
+    /// The most pages in the log: fewer on a disk with little room, since the room to move a log into the file is gone
+    /// once the log has filled the disk.
     ///
-    /// A disk that the log has filled has no room left to empty it into the file.
-    private static func logPages(of path: PathBytes) -> UInt64 {
-        let (fewest, most) = (250 as UInt64, 3_500 as UInt64)
+    /// The longer the log, the less often a page that changes often is moved.
+    static func mostLogPages(of path: PathBytes) -> Int {
+        let (fewest, most) = (250 as UInt64, 7_000 as UInt64)
         var status = statvfs()
-        guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return fewest }
+        guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return Int(fewest) }
         var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         var log = stat()
         if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 {
             room += UInt64(max(0, log.st_size))
         }
-        return min(most, max(fewest, room / 8 / 4_096))
+        return Int(min(most, max(fewest, room / 8 / 4_096)))
     }
 
     /// The name by which SQLite finds the file, whatever bytes it has.

@@ -82,6 +82,7 @@ extension StoreState {
             rules.noteCommitted()
             mounts.noteCommitted()
             history.prune(database, in: transaction, ended: ended, at: clocks.wall)
+            checkpoint?.start(database)
         }
     }
 

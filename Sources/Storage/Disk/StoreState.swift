@@ -21,6 +21,7 @@ final class StoreState {
         let mounts: MountBook
         let pauses: Pauses
         let facts: [String: Int64]
+        let checkpoint: LogCheckpoint?
     }
 
     let path: PathBytes
@@ -34,6 +35,8 @@ final class StoreState {
     let fact: SQLStatement
     let reading: ReadTransaction
     let transaction: WriteTransaction
+    /// Nil for a store in memory.
+    let checkpoint: LogCheckpoint?
     let errors: ReadErrors
     var rules: RuleBook
     /// The ids of all rules.
@@ -75,9 +78,12 @@ final class StoreState {
         identity = DiskProbe.identity(of: path)
         let errors = ReadErrors()
         self.errors = errors
-        let parts = try connection.writeWithoutTransaction { try Self.parts($0, retention, errors) }
+        let parts = try connection.writeWithoutTransaction { database in
+            try Self.parts(database, retention, errors, lock.map { _ in LogCheckpoint(database, of: path) })
+        }
         (ledger, due, jobs, attempts) = (parts.ledger, parts.due, parts.jobs, parts.attempts)
         (history, fact, reading, transaction) = (parts.history, parts.fact, parts.reading, parts.transaction)
+        checkpoint = parts.checkpoint
         (rules, mounts, pauses, storedPauses) = (parts.rules, parts.mounts, parts.pauses, parts.pauses)
         ruleIDs = Set(parts.rules.ids.values)
         run = Self.run(after: parts.facts)
@@ -90,7 +96,7 @@ final class StoreState {
     }
 
     private static func parts(
-        _ database: Database, _ retention: JournalRetention, _ errors: ReadErrors
+        _ database: Database, _ retention: JournalRetention, _ errors: ReadErrors, _ checkpoint: LogCheckpoint?
     ) throws -> Parts {
         var facts: [String: Int64] = [:]
         try SQLStatement("SELECT name, value FROM facts", in: database).each { facts[$0.text(0)] = $0.integer(1) }
@@ -99,7 +105,8 @@ final class StoreState {
             jobs: JobTable(database), attempts: AttemptTable(database),
             history: HistoryPruning(database, retention), fact: SQLStatement(FactRow.upsert, in: database),
             reading: ReadTransaction(database, errors), transaction: WriteTransaction(database),
-            rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts)
+            rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts,
+            checkpoint: checkpoint)
     }
 
     private static func run(after facts: [String: Int64]) -> Int64 { (facts["run"] ?? 0) + 1 }
@@ -131,6 +138,7 @@ final class StoreState {
         isStopping = true
         setTimeout(Self.lastTimeout)
         if let fault = commit(TurnChanges(), clocks) { return fault }
+        checkpoint?.close()
         // After an error the next run reads the log.
         try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         return nil

@@ -1,0 +1,74 @@
+import FileEvents
+import GRDB
+import GRDBSQLite
+import Synchronization
+
+/// Moves the write-ahead log into the file before it becomes long, in the background: a checkpoint flushes both files
+/// to the disk, which takes milliseconds.
+///
+/// While commits follow each other without a pause, a checkpoint cannot restart the log, since a later commit is in it.
+/// So at twice the length the caller's thread moves the rest, which is little.
+///
+/// Used under the lock of the store. See https://sqlite.org/wal.html#ckpt.
+final class LogCheckpoint {
+    private let path: PathBytes
+    /// The pages after which a checkpoint starts; half of the longest log.
+    private let limit: Int
+    /// The length at which the next one starts.
+    private var next: Int
+    /// The pages in the log, which SQLite sets at each commit.
+    private let pages: UnsafeMutablePointer<Int32>
+    private let isRunning = Running()
+    /// A second connection, opened when it is first needed; its queue has a thread.
+    private var connection: DatabaseQueue?
+
+    private final class Running: Sendable {
+        let value = Atomic(false)
+    }
+
+    /// - Parameters:
+    ///   - database: The connection that writes; it must not be used after ``close()``.
+    ///   - path: The path of the file.
+    init(_ database: Database, of path: PathBytes) {
+        self.path = path
+        limit = JournalFile.mostLogPages(of: path) / 2
+        next = limit
+        pages = .allocate(capacity: 1)
+        pages.initialize(to: 0)
+        // Takes the place of wal_autocheckpoint.
+        sqlite3_wal_hook(
+            database.sqliteConnection,
+            { pages, _, _, count in
+                pages?.assumingMemoryBound(to: Int32.self).pointee = count
+                return SQLITE_OK
+            }, pages)
+    }
+
+    deinit { pages.deallocate() }
+
+    /// Starts a checkpoint if the log is long enough; called after each commit.
+    func start(_ database: Database) {
+        let count = Int(pages.pointee)
+        if count < next - limit { next = limit }
+        guard count >= next else { return }
+        if count >= 2 * limit {
+            // It fails while one runs in the background; then the next commit tries again.
+            _ = try? database.checkpoint(.passive)
+        } else if !isRunning.value.exchange(true, ordering: .acquiring) {
+            next = count + limit / 2
+            do {
+                let connection = try self.connection ?? DatabaseQueue(path: JournalFile.name(of: path))
+                self.connection = connection
+                connection.asyncWriteWithoutTransaction { [isRunning] database in
+                    _ = try? database.checkpoint(.passive)
+                    isRunning.value.store(false, ordering: .releasing)
+                }
+            } catch {
+                isRunning.value.store(false, ordering: .relaxed)
+            }
+        }
+    }
+
+    /// Waits for a running checkpoint, and closes the second connection.
+    func close() { try? connection?.close() }
+}
