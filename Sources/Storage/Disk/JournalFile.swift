@@ -204,7 +204,7 @@ enum JournalFile {
     ///
     /// The longer the log, the less often a page that changes often is moved.
     static func mostLogPages(of path: PathBytes) -> Int {
-        let (fewest, most) = (250 as UInt64, 7_000 as UInt64)
+        let (fewest, most) = (250 as UInt64, 3_500 as UInt64)
         var status = statvfs()
         guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return Int(fewest) }
         var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)

@@ -3,18 +3,20 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// Moves the write-ahead log into the file before it becomes long, in the background: a checkpoint flushes both files
-/// to the disk, which takes milliseconds.
+/// Moves the write-ahead log into the file in the background, a few pages at a time: a checkpoint flushes both files to
+/// the disk, and the next commit may have to wait until the log is there.
 ///
 /// While commits follow each other without a pause, a checkpoint cannot restart the log, since a later commit is in it.
-/// So at twice the length the caller's thread moves the rest, which is little.
+/// So when the log is too long, the caller's thread moves the rest, which is little.
 ///
 /// Used under the lock of the store. See https://sqlite.org/wal.html#ckpt.
 final class LogCheckpoint {
     private let path: PathBytes
-    /// The pages after which a checkpoint starts; half of the longest log.
-    private let limit: Int
-    /// The length at which the next one starts.
+    /// The pages after which the first checkpoint of a log starts; each further one starts at the double length.
+    private let first: Int
+    /// The pages from which the caller's thread moves the rest.
+    private let most: Int
+    /// The length at which the next checkpoint starts.
     private var next: Int
     /// The pages in the log, which SQLite sets at each commit.
     private let pages: UnsafeMutablePointer<Int32>
@@ -31,8 +33,9 @@ final class LogCheckpoint {
     ///   - path: The path of the file.
     init(_ database: Database, of path: PathBytes) {
         self.path = path
-        limit = JournalFile.mostLogPages(of: path) / 2
-        next = limit
+        most = JournalFile.mostLogPages(of: path)
+        first = min(500, most / 2)
+        next = first
         pages = .allocate(capacity: 1)
         pages.initialize(to: 0)
         // Takes the place of wal_autocheckpoint.
@@ -49,13 +52,13 @@ final class LogCheckpoint {
     /// Starts a checkpoint if the log is long enough; called after each commit.
     func start(_ database: Database) {
         let count = Int(pages.pointee)
-        if count < next - limit { next = limit }
-        guard count >= next else { return }
-        if count >= 2 * limit {
+        if count < next / 2 { next = first }
+        guard count >= min(next, most) else { return }
+        if count >= most {
             // It fails while one runs in the background; then the next commit tries again.
             _ = try? database.checkpoint(.passive)
         } else if !isRunning.value.exchange(true, ordering: .acquiring) {
-            next = count + limit / 2
+            next = 2 * count
             do {
                 let connection = try self.connection ?? DatabaseQueue(path: JournalFile.name(of: path))
                 self.connection = connection
