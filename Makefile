@@ -3,8 +3,6 @@
 SWIFT ?= swift
 # Where `make install` puts things; DESTDIR stands before each path.
 PREFIX ?= /usr/local
-# `make build STATIC=1` has Swift's libraries in the program, so that it runs where there is no Swift.
-STATIC ?=
 # What each goal needs from Debian; installed by packaging/require when it is missing.
 BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libmicrohttpd-dev libpcre2-dev libsqlite3-dev \
 	libssl-dev libxxhash-dev libyaml-dev
@@ -30,36 +28,24 @@ MINUTES ?= 60
 # The commit for `alight --version`; empty in a tarball, which knows it by itself. Only release builds are told.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
 RELEASE_ENVIRONMENT = $(if $(COMMIT),ALIGHT_COMMIT=$(COMMIT))
-RELEASE = $(RELEASE_ENVIRONMENT) $(SWIFT) build --configuration release
-BUILT = $(if $(STATIC),.build/static/release,.build/release)
-# A folder of its own: with other options of the linker everything would be built anew.
-RELEASE_STATIC = $(RELEASE) --static-swift-stdlib --scratch-path .build/static
+# With Swift's libraries in the program it runs where there is no Swift, and starts in half the time.
+RELEASE_BUILD = $(SWIFT) build --configuration release --static-swift-stdlib
+RELEASE = $(RELEASE_ENVIRONMENT) $(RELEASE_BUILD)
 
-.PHONY: build build-static install uninstall deb test-deb release demo test test-fast plugins-deps test-plugins soak lint format \
+.PHONY: build install uninstall deb test-deb release demo test test-fast plugins-deps test-plugins soak lint format \
 	check bench bench-quick example screenshots docs clean
 
-## build: the release binary at .build/release/alight, and the plugins in Swift in their folders. STATIC=1: at
-## .build/static/release/alight, with Swift's libraries in it
-ifeq ($(STATIC),)
+## build: the release binary at .build/release/alight, and the plugins in Swift in their folders
 build:
 	@packaging/require $(BUILD_NEEDS)
 	$(RELEASE) --product alight
 	$(RELEASE) --product alight-launch
 	$(RELEASE) --product digest-plugin
 	packaging/install-plugins .build/release
-else
-build: build-static
-endif
-
-build-static:
-	@packaging/require $(BUILD_NEEDS)
-	$(RELEASE_STATIC) --product alight
-	$(RELEASE_STATIC) --product alight-launch
-	$(RELEASE_STATIC) --product digest-plugin
 
 ## install: what `make build` has built, into PREFIX=/usr/local; needs python3 for the manual pages
 install:
-	PREFIX=$(PREFIX) packaging/install $(BUILT)
+	PREFIX=$(PREFIX) packaging/install .build/release
 
 ## uninstall: takes it away again; configuration that was changed stays
 uninstall:
@@ -68,9 +54,9 @@ uninstall:
 ## deb: a Debian package in .build/deb that runs where there is no Swift
 deb:
 	@packaging/require $(DEB_NEEDS)
-	@$(MAKE) --no-print-directory build-static
+	@$(MAKE) --no-print-directory build
 	rm -rf .build/deb
-	packaging/make-deb .build/static/release .build/deb
+	packaging/make-deb .build/release .build/deb
 	lintian --allow-root --fail-on error,warning .build/deb/*.deb
 
 ## test-deb: installs the package in a clean Debian, uses, upgrades, removes and purges it; as root, after `make deb`
@@ -79,7 +65,7 @@ test-deb:
 	@ls .build/deb/*.deb >/dev/null 2>&1 || $(MAKE) --no-print-directory deb
 	@rm -rf .build/test-deb/newer
 	VERSION=$$(dpkg-deb --field .build/deb/alight_*.deb Version)+newer \
-		packaging/make-deb .build/static/release .build/test-deb/newer
+		packaging/make-deb .build/release .build/test-deb/newer
 	packaging/test-deb .build/deb/alight_*.deb .build/test-deb/newer/alight_*.deb
 
 ## release: all checks, then the package, the source and SHA256SUMS in .build/release-artifacts
@@ -89,7 +75,7 @@ release:
 ## demo: runs the rules in rules/ on a letter and two photographs, in a temporary home directory
 demo:
 	@packaging/require $(RUN_NEEDS)
-	@$(RELEASE_ENVIRONMENT) packaging/build-demo $(SWIFT) build --configuration release
+	@$(RELEASE_ENVIRONMENT) packaging/build-demo $(RELEASE_BUILD)
 	@packaging/demo .build/release/alight
 
 ## test: all tests: `test-fast`, then `test-plugins`; and at the end what failed

@@ -46,11 +46,11 @@ int main(int argc, char **argv) {
     run("INSERT OR IGNORE INTO rules (name, selection, began, is_complete) VALUES ('rows', '', 0, 1)");
     sqlite3_stmt *known = prepare(
         "INSERT INTO ledger (rule, path, type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode,"
-        " mode, uid, gid, nlink, mount, run) VALUES ((SELECT id FROM rules WHERE name = 'rows'), ?1, 'file', 1024,"
-        " 1763708663, 118204511, 1763708663, 118204511, 1763708663, 118204511, 34359738369, ?2, 420, 0, 0, 1, 40, 1)");
+        " mode, uid, gid, nlink, mount, run, trust, withheld) VALUES ((SELECT id FROM rules WHERE name = 'rows'), ?1, 'file', 1024,"
+        " 1763708663, 118204511, 1763708663, 118204511, 1763708663, 118204511, 34359738369, ?2, 420, 0, 0, 1, 40, 1, 0, 0)");
     sqlite3_stmt *accept = prepare(
-        "INSERT INTO jobs (id, rule, path, event, facts, mask, state, attempt, is_interrupted, position, created, due)"
-        " VALUES (?1, 'rows', ?2, 'created', ?3, 3, 'pending', 0, 0, ?4, ?4, ?4)");
+        "INSERT INTO jobs (id, rule, path, event, facts, state, attempt, is_interrupted, position, created, due)"
+        " VALUES (?1, 'rows', ?2, 'created', ?3, 'pending', 0, 0, ?4, ?4, ?4)");
     sqlite3_stmt *lease = prepare("UPDATE jobs SET state = 'running', attempt = 1 WHERE id = ?1");
     sqlite3_stmt *end = prepare("UPDATE jobs SET state = 'succeeded', due = NULL, ended = ?2, message = '' WHERE id = ?1");
     sqlite3_stmt *attempt = prepare(
