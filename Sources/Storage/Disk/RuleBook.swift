@@ -14,6 +14,8 @@ struct RuleBook {
     }
 
     private(set) var rows: [String: Row] = [:]
+    /// The names of the rules, by number.
+    private var names: [Int64: String] = [:]
     /// What the rules that run take.
     private var inForce: [String: String] = [:]
     private var lastID: Int64 = 0
@@ -43,7 +45,7 @@ struct RuleBook {
     var ids: [String: Int64] { rows.mapValues(\.id) }
 
     /// The name of the rule with a number.
-    func name(of id: Int64) -> String? { rows.first { $0.value.id == id }?.key }
+    func name(of id: Int64) -> String? { names[id] }
 
     /// Whether the rule runs.
     func isRunning(_ name: String) -> Bool { inForce[name] != nil }
@@ -74,6 +76,7 @@ struct RuleBook {
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
         for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
+        names = Dictionary(uniqueKeysWithValues: rows.map { ($1.id, $0) })
         return starts
     }
 
@@ -144,9 +147,11 @@ struct RuleBook {
             ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
                 began = excluded.began, is_complete = excluded.is_complete, reselected = excluded.reselected
             """, in: database)
-        // Names are unique, and one rule may take what another has until now: first none of them has a rule's name.
-        let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
-        for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
+        if !renamed.isEmpty {
+            // Names are unique, and a rule may get the name that another one has in the table: none has one for a moment.
+            let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
+            for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
+        }
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
