@@ -103,7 +103,8 @@ extension StoreState {
     private func writeLedger(_ changes: TurnChanges) throws {
         // Another rule may have taken the place of one that the changes are of.
         for (rule, rows) in changes.rows where ruleIDs.contains(rule.number) {
-            for (path, row) in rows { try ledger.write(row, of: rule, at: path) }
+            // In the order of the table, which makes many new rows several times as fast.
+            for (path, row) in rows.sorted(by: { $0.key < $1.key }) { try ledger.write(row, of: rule, at: path) }
         }
         for (rule, paths) in changes.due where ruleIDs.contains(rule.number) {
             for (path, isDue) in paths { try due.write(isDue, of: rule, at: path) }
