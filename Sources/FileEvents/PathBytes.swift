@@ -1,3 +1,5 @@
+import Glibc
+
 /// A path as the kernel knows it: bytes without NUL, in no particular encoding.
 ///
 /// Two paths are equal when their bytes are, so names that only look alike
@@ -137,7 +139,15 @@ extension PathBytes: ExpressibleByStringLiteral {
 
 extension PathBytes: Comparable {
     public static func < (left: PathBytes, right: PathBytes) -> Bool {
-        left.bytes.lexicographicallyPrecedes(right.bytes)
+        // Large sets of paths are sorted; the generic comparison takes several times as long.
+        let length = min(left.bytes.count, right.bytes.count)
+        let order = left.bytes.withUnsafeBytes { left in
+            right.bytes.withUnsafeBytes { right in
+                guard let left = left.baseAddress, let right = right.baseAddress else { return 0 as Int32 }
+                return memcmp(left, right, length)
+            }
+        }
+        return order == 0 ? left.bytes.count < right.bytes.count : order < 0
     }
 }
 

@@ -55,8 +55,8 @@ final class Conditions {
     /// content, or comes to hold by time alone.
     func admit(_ event: FileEvent, rule index: Int) -> Bool {
         if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, looking: content) != nil { return false }
+        guard ruleset.rules[index].condition != nil else { return true }
         let rule = ruleset.rules[index]
-        guard rule.condition != nil else { return true }
         let answer = rule.admits(event)
         switch answer {
         case .holds, .needsContent: return true

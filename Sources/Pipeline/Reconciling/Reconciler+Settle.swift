@@ -290,11 +290,13 @@ extension Reconciler {
         }
     }
 
-    /// Lets the state of a path count as handled, without an event; it is inspected if it is not given.
+    /// Lets the state of a path count as handled, without an event; the state and the row are read if they are not given.
     ///
     /// A state that was judged has to be given: a later one has not been.
-    mutating func markHandled(_ view: Int, _ path: PathBytes, as known: Snapshot?? = nil) {
-        let old = row(view, path)
+    mutating func markHandled(
+        _ view: Int, _ path: PathBytes, as known: Snapshot?? = nil, from row: LedgerRow? = nil
+    ) {
+        let old = row ?? self.row(view, path)
         let isTree = states[view].view.settle.isTree
         var now = if let known, !isTree || known?.digest != nil { known } else { inspect(view, path) }
         if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }

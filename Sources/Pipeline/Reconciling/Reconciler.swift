@@ -487,7 +487,7 @@ package struct Reconciler: ~Copyable {
                     markDirty(hint.path, hint.signs, hint.origin, [view], at: now)
                 }
             } else {
-                markHandled(view, hint.path, as: snapshot)
+                markHandled(view, hint.path, as: snapshot, from: LedgerRow())
             }
         }
     }
