@@ -62,7 +62,7 @@ package struct Ledger: ~Copyable {
     /// The changed rows; an empty one deletes what is stored.
     package private(set) var changes: [RuleID: [PathBytes: LedgerRow]] = [:]
     /// The paths of changed rows by their files, some of which may have other rows by now.
-    private var paths: [RuleID: [FileIdentity: Set<PathBytes>]] = [:]
+    private var paths: [RuleID: FileIndex] = [:]
 
     package init(_ store: any LedgerStore) { self.store = store }
 
@@ -74,7 +74,7 @@ package struct Ledger: ~Copyable {
     package mutating func set(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) {
         changes[rule, default: [:]][path] = row
         guard let identity = row.handled?.identity else { return }
-        paths[rule, default: [:]][identity.withoutBirth, default: []].insert(path)
+        paths[rule, default: FileIndex()].insert(path, identity.withoutBirth)
     }
 
     /// The paths at which the rule has handled the file, sorted.

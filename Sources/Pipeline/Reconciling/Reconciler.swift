@@ -470,15 +470,13 @@ package struct Reconciler: ~Copyable {
     /// Takes a path that the first listing found.
     private mutating func found(_ hint: Hint, _ matches: [Int], at now: ContinuousClock.Instant) {
         // Before a view that wants existing files makes the path settle for all views with its policy.
-        let dirty = Set(
-            matches.map { states[$0].policy }.filter { settler.contains(Key(path: hint.path, policy: $0)) })
+        let dirty = matches.filter { settler.contains(Key(path: hint.path, policy: states[$0].policy)) }
         for view in matches {
             guard row(view, hint.path) == LedgerRow(), states[view].offerOfPath[hint.path] == nil,
                 let snapshot = present(view, hint.path)
             else { continue }
-            let isDirty = dirty.contains(states[view].policy)
             let isUnfinished = isRecent(snapshot) && files.writers(of: hint.path) == .somebody
-            if isUnfinished || isDirty || hint.origin == .live {
+            if isUnfinished || dirty.contains(view) || hint.origin == .live {
                 markDirty(hint.path, hint.signs, .live, [view], at: now)
             } else if states[view].view.initialScan.reports(snapshot, at: hint.path) {
                 if hasLongSettled(view, hint.path, snapshot) {
