@@ -51,7 +51,7 @@ class Scenario:
         again."""
         raise NotImplementedError
 
-    def budgets(self, _system, _rows):
+    def budgets(self, _system):
         """The bounds for one of Alight's ways; `rows` are those of all systems, by system."""
         return []
 
@@ -104,7 +104,7 @@ def rows_of(scenario, runs, out):
     rows = {
         kind: summary(of, runs.get(scenario.reference(kind), {}), scenario.ratios) for kind, of in runs.items()}
     for kind, row in rows.items():
-        budgets = scenario.budgets(kind, rows) if kind.is_alight else []
+        budgets = scenario.budgets(kind) if kind.is_alight else []
         row.update(
             system=kind.name, budget="; ".join(budget.words for budget in budgets), within=verdict(budgets, row),
             note=out.get(kind, ""))

@@ -132,8 +132,8 @@ class RoundsTest(unittest.TestCase):
             def reference(self, _system):
                 return Other
 
-            def budgets(self, _system, rows):
-                return [figures.Budget("rate_ratio", "rate ≥ 2 ×", least=2)] if rows else []
+            def budgets(self, _system):
+                return [figures.Budget("rate_ratio", "rate ≥ 2 ×", least=2)]
 
         runs = {Other: {0: dict(rate=10), 1: dict(rate=20)}, Own: {0: dict(rate=10), 1: dict(rate=30)}}
         other, own = rounds.rows_of(Race(None), runs, {Other: "slow"})

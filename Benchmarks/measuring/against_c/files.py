@@ -92,7 +92,7 @@ def files(bench):
         for words, runs, start in zip(commands, measured[1:], starts[1:]):
             seconds = median(runs) - median(start)
             amount = count if count > 1 else size >> 20
-            bound = None if "lane" in words or "log" in words else 0.7 if count > 1 else 0.95
+            bound = None if "lane" in words or "log" in words else 0.95 if count == 1 else 1 if "sync" in name else 0.5
             bench.tell(name + words, "files/s" if count > 1 else "MiB/s", amount / seconds, amount / least,
                       ">= %.2f x" % bound if bound else None, least=bound)
             if count == 1:

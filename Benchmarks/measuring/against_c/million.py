@@ -34,7 +34,7 @@ def million(bench):
         for _ in range(3):
             alight.append(run())
             found.append(find())
-        bench.compare("set-up, 1,000,000 files, against `find -printf`", alight, found)
+        bench.compare("set-up, 1,000,000 files, against `find -printf`", alight, found, "<= 4 x", most=4)
         bench.tell("  peak resident", "MiB", max(peaks) / 2**20)
         bench.tell("  peak resident for each file", "bytes", max(peaks) / (folders * files))
         journal = bench.new_journal()
@@ -51,8 +51,8 @@ def million(bench):
                 peaks.append(program.memory("VmHWM"))
             finally:
                 program.stop()
-        bench.compare("the next start, nothing changed, against `find -printf`", again, found, "<= 3 x", most=3)
-        bench.tell("  peak resident", "MiB", max(peaks) / 2**20, budget="<= 200", most=200, on="figure")
+        bench.compare("the next start, nothing changed, against `find -printf`", again, found, "<= 2 x", most=2)
+        bench.tell("  peak resident", "MiB", max(peaks) / 2**20, budget="<= 100", most=100, on="figure")
         bench.tell("  size of the journal for each file", "bytes", os.path.getsize(journal) / (folders * files))
         stops = []
         for _ in range(3):

@@ -32,7 +32,7 @@ def pending(bench):
             os.close(reading)
             program.stop()
     name = "%s pending files" % grouped(count)
-    bench.tell("resident for each of %s" % name, "bytes", each, None, "<= 400", most=400, on="figure")
+    bench.tell("resident for each of %s" % name, "bytes", each, None, "<= 150", most=150, on="figure")
     bench.tell("how late a file is told beside %s, median" % name, "ms", median, None, "<= 50", most=50, on="figure")
     bench.tell("  the latest of %d" % later, "ms", most, None, "<= 50", most=50, on="figure")
 

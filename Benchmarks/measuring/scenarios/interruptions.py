@@ -60,7 +60,7 @@ class Writer(Scenario):
             open=sum(action.name == "open" for action in actions),
             incomplete=sum(action.size != whole for action in actions), lost=2 - len(done))
 
-    def budgets(self, system, _rows):
+    def budgets(self, system):
         if system is Alight:
             return [Budget("lost", "never = 0", most=0)]
         return [
@@ -100,5 +100,5 @@ class Crash(Scenario):
         place.wait_quiet(system, self.files(), 40)
         return tally([action.name for action in place.actions()], closed)
 
-    def budgets(self, _system, _rows):
+    def budgets(self, _system):
         return [Budget("lost", "lost = 0", most=0)]

@@ -4,7 +4,7 @@ from .. import peers
 from ..figures import Budget, tally
 from ..processes import Usage
 from ..rounds import Scenario
-from ..systems import REFERENCES, WAYS, Alight, AlightBatch, AlightBuiltIn
+from ..systems import REFERENCES, WAYS, Alight, AlightBatch, AlightBuiltIn, AlightServed
 from ..tables import grouped
 
 
@@ -49,24 +49,20 @@ class Storm(Scenario):
             result["rate"] = len(actions) / seconds
         return result
 
-    def budgets(self, system, rows):
+    def budgets(self, system):
         kept = [
             Budget("lost", "lost = 0", most=0), Budget("twice", "twice = 0", most=0),
-            Budget("peak", "peak < 60 MiB", most=60)]
+            Budget("peak", "peak ≤ 50 MiB", most=50)]
+
+        def own(microseconds):
+            return Budget("own_cpu", "own CPU ≤ %d µs a file" % microseconds, most=self.count() * microseconds / 1e6)
+
         if system is Alight:
-            least = [row["cpu"] for kind, row in rows.items()
-                     if kind in peers.PEERS and kind is not peers.Watchman and row.get("once") == self.count()]
-            if least:
-                most = 1.2 * min(least)
-                kept.append(Budget("cpu", "CPU ≤ %.1f s (the best peer + 20 %%)" % most, most=most))
-            return [Budget("rate_ratio", "rate ≥ 0.55 ×", least=0.55), *kept]
+            return [Budget("rate_ratio", "rate ≥ 0.7 ×", least=0.7), own(150), *kept]
         if system is AlightBuiltIn:
-            return [Budget("rate", "rate ≥ 10,000", least=10_000), *kept]
+            return [Budget("rate", "rate ≥ 20,000", least=20_000), *kept]
+        if system is AlightServed:
+            return [Budget("rate", "rate ≥ 8,000", least=8000), *kept]
         if system is AlightBatch:
-            watchman = rows.get(peers.Watchman, {})
-            if watchman.get("rate") and watchman.get("once") == self.count():
-                least, most = watchman["rate"], 1.2 * watchman["cpu"]
-                kept += [
-                    Budget("rate", "rate ≥ watchman's %s" % grouped(round(least)), least=least),
-                    Budget("cpu", "CPU ≤ %.2f s (watchman + 20 %%)" % most, most=most)]
+            return [Budget("rate", "rate ≥ 25,000", least=25_000), own(40), *kept]
         return kept

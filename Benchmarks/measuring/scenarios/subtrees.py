@@ -91,5 +91,5 @@ class Subtrees(Scenario):
         os.rename(top, os.path.join(folder, "tree"))
         return names
 
-    def budgets(self, system, _rows):
+    def budgets(self, system):
         return [Budget("lost", "lost = 0", most=0), Budget("twice", "twice = 0", most=0)] if system is Alight else []

@@ -14,7 +14,7 @@ final class LogCheckpoint {
     private let path: PathBytes
     /// The pages after which the first checkpoint of a log starts; each further one starts at the double length.
     private let first: Int
-    /// The pages from which the caller's thread moves the rest.
+    /// The pages at which the caller's thread moves the rest.
     private let most: Int
     /// The length at which the next checkpoint starts.
     private var next: Int
@@ -29,7 +29,7 @@ final class LogCheckpoint {
     }
 
     /// - Parameters:
-    ///   - database: The connection that writes; it must not be used after ``close()``.
+    ///   - database: The connection that writes; it must not commit once this object is gone.
     ///   - path: The path of the file.
     init(_ database: Database, of path: PathBytes) {
         self.path = path
