@@ -72,7 +72,10 @@ extension StoreState {
                 }
                 if pauses != storedPauses { try pauses.write(database) }
                 for (name, value) in facts where value != self.facts[name] {
-                    try fact.run(FactRow(name: name, value: value).bind)
+                    try fact.run {
+                        $0.bind(name)
+                        $0.bind(value)
+                    }
                 }
                 try writeLedger(changes)
                 ended = try writeJobs(changes, clocks)

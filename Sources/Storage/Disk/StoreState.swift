@@ -103,7 +103,8 @@ final class StoreState {
         return try Parts(
             ledger: LedgerTable(database, run: run(after: facts), errors), due: DuePathTable(database, errors),
             jobs: JobTable(database), attempts: AttemptTable(database),
-            history: HistoryPruning(database, retention), fact: SQLStatement(FactRow.upsert, in: database),
+            history: HistoryPruning(database, retention),
+            fact: SQLStatement("INSERT OR REPLACE INTO facts VALUES (?, ?)", in: database),
             reading: ReadTransaction(database, errors), transaction: WriteTransaction(database),
             rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts,
             checkpoint: checkpoint)
