@@ -69,7 +69,7 @@ package struct ScratchFolders: Sendable {
     }
 
     private func makeNew(mode: mode_t) throws(ScratchFailure) -> PathBytes {
-        if own.made == nil || mode == 0o711 { try prepareBase(mode: mode) }
+        try prepareBase(mode: mode)
         var renewals = 0
         while true {
             let parent = try own.path(mode: mode)
