@@ -20,8 +20,10 @@ extension RuleDecoder {
             func isCovered(_ sample: [UInt8]) -> Bool {
                 PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false
             }
-            // One of plain words mostly shows that it is not so; all of them take long to make.
-            guard pattern.glob.samples(.plain, limit: 1).allSatisfy(isCovered) else { return false }
+            // One sample of plain words mostly shows that it is not so; all samples take long to make.
+            for limit in [1, 16] {
+                guard pattern.glob.samples(.plain, limit: limit).allSatisfy(isCovered) else { return false }
+            }
             let samples = pattern.glob.samples(PathWords(of: [pattern.glob] + globs))
             return !samples.isEmpty && samples.allSatisfy(isCovered)
         }
