@@ -1,7 +1,6 @@
 import FileEvents
 import GRDB
 import GRDBSQLite
-import Synchronization
 
 /// Moves the write-ahead log into the file in the background, a few pages at a time: a checkpoint flushes both files to
 /// the disk, and the next commit may have to wait until the log is there.
@@ -20,13 +19,8 @@ final class LogCheckpoint {
     private var next: Int
     /// The pages in the log, which SQLite sets at each commit.
     private let pages: UnsafeMutablePointer<Int32>
-    private let isRunning = Running()
     /// A second connection, opened when it is first needed; its queue has a thread.
     private var connection: DatabaseQueue?
-
-    private final class Running: Sendable {
-        let value = Atomic(false)
-    }
 
     /// - Parameters:
     ///   - database: The connection that writes; it must not commit once this object is gone.
@@ -50,25 +44,18 @@ final class LogCheckpoint {
     deinit { pages.deallocate() }
 
     /// Starts a checkpoint if the log is long enough; called after each commit.
+    ///
+    /// An error is not one of the commit, whose pages stay in the log: a later call tries again.
     func start(_ database: Database) {
         let count = Int(pages.pointee)
         if count < next / 2 { next = first }
-        guard count >= min(next, most) else { return }
         if count >= most {
-            // It fails while one runs in the background; then the next commit tries again.
+            // Fails as well while one runs in the background.
             _ = try? database.checkpoint(.passive)
-        } else if !isRunning.value.exchange(true, ordering: .acquiring) {
+        } else if count >= next {
             next = 2 * count
-            do {
-                let connection = try self.connection ?? DatabaseQueue(path: JournalFile.name(of: path))
-                self.connection = connection
-                connection.asyncWriteWithoutTransaction { [isRunning] database in
-                    _ = try? database.checkpoint(.passive)
-                    isRunning.value.store(false, ordering: .releasing)
-                }
-            } catch {
-                isRunning.value.store(false, ordering: .relaxed)
-            }
+            if connection == nil { connection = try? DatabaseQueue(path: JournalFile.name(of: path)) }
+            connection?.asyncWriteWithoutTransaction { _ = try? $0.checkpoint(.passive) }
         }
     }
 

@@ -21,7 +21,6 @@ final class StoreState {
         let mounts: MountBook
         let pauses: Pauses
         let facts: [String: Int64]
-        let checkpoint: LogCheckpoint?
     }
 
     let path: PathBytes
@@ -78,12 +77,10 @@ final class StoreState {
         identity = DiskProbe.identity(of: path)
         let errors = ReadErrors()
         self.errors = errors
-        let parts = try connection.writeWithoutTransaction { database in
-            try Self.parts(database, retention, errors, lock.map { _ in LogCheckpoint(database, of: path) })
-        }
+        let parts = try connection.writeWithoutTransaction { try Self.parts($0, retention, errors) }
         (ledger, due, jobs, attempts) = (parts.ledger, parts.due, parts.jobs, parts.attempts)
         (history, fact, reading, transaction) = (parts.history, parts.fact, parts.reading, parts.transaction)
-        checkpoint = parts.checkpoint
+        checkpoint = lock == nil ? nil : connection.writeWithoutTransaction { LogCheckpoint($0, of: path) }
         (rules, mounts, pauses, storedPauses) = (parts.rules, parts.mounts, parts.pauses, parts.pauses)
         ruleIDs = Set(parts.rules.ids.values)
         run = Self.run(after: parts.facts)
@@ -96,7 +93,7 @@ final class StoreState {
     }
 
     private static func parts(
-        _ database: Database, _ retention: JournalRetention, _ errors: ReadErrors, _ checkpoint: LogCheckpoint?
+        _ database: Database, _ retention: JournalRetention, _ errors: ReadErrors
     ) throws -> Parts {
         var facts: [String: Int64] = [:]
         try SQLStatement("SELECT name, value FROM facts", in: database).each { facts[$0.text(0)] = $0.integer(1) }
@@ -106,8 +103,7 @@ final class StoreState {
             history: HistoryPruning(database, retention),
             fact: SQLStatement("INSERT OR REPLACE INTO facts VALUES (?, ?)", in: database),
             reading: ReadTransaction(database, errors), transaction: WriteTransaction(database),
-            rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts,
-            checkpoint: checkpoint)
+            rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts)
     }
 
     private static func run(after facts: [String: Int64]) -> Int64 { (facts["run"] ?? 0) + 1 }
