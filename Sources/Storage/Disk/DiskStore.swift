@@ -166,7 +166,7 @@ package final class DiskStore: EngineStore {
         access { $0.begin(rules, isWatching: isWatching, at: now) } ?? []
     }
 
-    package func id(of rule: String) -> RuleID? { access { $0.rules.ids[rule].map { RuleID($0) } } ?? nil }
+    package func id(of rule: String) -> RuleID? { access { $0.rules.rows[rule].map { RuleID($0.id) } } ?? nil }
 
     package var stored: StoredState { access { $0.stored() } ?? StoredState() }
 
