@@ -40,7 +40,7 @@ def rules(bench):
     for name, path in kinds:
         least, *measured = bench.turns(*[lambda count=count: run(path, count) for count in counts])
         for count, runs in zip(counts[1:], measured):
-            figure = "a file told, %s rules, %s, against 10" % (grouped(count), name)
+            figure = "time per file, %s rules, %s, against 10" % (grouped(count), name)
             bench.compare(figure, [each for each, _ in runs], [each for each, _ in least], "<= 2 x", most=2,
                          scale=1e6, unit="us")
             bench.tell("  from start to ready", "ms", statistics.median([ready for _, ready in runs]) * 1000,
