@@ -118,6 +118,7 @@ struct ObservationLoop: ~Copyable {
         }
         store.set(reconciler.ledger.changes)
         reconciler.markCommitted()
+        reconciler.closeDirectories()
         (reconciler.doubted, reconciler.reports) = ([], [])
         for event in events {
             switch event.kind {

@@ -73,6 +73,7 @@ package struct EngineLoop: ~Copyable {
         // The start of the rules is committed before they are reported as ready: what happens from then on is an event for
         // the next run as well.
         persist()
+        reconciler.closeDirectories()
     }
 
     /// The latest time of the next turn; nil if only a message or a hint needs one.
@@ -96,9 +97,9 @@ package struct EngineLoop: ~Copyable {
         if conditions.asksForWork { conditions.interrupted = dispatcher.interrupted(reconciler) }
         settle()
         if isLeasing { dispatch() }
-        reconciler.closeDirectories()
         persist()
         answerDueRequests()
+        reconciler.closeDirectories()
         conditions.forgetContents()
         for whenStored in waiting { whenStored() }
         recordTurn(hints: received)

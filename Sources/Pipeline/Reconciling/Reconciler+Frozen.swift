@@ -9,7 +9,6 @@ extension Reconciler {
     ///
     /// All hints have to be received before. The rows of the ledger move to what the events show.
     package mutating func freezeDue() {
-        defer { files.forget() }
         for view in active.sorted() where states[view].view.freezes {
             var others: [PathBytes] = []
             while let path = states[view].due.next() {
@@ -69,7 +68,6 @@ extension Reconciler {
     package mutating func endFrozen(
         _ view: Int, _ event: FileEvent, _ termination: Termination, at now: ContinuousClock.Instant
     ) {
-        defer { files.forget() }
         guard event.kind.isDifference else { return }
         let running = states[view].runningFrozen.removeValue(forKey: event.path)
         // Later events of the path report what became of it.
@@ -98,7 +96,6 @@ extension Reconciler {
 
     /// Lets a file count as handled that an action has received because a user asked for it, if it is as it was then.
     package mutating func recordApplied(_ view: Int, _ event: FileEvent) {
-        defer { files.forget() }
         let path = event.path
         guard root(view, path) != nil, states[view].offerOfPath[path] == nil, row(view, path).trust != .uncertain,
             let now = inspect(view, path), now.isSameState(as: event.snapshot)

@@ -228,8 +228,7 @@ extension Reconciler {
     /// Takes the first due path of a view that may be leased.
     ///
     /// All hints have to be received before. The caller leases the candidate, or lets it wait; a candidate of which it does
-    /// neither is lost until its path is hinted again. The directory of the last candidate stays open until
-    /// ``closeDirectories()``.
+    /// neither is lost until its path is hinted again.
     package mutating func nextCandidate(_ view: Int, at now: ContinuousClock.Instant) -> Candidate? {
         while let path = states[view].due.next() {
             if let candidate = candidate(view, path, at: now) { return candidate }
@@ -288,7 +287,6 @@ extension Reconciler {
     ///
     /// All hints have to be received before.
     package mutating func takeDue(_ view: Int, at now: ContinuousClock.Instant) -> [FileEvent] {
-        defer { files.forget() }
         var events: [FileEvent] = []
         while let path = states[view].due.next() {
             guard let event = candidate(view, path, at: now)?.event else { continue }
@@ -316,9 +314,6 @@ extension Reconciler {
         if let old = candidate.retried, let offer = again(candidate.view, old.number, candidate.event) { return offer }
         return make(candidate.view, candidate.event)
     }
-
-    /// Closes the directories that candidates and results have left open, which keep their file systems from being unmounted.
-    package func closeDirectories() { files.forget() }
 
     /// Lets a candidate wait for the owner's condition, at most until the time.
     package mutating func hold(

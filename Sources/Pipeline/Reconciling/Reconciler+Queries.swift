@@ -51,7 +51,6 @@ extension Reconciler {
     /// Another of its names may have been put there: the kernel reports that, polling shows another change time, and an
     /// interrupted attempt has left its work.
     package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
-        defer { files.forget() }
         guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path),
             !offer.isInterrupted || !hasWork(view, offer)
         else { return false }
@@ -97,7 +96,6 @@ extension Reconciler {
 
     /// The paths inside a directory, with itself, that the view knows or that exist and match.
     package mutating func knownPaths(_ view: Int, inside directory: PathBytes) -> [PathBytes] {
-        defer { files.forget() }
         var paths: Set<PathBytes> = []
         ledger.visit(states[view].view.id, inside: directory) { path, _ in paths.insert(path) }
         var open = [directory]
@@ -137,7 +135,6 @@ extension Reconciler {
     ///   - isWanted: Whether a path is wanted.
     /// - Returns: The paths.
     package mutating func duePaths(_ view: Int, limit: Int, where isWanted: (PathBytes) -> Bool) -> [DuePath] {
-        defer { files.forget() }
         var paths: [DuePath] = []
         for path in states[view].due.entries.latest where paths.count < limit && isWanted(path) {
             guard let entry = states[view].due[path] else { continue }

@@ -9,7 +9,6 @@ extension Reconciler {
     ///   - now: The time.
     ///   - limit: The most paths; the rest is due in the next turn.
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
-        defer { files.forget() }
         for view in active { states[view].due.wake(until: now) }
         var others: [(view: Int, path: PathBytes, identities: [FileIdentity])] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {

@@ -91,7 +91,6 @@ extension Reconciler {
     ///
     /// Paths that the first listing found count only if a view wants existing files.
     package func unsettled(and late: [Hint]) -> [PathBytes] {
-        defer { files.forget() }
         let reportsExisting = states.contains { $0.view.reportsExisting }
         let others = Set(late.filter { reportsExisting || $0.origin != .scan }.map(\.path)).filter { path in
             matches(path).contains { view in

@@ -10,7 +10,8 @@ package import Settling
 /// between what the action has received and the disk. An outcome moves the row to what was offered.
 ///
 /// Everything enters as a hint: events of the kernel, listings, polling, and the comparison after an outcome. It belongs to
-/// one thread, blocks as the file systems do, and is passed the time.
+/// one thread, blocks as the file systems do, and is passed the time. The directory of the path that was inspected last
+/// stays open until the next hints, or until ``closeDirectories()``.
 package struct Reconciler: ~Copyable {
     /// A path that settles, once for all views with the same policy.
     struct Key: Hashable, Sendable {
@@ -276,6 +277,9 @@ package struct Reconciler: ~Copyable {
         ledger.set(row.isEmpty ? LedgerRow() : row, of: states[view].view.id, at: path)
     }
 
+    /// Closes the directories that were opened for paths, which keep their file systems from being unmounted.
+    package func closeDirectories() { files.forget() }
+
     // MARK: Hints
 
     /// Takes the hints and reports of the watcher.
@@ -283,8 +287,7 @@ package struct Reconciler: ~Copyable {
     /// A listing starts before what it found, and ends after it.
     package mutating func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
         // A directory that was opened before may have been replaced by what the hints are about.
-        files.forget()
-        defer { files.forget() }
+        if !batch.hints.isEmpty || !batch.reports.isEmpty { closeDirectories() }
         for report in batch.reports where !report.endsListing { receive(report, at: now) }
         for hint in batch.hints { receive(hint, at: now) }
         for report in batch.reports where report.endsListing { receive(report, at: now) }
