@@ -68,10 +68,17 @@ struct OfferTable {
 
     subscript(number: UInt64) -> Offer? {
         get { all[number] }
-        set {
-            all[number] = newValue
+        _modify {
             changed.insert(number)
+            yield &all[number]
         }
+    }
+
+    /// Changes the offer with a number, if there is one.
+    mutating func update(_ number: UInt64, _ body: (inout Offer) -> Void) {
+        guard let index = all.index(forKey: number) else { return }
+        body(&all.values[index])
+        changed.insert(number)
     }
 
     mutating func markCommitted() { changed.removeAll(keepingCapacity: true) }

@@ -48,7 +48,6 @@ extension Reconciler {
     package mutating func postpone(
         _ view: Int, _ number: UInt64, for gate: Gate, until time: ContinuousClock.Instant, _ reason: Reason? = nil
     ) {
-        defer { files.forget() }
         guard let offer = states[view].offers[number] else { return }
         if offer.mayHaveBegun {
             states[view].offers[number]?.state = .retrying(time)
@@ -79,15 +78,12 @@ extension Reconciler {
 
     /// Changes an offer.
     package mutating func update(_ view: Int, _ number: UInt64, _ body: (inout Offer) -> Void) {
-        guard var offer = states[view].offers[number] else { return }
-        body(&offer)
-        states[view].offers[number] = offer
+        states[view].offers.update(number, body)
     }
 
     /// Records the result of an attempt.
     ///
-    /// All hints have to be received before that were queued when the result arrived. The directory of the path stays open
-    /// until ``closeDirectories()``.
+    /// All hints have to be received before that were queued when the result arrived.
     package mutating func finish(
         _ view: Int, _ number: UInt64, _ termination: Termination, at now: ContinuousClock.Instant
     ) {
@@ -274,7 +270,6 @@ extension Reconciler {
 
     /// Records that a step of an offer has written a path; its own path is offered as it is now.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes, of number: UInt64) {
-        defer { files.forget() }
         guard let offer = states[view].offers[number], offer.path == path, offer.event.kind != .deleted else {
             if states[view].offers[number]?.path == path { states[view].offers[number]?.hasWrittenPath = true }
             return recordOwnWrite(view, path)
