@@ -87,16 +87,18 @@ struct Dispatcher: ~Copyable {
 
     /// Runs other rules from now on; the jobs that run end under the rule with which they started.
     mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
-        indexes = Self.indexes(of: states)
+        let time = host.clock.time()
         var names: [String: String] = [:]
-        for state in rules {
-            guard let new = indexes[state.id] else { continue }
-            names[state.rule.name] = states[new].rule.name
+        rules = states.map { new in
+            guard let state = index(of: new.id).map({ rules[$0] }) else { return new }
+            names[state.rule.name] = new.rule.name
+            state.change(to: new.rule, at: time)
+            return state
         }
+        indexes = Self.indexes(of: rules)
         lanes.rename(names.filter { $0 != $1 })
         lanes.change(to: ruleset.rules)
         self.ruleset = ruleset
-        rules = states
         frozenRules = Set(rules.indices)
     }
 

@@ -135,15 +135,8 @@ extension EngineLoop {
         persist()
         let running = Set(dispatcher.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded
-        var start = RuleStarts(
+        let start = RuleStarts(
             next.ruleset, engine.store, engine.options, running: running, on: engine.host)
-        let time = engine.host.clock.time()
-        for index in start.rules.indices {
-            guard let former = dispatcher.index(of: start.rules[index].id) else { continue }
-            var state = dispatcher.rules[former]
-            state.change(to: start.rules[index].rule, at: time)
-            start.rules[index] = state
-        }
         dispatcher.change(to: next.ruleset, start.rules)
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)

@@ -3,7 +3,9 @@ import Reconciling
 import Rules
 
 /// The state of one rule while it runs; its place in the ruleset is that of its view.
-struct RuleState {
+///
+/// It belongs to the engine's thread. A class, so that a rule with its forty parts is not copied for each job.
+final class RuleState {
     let id: RuleID
     private(set) var rule: Rule
     var gates = Gates()
@@ -31,7 +33,7 @@ struct RuleState {
     }
 
     /// Takes over another version of the rule: what has gathered and what waits goes on, unless its time has changed.
-    mutating func change(to rule: Rule, at time: Timestamp) {
+    func change(to rule: Rule, at time: Timestamp) {
         if rule.ready != self.rule.ready { pardon = JobID(now: time) }
         if rule.batch != batch?.batch { batch = rule.batch.map(BatchWindow.init) }
         self.rule = rule
