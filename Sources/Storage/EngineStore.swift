@@ -125,7 +125,8 @@ package struct TurnChanges: Sendable {
 
 /// The change of one job in a commit.
 package struct JobChange: Sendable {
-    package enum Fate: Sendable {
+    /// Apart from its table, since it is large.
+    package indirect enum Fate: Sendable {
         /// It runs, waits for another attempt, or is frozen.
         case unfinished(StoredJob)
         /// It has ended, with the outputs of all its steps.
