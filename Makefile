@@ -19,7 +19,7 @@ PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesserac
 	rsync openssh-client clamav
 
 # What the benchmarks need besides: a C compiler, and what makes a virtual environment and strips a program.
-BENCH_NEEDS = python3 python3-venv gcc libc6-dev binutils
+BENCH_NEEDS = python3 python3-venv gcc libc6-dev binutils gnuplot-nox
 BENCH_PROGRAMS = answer arrive load record reference rows runner spawn
 
 # How long `make soak` goes on.

@@ -23,7 +23,7 @@ import time
 
 from measuring import rounds
 from measuring.against_c import bench as against_c
-from measuring.against_c import files, jobs, million, pending, rules, startup, watching
+from measuring.against_c import files, growth, jobs, million, pending, rules, startup, watching
 from measuring.processes import Failure
 from measuring.scenarios import folders, interruptions, latency, storm, subtrees
 from measuring.systems import Alight
@@ -38,11 +38,12 @@ BESIDE_PEERS = [
 BESIDE_C = {
     "setup": watching.setup, "events": watching.events, "lines": watching.lines, "memory": watching.memory,
     "idle": watching.idle, "drop": watching.drop, "rules": rules.rules, "journal": jobs.journal, "serve": jobs.serve,
-    "files": files.files, "pending": pending.pending, "startup": startup.startup, "million": million.million,
+    "files": files.files, "pending": pending.pending, "startup": startup.startup, "growth": growth.growth,
+    "million": million.million,
 }
 # What takes too long for each day: it needs --full, or is left out by --quick.
 ONLY_FULL = {"million"}
-NOT_QUICK = {"many-folders", "drop", "files"}
+NOT_QUICK = {"many-folders", "drop", "files", "growth"}
 NEEDED = ["record", "arrive", "runner", "load", "reference", "rows", "answer", "spawn"]
 
 

@@ -36,6 +36,12 @@ def covered_since(probes, seen):
     return since
 
 
+def exponent(points):
+    """The slope of the line through pairs of a number and its cost, both as logarithms: 1 if each costs the same."""
+    line = statistics.linear_regression(*zip(*[(math.log(number), math.log(cost)) for number, cost in points]))
+    return line.slope
+
+
 def median(values):
     """Of those that are there; None of none. A count stays a whole number."""
     there = [value for value in values if value is not None]

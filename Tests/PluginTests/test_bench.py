@@ -34,6 +34,10 @@ class FiguresTest(unittest.TestCase):
         self.assertIsNone(figures.covered_since(probes, {"a", "b", "c"}))
         self.assertIsNone(figures.covered_since({}, set()))
 
+    def test_an_exponent_is_that_of_the_power_law_through_the_points(self):
+        self.assertAlmostEqual(figures.exponent([(10, 5), (100, 50), (1000, 500)]), 1)
+        self.assertAlmostEqual(figures.exponent([(10, 3), (100, 300)]), 2)
+
     def test_a_median_leaves_out_what_is_not_there(self):
         self.assertEqual(figures.median([3, None, 1, 2]), 2)
         self.assertIsNone(figures.median([None]))
