@@ -68,7 +68,7 @@ struct ContentHandlerTests {
                     existing: process
                     settle: 0
                     concurrency: 2
-                    retry: { delay: 10ms }
+                    retry: { attempts: 20, delay: 10ms }
                     action:
                       - { use: extract, with: { to: out/ } }
                       - { use: archive, with: { to: "packed/${name}.zip" } }
