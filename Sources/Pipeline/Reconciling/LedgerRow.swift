@@ -13,7 +13,7 @@ package struct LedgerRow: Sendable, Hashable {
     package enum Trust: UInt8, Sendable, Hashable {
         /// The action knows `handled`.
         case certain
-        /// An event that names the path was leased, and it is not known what its action has seen.
+        /// It is not known what the action has seen at the last event that names the path; always so while an offer does.
         case uncertain
         /// The job was given up: certain while the file is as it was offered, uncertain once it differs.
         case failed

@@ -466,7 +466,6 @@ extension Reconciler {
         if event.from != nil { offer.left = now }
         for path in paths {
             removeDue(view, path)
-            set(view, path, LedgerRow(row(view, path).handled, .uncertain))
             states[view].offerOfPath[path] = number
         }
         states[view].offers[number] = offer
@@ -479,8 +478,8 @@ extension Reconciler {
         guard let offer = states[view].offers[number] else { return }
         states[view].offers[number] = nil
         for path in offer.paths {
+            if applies(.keepUncertain) { set(view, path, row(view, path)) }
             states[view].offerOfPath[path] = nil
-            if !applies(.keepUncertain) { set(view, path, LedgerRow(row(view, path).handled)) }
         }
         for path in offer.paths where path != settled { compare(view, path) }
         reports.append(.superseded(view: view, offer))

@@ -62,10 +62,7 @@ extension Reconciler {
 
     private mutating func undoLease(_ view: Int, _ offer: Offer) {
         states[view].offers[offer.number] = nil
-        for path in offer.paths {
-            states[view].offerOfPath[path] = nil
-            set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
-        }
+        for path in offer.paths { states[view].offerOfPath[path] = nil }
     }
 
     /// Records that a step has succeeded which others follow.
@@ -283,7 +280,8 @@ extension Reconciler {
 
     /// Records that an action of the rule has written a path.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes) {
-        let trust = row(view, path).trust
+        // Not the trust of the moment: an offer of the path may be undone.
+        let trust = ledger.row(of: states[view].view.id, at: path).trust
         markHandled(view, path)
         if trust == .uncertain { set(view, path, LedgerRow(row(view, path).handled, .uncertain)) }
         // The next poll does not miss a file that is gone by then.

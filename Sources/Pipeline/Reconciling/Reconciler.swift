@@ -270,7 +270,11 @@ package struct Reconciler: ~Copyable {
         return snapshot
     }
 
-    func row(_ view: Int, _ path: PathBytes) -> LedgerRow { ledger.row(of: states[view].view.id, at: path) }
+    /// The row of a path; it is uncertain as long as an offer names the path, which the ledger does not store.
+    func row(_ view: Int, _ path: PathBytes) -> LedgerRow {
+        let row = ledger.row(of: states[view].view.id, at: path)
+        return states[view].offerOfPath[path] == nil ? row : LedgerRow(row.handled, .uncertain)
+    }
 
     mutating func set(_ view: Int, _ path: PathBytes, _ row: LedgerRow) {
         if states[view].view.tailBytes != nil { carryOver(view, self.row(view, path).handled, row.handled) }
@@ -518,7 +522,10 @@ package struct Reconciler: ~Copyable {
             var changed: [PathBytes] = []
             var gone: [PathBytes] = []
             var touched: [PathBytes] = []
+            let offered = states[view].offerOfPath.keys.filter { $0.isInside(directory) }
+            for path in offered { if present(view, path) == nil { gone.append(path) } else { changed.append(path) } }
             ledger.visit(states[view].view.id, inside: directory) { path, row in
+                guard states[view].offerOfPath[path] == nil else { return }
                 guard let now = present(view, path) else { return gone.append(path) }
                 if states[view].view.settle.isTree || !isHandled(row, now) || row.trust == .uncertain {
                     changed.append(path)
