@@ -24,15 +24,6 @@ package enum PartialFile {
             isForEmptyFilesOnly = forEmptyFilesOnly
             self.programs = programs
         }
-
-        fileprivate func name(of file: ArraySlice<UInt8>) -> [UInt8] {
-            var name: [UInt8] = []
-            name.reserveCapacity(prefix.utf8.count + file.count + suffix.utf8.count)
-            name += prefix.utf8
-            name += file
-            name += suffix.utf8
-            return name
-        }
     }
 
     package static let companions = [
@@ -55,7 +46,7 @@ package enum PartialFile {
     {
         let name = place.name.lastComponent
         for entry in companions where size == 0 || !entry.isForEmptyFilesOnly {
-            let companion = place.beside(entry.name(of: name))
+            let companion = place.beside(Array(entry.prefix.utf8) + name + Array(entry.suffix.utf8))
             if case .present = fileSystem.stat(companion) { return companion.name }
         }
         return nil

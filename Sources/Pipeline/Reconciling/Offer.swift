@@ -68,17 +68,10 @@ struct OfferTable {
 
     subscript(number: UInt64) -> Offer? {
         get { all[number] }
-        _modify {
+        set {
+            all[number] = newValue
             changed.insert(number)
-            yield &all[number]
         }
-    }
-
-    /// Changes the offer with a number, if there is one.
-    mutating func update(_ number: UInt64, _ body: (inout Offer) -> Void) {
-        guard let index = all.index(forKey: number) else { return }
-        body(&all.values[index])
-        changed.insert(number)
     }
 
     mutating func markCommitted() { changed.removeAll(keepingCapacity: true) }

@@ -75,7 +75,9 @@ extension Reconciler {
 
     /// Changes an offer.
     package mutating func update(_ view: Int, _ number: UInt64, _ body: (inout Offer) -> Void) {
-        states[view].offers.update(number, body)
+        guard var offer = states[view].offers[number] else { return }
+        body(&offer)
+        states[view].offers[number] = offer
     }
 
     /// Records the result of an attempt.
