@@ -522,8 +522,10 @@ package struct Reconciler: ~Copyable {
             var changed: [PathBytes] = []
             var gone: [PathBytes] = []
             var touched: [PathBytes] = []
-            let offered = states[view].offerOfPath.keys.filter { $0.isInside(directory) }
-            for path in offered { if present(view, path) == nil { gone.append(path) } else { changed.append(path) } }
+            // The ledger may have no row of these.
+            for path in states[view].offerOfPath.keys where path.isInside(directory) {
+                if present(view, path) == nil { gone.append(path) } else { changed.append(path) }
+            }
             ledger.visit(states[view].view.id, inside: directory) { path, row in
                 guard states[view].offerOfPath[path] == nil else { return }
                 guard let now = present(view, path) else { return gone.append(path) }
