@@ -30,11 +30,12 @@ def growth(bench):
     measures = {"files": files, "rules": rules, "directories": directories, "due paths": due}
     curves = {}
     for name, measure in measures.items():
+        nothing, _ = spent(bench, measure, 0)
         points = [(10**power, *spent(bench, measure, 10**power)) for power in range(least[name], most[name] + 1)]
-        curves[name] = [(count, seconds) for count, seconds, _ in points if seconds >= LEAST]
+        curves[name] = [(count, seconds - nothing) for count, seconds, _ in points if seconds - nothing >= LEAST]
         bench.tell("growth with %s, exponent" % name, "", exponent(curves[name]), None, "<= 1.1", most=1.1, on="figure")
         (few, _, small), (many, seconds, large) = points[-2:]
-        bench.tell("  %s %s" % (grouped(many), name), "s", seconds)
+        bench.tell("  %s %s" % (grouped(many), name), "s", seconds - nothing)
         bench.tell("  resident for each", "bytes", (large - small) / (many - few), None,
                    *(["<= 150", 150] if measure is due else []), on="figure")
     if bench.options.json:
@@ -42,10 +43,9 @@ def growth(bench):
 
 
 def spent(bench, measure, count):
-    """Processor time beyond that without any, in seconds, and what is resident then."""
+    """Processor time in seconds, and what is resident at the end."""
     runs = [measure(bench, count) for _ in range(1 if count > 100_000 else bench.runs())]
-    nothing = statistics.median(measure(bench, 0)[0] for _ in range(bench.runs()))
-    return max(0, statistics.median(run[0] for run in runs) - nothing), statistics.median(run[1] for run in runs)
+    return tuple(map(statistics.median, zip(*runs)))
 
 
 def until_rest(program):
