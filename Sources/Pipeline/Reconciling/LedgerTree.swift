@@ -8,7 +8,8 @@ struct LedgerTree {
     private final class Directory {
         let name: PathBytes
         unowned let parent: Directory?
-        var entries: [PathBytes: LedgerRow] = [:]
+        /// Boxed, since a table has room for up to twice as many as it has, and a row takes 160 bytes.
+        var entries: [PathBytes: Box<LedgerRow>] = [:]
         var directories: [PathBytes: Directory] = [:]
 
         init(_ name: PathBytes, in parent: Directory?) {
@@ -61,7 +62,7 @@ struct LedgerTree {
 
     subscript(path: PathBytes) -> LedgerRow? {
         guard let directory = directory(holding: path) else { return nil }
-        return directory.entries[PathBytes(path.lastComponent)]
+        return directory.entries[PathBytes(path.lastComponent)]?.value
     }
 
     /// Sets the row of a path; nil deletes it.
@@ -70,9 +71,9 @@ struct LedgerTree {
         guard let directory = directory(holding: path, makingIt: row != nil) else { return }
         let old: LedgerRow? =
             if let row {
-                directory.entries.updateValue(row, forKey: name)
+                directory.entries.updateValue(Box(row), forKey: name)?.value
             } else {
-                directory.entries.removeValue(forKey: name)
+                directory.entries.removeValue(forKey: name)?.value
             }
         count += (row == nil ? 0 : 1) - (old == nil ? 0 : 1)
         if old?.handled?.identity != row?.handled?.identity {
@@ -88,7 +89,7 @@ struct LedgerTree {
         let key = identity.withoutBirth
         guard let first = positions[key] else { return [] }
         return ([first] + (links[key] ?? [])).filter { position in
-            position.directory.entries[position.name]?.handled.map { identity.includes($0.identity) } ?? false
+            position.directory.entries[position.name]?.value.handled.map { identity.includes($0.identity) } ?? false
         }.map(\.path)
     }
 
@@ -101,7 +102,7 @@ struct LedgerTree {
         guard let directory = directory(path.bytes[...]) else { return }
         var rest = [(path, directory)]
         while let (path, directory) = rest.popLast() {
-            for (name, row) in directory.entries { body(path.appending(name.bytes), row) }
+            for (name, row) in directory.entries { body(path.appending(name.bytes), row.value) }
             for (name, directory) in directory.directories { rest.append((path.appending(name.bytes), directory)) }
         }
     }
