@@ -8,14 +8,28 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// A layer of the program: Swift 6, the strict features, warnings as errors.
-func layer(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+/// A target in a directory of `Sources/`: Swift 6, the strict features, warnings as errors.
+func layer(_ name: String, in path: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/\(path)", swiftSettings: strict)
 }
 
-/// The tests of a layer; golden texts are read where they lie, so they are not resources.
-func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
-    .testTarget(name: "\(name)Tests", dependencies: dependencies, exclude: exclude, swiftSettings: strict)
+/// A C target, or the module map of a system library.
+func cShim(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [CSetting] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/Base/CShims/\(name)", cSettings: settings)
+}
+
+func systemLibrary(_ name: String, pkgConfig: String, package: String) -> Target {
+    .systemLibrary(
+        name: name, path: "Sources/Base/CShims/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+/// The tests of a target, in a directory of `Tests/`; golden files are read in place, so they are not resources.
+func tests(
+    _ name: String, in path: String = "", _ dependencies: [Target.Dependency], exclude: [String] = []
+) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: dependencies, path: "Tests/\(path)/\(name)Tests", exclude: exclude,
+        swiftSettings: strict)
 }
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -45,87 +59,85 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     ],
     targets: [
-        // Layer 0: C.
-        .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
-        .systemLibrary(name: "CLibMagic", pkgConfig: "libmagic", providers: [.apt(["libmagic-dev"])]),
-        .systemLibrary(name: "CLibPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
-        .systemLibrary(name: "CLibXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
-        .target(name: "CAlightLinux"),
-        .target(name: "CBuildCommit", cSettings: commit),
+        // Base: C.
+        systemLibrary("CLibCrypto", pkgConfig: "libcrypto", package: "libssl-dev"),
+        systemLibrary("CLibYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+        systemLibrary("CLibMagic", pkgConfig: "libmagic", package: "libmagic-dev"),
+        systemLibrary("CLibPCRE2", pkgConfig: "libpcre2-8", package: "libpcre2-dev"),
+        systemLibrary("CLibXXHash", pkgConfig: "libxxhash", package: "libxxhash-dev"),
+        cShim("CAlightLinux"),
+        cShim("CBuildCommit", settings: commit),
         // These load the library of their name when it is first used; only its headers are needed here.
-        .target(name: "CLibArchive", dependencies: ["CSharedLibrary"]),
-        .target(name: "CLibCurl", dependencies: ["CSharedLibrary"]),
-        .target(name: "CLibMicroHTTPD", dependencies: ["CSharedLibrary"]),
-        .target(name: "CSharedLibrary"),
+        cShim("CLibArchive", ["CSharedLibrary"]),
+        cShim("CLibCurl", ["CSharedLibrary"]),
+        cShim("CLibMicroHTTPD", ["CSharedLibrary"]),
+        cShim("CSharedLibrary"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
-        .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
+        .executableTarget(
+            name: "alight-launch", path: "Sources/Actions/Programs/alight-launch",
+            linkerSettings: [.unsafeFlags(["-static-executable"])]),
 
-        // Layer 1: vocabulary.
-        layer("FileEvents"),
-        layer("Globbing"),
-        layer("PluginProtocol"),
-        layer("RegularExpressions", ["CLibPCRE2"]),
+        // Base: knows nothing of rules.
+        layer("Globbing", in: "Base/Matching/Globbing"),
+        layer("RegularExpressions", in: "Base/Matching/RegularExpressions", ["CLibPCRE2"]),
+        layer("ContentTypes", in: "Base/Matching/ContentTypes", ["CLibMagic"]),
+        layer("PluginProtocol", in: "Libraries/PluginProtocol"),
 
-        // Layer 2: hints, and what a file holds.
-        layer("ContentTypes", ["CLibMagic"]),
-        layer("FileWatching", ["CAlightLinux", "FileEvents"]),
-
-        // Layer 3: when a path is finished.
-        layer("Settling", ["CAlightLinux", "FileEvents", "FileWatching", heap]),
-
-        // Layer 4: what to do when.
-        .target(
-            name: "Reconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling", heap],
-            path: "Sources/Pipeline/Reconciling", swiftSettings: strict),
+        // The first stages of the pipeline, which are a library of their own without rules.
+        layer("FileEvents", in: "Model/FileEvents"),
+        layer("FileWatching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents"]),
+        layer("Settling", in: "Pipeline/Settling", ["CAlightLinux", "FileEvents", "FileWatching", heap]),
         layer(
-            "Rules",
+            "Reconciling", in: "Pipeline/Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling", heap]),
+        layer(
+            "FileObserving", in: "Libraries/FileObserving",
+            ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
+
+        // Rules, what is stored, and what is done.
+        layer(
+            "Rules", in: "Model/Rules",
             ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
-
-        // Layer 5: events for Swift programs; rules from YAML, jobs kept, actions done.
-        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer(
-            "Storage",
+            "Storage", in: "Storage",
             [
                 "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling", grdb,
                 sqlite,
             ]),
         layer(
-            "RuleLoading",
+            "RuleLoading", in: "Configuration",
             [
                 "CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
                 "Settling",
             ]),
-        layer(
-            "Handling",
-            [
+        .target(
+            name: "Handling",
+            dependencies: [
                 "CAlightLinux", "CLibArchive", "CLibCrypto", "CLibCurl", "CLibXXHash", "ContentTypes", "FileEvents",
                 "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
-            ]),
+            ], path: "Sources/Actions", exclude: ["Programs/alight-launch"], swiftSettings: strict),
 
-        // Layer 6: the pipeline.
+        // The rest of the pipeline.
         .target(
             name: "Pipeline",
             dependencies: [
                 "FileEvents", "FileWatching", "Globbing", "Handling", "PluginProtocol", "Reconciling", "Rules",
                 "Settling", "Storage", heap, logging, metrics,
-            ], path: "Sources/Pipeline", exclude: ["Reconciling"], swiftSettings: strict),
+            ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
-        // Layer 7: the control API and the dashboard, whose files are in the program.
+        // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
         .target(
             name: "Dashboard",
             dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol", metrics],
-            resources: [.embedInCode("Resources")], swiftSettings: strict),
-
-        // Layer 8: the program.
+            path: "Sources/Interfaces", exclude: ["CommandLine"],
+            resources: [.embedInCode("Dashboard/Resources")], swiftSettings: strict),
         .executableTarget(
             name: "alight",
             dependencies: [
                 argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "FileEvents",
                 "FileObserving", "FileWatching", "Globbing", "Handling", "Reconciling", "Storage", logging,
-                metrics,
-                "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
+                metrics, "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
             ],
+            path: "Sources/Interfaces/CommandLine",
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
 
         // A plugin that is written with PluginProtocol; `make build` puts it into its folder.
@@ -133,58 +145,62 @@ let package = Package(
             name: "digest-plugin", dependencies: ["CLibCrypto", "PluginProtocol"], path: "plugins/digest/source",
             swiftSettings: strict),
 
-        // Tests.
+        // Support for tests.
         .target(
-            name: "TestKit", dependencies: ["CAlightLinux", "FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
-        .target(name: "CTestKit", path: "Tests/CTestKit"),
+            name: "TestKit", dependencies: ["CAlightLinux", "FileEvents"], path: "Tests/Support/TestKit",
+            swiftSettings: strict),
+        .target(name: "CTestKit", path: "Tests/Support/CTestKit"),
         // Journals with rows that a test puts in.
         .target(
             name: "JournalFixtures", dependencies: ["FileEvents", "Rules", "Storage", grdb],
-            path: "Tests/JournalFixtures", swiftSettings: strict),
-        // Works on files at random, and compares what the program tells with what is there.
+            path: "Tests/Support/JournalFixtures", swiftSettings: strict),
+        .executableTarget(
+            name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
+            swiftSettings: strict),
+
+        // Drivers. The first works on files at random, and compares what the program tells with what is there.
         .executableTarget(
             name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
-            path: "Tests/MirrorDriver", swiftSettings: strict),
+            path: "Tests/Drivers/MirrorDriver", swiftSettings: strict),
+        // Kills the program while files change, and compares what was done with what is there.
+        .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/Drivers/CrashRecorder"),
+        .executableTarget(
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Storage", "TestKit", grdb],
+            path: "Tests/Drivers/CrashDriver", swiftSettings: strict),
         // Runs the core in a simulated world, by a seed.
         .target(
             name: "Simulation",
             dependencies: [
                 "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
-                "Rules",
-                "Settling", "Storage", "TestKit", logging,
-            ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
+                "Rules", "Settling", "Storage", "TestKit", logging,
+            ], path: "Tests/Simulator/Simulation",
+            swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
-            name: "simulator", dependencies: ["Reconciling", "Simulation"], path: "Tests/Simulator",
+            name: "simulator", dependencies: ["Reconciling", "Simulation"], path: "Tests/Simulator/Program",
             swiftSettings: strict),
-        // Kills the program while files change, and compares what was done with what is there.
-        .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
-        .executableTarget(
-            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Storage", "TestKit", grdb],
-            path: "Tests/CrashDriver",
-            swiftSettings: strict),
-        tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit", metrics], exclude: ["Golden"]),
         tests(
-            "EndToEnd",
+            "Simulation", in: "Simulator",
             [
-                "FileEvents", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight", "alight-launch",
-                "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
-            ],
-            exclude: ["Golden", "Scenarios"]),
-        tests("FileEvents", ["FileEvents", "TestKit"]),
-        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
-        .executableTarget(
-            name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
-            swiftSettings: strict),
-        tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
-        tests("Globbing", ["Globbing", "TestKit"]),
-        .executableTarget(
-            name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
-            swiftSettings: strict),
-        tests("PluginProtocol", ["FileEvents", "PluginProtocol", "TestKit", "stub-plugin"]),
-        tests("RegularExpressions", ["RegularExpressions", "TestKit"]),
-        tests("ContentTypes", ["ContentTypes", "FileEvents", "TestKit"]),
+                "CTestKit", "FileEvents", "FileWatching", "Reconciling", "Settling", "Simulation", "TestKit",
+                "simulator",
+            ]),
+
+        // Tests.
+        tests("Globbing", in: "Base/Matching", ["Globbing", "TestKit"]),
+        tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions", "TestKit"]),
+        tests("ContentTypes", in: "Base/Matching", ["ContentTypes", "FileEvents", "TestKit"]),
+        tests("PluginProtocol", in: "Libraries", ["FileEvents", "PluginProtocol", "TestKit", "stub-plugin"]),
+        tests("FileEvents", in: "Model", ["FileEvents", "TestKit"]),
         tests(
-            "Rules",
+            "FileWatching", in: "Pipeline",
+            ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
+        tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "TestKit"]),
+        tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "TestKit"]),
+        tests(
+            "Rules", in: "Model",
             [
                 "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules", "Settling",
                 "TestKit",
@@ -196,31 +212,34 @@ let package = Package(
                 "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
-            "Pipeline",
-            [
-                "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
-                "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
-            ]),
-        tests(
-            "RuleLoading",
+            "RuleLoading", in: "Configuration",
             [
                 "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "RuleLoading",
                 "Rules", "Settling", "TestKit",
             ],
             exclude: ["Golden"]),
         tests(
-            "Handling",
+            "Handling", in: "Actions",
             [
                 "CAlightLinux", "FileEvents", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
                 "alight-launch", logging,
             ]),
-        tests("Settling", ["FileEvents", "Settling", "TestKit"]),
         tests(
-            "Simulation",
+            "Pipeline", in: "Pipeline",
             [
-                "CTestKit", "FileEvents", "FileWatching", "Reconciling", "Settling", "Simulation", "TestKit",
-                "simulator",
+                "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
+                "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),
+        tests(
+            "Dashboard", in: "Interfaces", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit", metrics],
+            exclude: ["Golden"]),
+        tests(
+            "EndToEnd", in: "Interfaces",
+            [
+                "FileEvents", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight", "alight-launch",
+                "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
+            ],
+            exclude: ["Golden", "Scenarios"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -402,7 +402,7 @@ class Behaviours(unittest.TestCase):
         rows = re.findall(r"^\| (S\d\d) \| [^|]+ \| ([^|]+) \|$", read("docs/events.md"), re.M)
         sources = "".join(read(os.path.relpath(path, CHECKOUT))
                           for path in glob.glob(os.path.join(CHECKOUT, "Tests/**/*.swift"), recursive=True))
-        folder = os.path.join(CHECKOUT, "Tests/EndToEndTests/Scenarios")
+        folder = os.path.join(CHECKOUT, "Tests/Interfaces/EndToEndTests/Scenarios")
         scenarios = {name.removesuffix(".scenario") for name in os.listdir(folder)}
         named = set()
         for number, names in rows:

@@ -590,7 +590,7 @@ class InstructionTests(PackagingTestCase):
 
 class VersionTests(PackagingTestCase):
 
-    SOURCE = os.path.join(CHECKOUT, "Sources/CBuildCommit")
+    SOURCE = os.path.join(CHECKOUT, "Sources/Base/CShims/CBuildCommit")
 
     def commit(self, source, *options):
         """What a program says that is compiled with the source."""

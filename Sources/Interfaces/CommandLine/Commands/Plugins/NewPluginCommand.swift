@@ -1,0 +1,122 @@
+import ArgumentParser
+import FileEvents
+import Foundation
+import Glibc
+import Handling
+import Rules
+
+extension PluginSkeleton.Language: ExpressibleByArgument {}
+
+/// `alight plugins new`: a plugin to begin with.
+struct NewPluginCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new",
+        abstract: "Create a plugin that works and has a test.",
+        discussion: """
+            Overwrites no file.
+
+              alight plugins new resize --language bash
+              alight plugins new words --language python --into ~/.config/alight/plugins
+              alight plugins new stamps --language swift --source ~/src/alight
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """)
+
+    @Argument(help: "The name of the plugin, for 'use:'.")
+    var name: String
+
+    @Option(help: ArgumentHelp("The language of the plugin.", valueName: "bash|python|swift"))
+    var language: PluginSkeleton.Language
+
+    @Option(
+        help: ArgumentHelp("The directory in which the plugin's own directory is created.", valueName: "directory"),
+        completion: .directory)
+    var into: String = "plugins"
+
+    @Option(
+        help: ArgumentHelp(
+            "For Swift: the source of Alight, a directory or an https URL.",
+            discussion: "Default: the checkout that contains the current directory.", valueName: "source"),
+        completion: .directory)
+    var source: String?
+
+    func run() throws {
+        let isWord =
+            !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+                    UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+        guard isWord, !name.hasPrefix("-"), name.first?.isLetter == true else {
+            throw Exit(
+                .usage, error: "'\(name)' can't be the name of a plugin",
+                help: "begin with a letter, and use small letters, digits, '-' and '_'")
+        }
+        let builtIn = try ProgramSurroundings(startsPlugins: false).registry.builtInHandlers
+        guard !builtIn.contains(where: { $0.reference.name == name }) else {
+            throw Exit(
+                .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
+                help: "choose another name, such as 'my-\(name)'")
+        }
+        let here = ProgramSurroundings.currentFolder
+        let place = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
+        let folder = place.normalized.appending(name)
+        let skeleton = PluginSkeleton(
+            name: name, language: language, source: language == .swift ? try alightSource(here) : nil)
+        try make(skeleton, in: folder)
+        let test = "alight plugins test \(ShellWord.quoted(folder.bytes))"
+        let build =
+            language == .swift ? "swift build -c release --package-path \(ShellWord.quoted(folder.bytes)), then " : ""
+        Output.standard.write("wrote '\(Display.path(folder))'; try it with: \(build)\(test)")
+    }
+
+    private func make(_ skeleton: PluginSkeleton, in folder: PathBytes) throws {
+        let path = folder.description
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw Exit(
+                .runtimeError, error: "'\(path)' is there already", help: "choose another name, or remove it")
+        }
+        do {
+            for file in skeleton.files {
+                let target = URL(fileURLWithPath: path).appendingPathComponent(file.path)
+                try FileManager.default.createDirectory(
+                    at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data(file.text.utf8).write(to: target, options: .withoutOverwriting)
+                if file.isExecutable { _ = chmod(target.path, 0o755) }
+            }
+        } catch {
+            throw Exit(
+                .runtimeError, error: "cannot write '\(path)': \(error.localizedDescription)",
+                help: "name a folder that you may write to with --into")
+        }
+    }
+
+    /// Where the package of the Swift skeleton finds Alight.
+    private func alightSource(_ here: PathBytes) throws -> PluginSkeleton.Source {
+        if let source, source.contains("://") { return .address(source) }
+        if let source {
+            let folder = here.resolving(source.utf8).normalized
+            if Self.isCheckout(folder) { return .folder(folder.description) }
+            throw Exit(
+                .usage, error: "'\(folder)' is not a checkout of Alight", help: "name the folder with its Package.swift"
+            )
+        }
+        var folder = here
+        while folder.parent != folder {
+            if Self.isCheckout(folder) { return .folder(folder.description) }
+            folder = folder.parent
+        }
+        throw Exit(
+            .usage,
+            error: "a plugin in Swift is built with Alight's library PluginProtocol, and it is not known where that is",
+            help: "name a checkout, or the address of one, with --source")
+    }
+
+    private static func isCheckout(_ folder: PathBytes) -> Bool {
+        FileManager.default.fileExists(atPath: "\(folder)/Sources/Libraries/PluginProtocol/Plugin.swift")
+    }
+}

@@ -1,0 +1,172 @@
+import FileEvents
+import Reconciling
+import Rules
+import Simulation
+import TestKit
+import Testing
+
+/// The core in simulated worlds: see `Tests/Simulator/Simulation`.
+@Suite struct ScriptedCaseTests {
+    @Test(arguments: ScriptedCase.all.filter(\.isForEngine))
+    func `a scripted run gives the action what it has to receive`(
+        _ scripted: ScriptedCase
+    ) {
+        #expect(scripted.run() == nil)
+    }
+}
+
+/// The reconciler of `Sources/Pipeline` in the same worlds.
+@Suite struct LedgerCaseTests {
+    @Test(arguments: ScriptedCase.all.filter(\.isForLedger)) func `a scripted run is offered what it has to receive`(
+        _ scripted: ScriptedCase
+    ) {
+        #expect(scripted.runLedger() == nil)
+    }
+
+    @Test(arguments: ["create a, start a, run, fail", "create a, settle, lease, begin, run, fail, wait 1500ms, turn"])
+    func `a job runs to its end after its rule matches the path no longer`(_ steps: String) {
+        let run = LedgerRun([SimulatedRule()])
+        for step in Step.script(steps) { run.take(step) }
+        var rule = SimulatedRule()
+        rule.outside = ["a"]
+        run.reload([rule])
+        run.take(.rest)
+        #expect(run.history == ["created a", "created a"])
+        #expect(!run.hasOffers)
+    }
+
+    @Test func `a path that is due is not offered after its rule matches it no longer`() {
+        let run = LedgerRun([SimulatedRule()])
+        for step in Step.script("create a, settle, create b, read, turn") { run.take(step) }
+        var rule = SimulatedRule()
+        rule.outside = ["a"]
+        run.reload([rule])
+        run.take(.rest)
+        #expect(run.history == ["created b"])
+    }
+
+    @Test func `a file that stays open for writing is held`() {
+        let run = LedgerRun([SimulatedRule()])
+        for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
+            run.take(step)
+            run.take(.drain)
+            run.take(.turn)
+        }
+        #expect(run.held.isEmpty)
+        for step in Step.script("wait 1000ms, turn, wait 1000ms, turn, wait 1000ms, turn") { run.take(step) }
+        #expect(run.held == ["a"])
+        run.take(.rest)
+        #expect(run.held.isEmpty)
+    }
+
+    /// The first steps, and the change that comes while the program inspects files in the steps after them.
+    private static let races = [
+        ("new a, rename a b, rename b a", "write a"),
+        ("new a, link a b, delete b", "write a"),
+        ("new a, rename a b", "write b"),
+        ("new a, rename a b", "rename b a"),
+        ("new a, new b, swap a b", "write a"),
+        ("new x/a, new y/a, swap x/ y/", "write x/a"),
+        ("new a, write a", "replace a"),
+        ("create a", "write a"),
+        ("create a", "rename a b"),
+        ("new a, chmod a", "chmod a"),
+        ("new a, delete a", "create a"),
+    ]
+
+    @Test(arguments: races) func `a change between any two inspections is noticed`(
+        _ before: String, _ change: String
+    ) {
+        for count in 0..<80 {
+            let steps = Step.script("\(before), @\(count) \(change), settle, lease, begin, run, ok, settle, lease")
+            #expect(LedgerRun([SimulatedRule()]).run(steps) == nil, "after \(count) inspections")
+        }
+    }
+
+    @Test func `a file is not missed that comes back between the listing of a polled directory and the comparison`() {
+        var rule = SimulatedRule()
+        (rule.isPolled, rule.catchUp) = (true, false)
+        for count in 0..<40 {
+            let steps = Step.script("create a, kill, halt, rename a b, @\(count) rename b a, boot, delete a")
+            #expect(LedgerRun([rule]).run(steps) == nil, "after \(count) inspections")
+        }
+    }
+
+    @Test func `what was in a directory that goes before it was listed is compared`() {
+        var rule = SimulatedRule()
+        rule.refusedSize = 1
+        for count in 0..<40 {
+            let steps = Step.script("create x/c, swap x/ y/, @\(count) rename y/c x/c, settle, rmdir x/")
+            #expect(LedgerRun([rule]).run(steps) == nil, "after \(count) inspections")
+        }
+    }
+
+    @Test func `a change after the judgement is not dropped with the change that was judged`() {
+        var rule = SimulatedRule()
+        rule.whileBusy = .drop
+        for count in 0..<80 {
+            let steps = Step.script(
+                "create a, start a, write a, settle, run, @\(count) write a, ok, settle, lease, begin, run")
+            let run = LedgerRun([rule])
+            #expect(run.run(steps) == nil && run.history == ["created a", "modified a"], "after \(count) inspections")
+        }
+    }
+
+    @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {
+        let scripted = try #require(
+            ScriptedCase.all.first { $0.name == rule.rawValue || $0.name.hasPrefix("\(rule.rawValue),") })
+        #expect(scripted.runLedger(omitting: rule) != nil)
+    }
+}
+
+/// Runs drawn from seeds; `make soak` draws new ones.
+struct SimulatedRunTests {
+    private static let processes = Blocking(atMost: 2)
+
+    @Test(arguments: [1, 1001]) func `at rest the actions know all files as they are`(_ first: Int) async throws {
+        try await Self.processes.run {
+            let (status, output) = Self.simulate(["--first", "\(first)", "--runs", "1000", "--keep-going"])
+            #expect(status == 0, "\(output)")
+        }
+    }
+
+    @Test func `what the reconciler offers adds up to the files`() async throws {
+        try await Self.processes.run {
+            let (status, output) = Self.simulate(["--ledger", "--runs", "1500", "--keep-going"])
+            #expect(status == 0, "\(output)")
+        }
+    }
+
+    @Test func `a seed gives the same run each time`() async throws {
+        try await Self.processes.run {
+            let digests = (0..<2).map { _ in
+                Self.simulate(["--runs", "30", "--keep-going"]).output.split(separator: "\n").filter {
+                    $0.hasPrefix("digest")
+                }
+            }
+            #expect(digests[0].count == 1)
+            #expect(digests[0] == digests[1])
+        }
+    }
+
+    /// A run that fails without the rule of the core that its test leaves out.
+    private static let failing = 1
+
+    @Test func `a run that fails is printed as steps that repeat it`() async throws {
+        try await Self.processes.run {
+            let (status, output) = Self.simulate(["--ledger", "--omitting", "certain", "--seed", "\(Self.failing)"])
+            #expect(status == 1)
+            #expect(output.contains("shrunk from"), "\(output)")
+            #expect(!output.contains("it holds when it is repeated"), "\(output)")
+        }
+    }
+
+    private static func simulate(_ arguments: [String]) -> (status: Int32?, output: String) {
+        withTempTree { tree in
+            let simulator = RunningProgram(
+                Places.products.appending("simulator"), arguments, in: tree.root, output: tree.path("simulator"))
+            let status = simulator.wait(within: .seconds(900))
+            return (status, simulator.output + simulator.error)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+package import FileEvents
+package import Glibc
+
+/// Where things are that tests use.
+package enum Places {
+    /// The folder of the built products, beside the test bundle.
+    package static let products: PathBytes = {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let length = readlink("/proc/self/exe", &buffer, buffer.count)
+        return PathBytes(buffer[..<max(0, length)].map { UInt8(bitPattern: $0) }).parent
+    }()
+
+    package static var alight: PathBytes { products.appending("alight") }
+    package static var launcher: PathBytes { products.appending("alight-launch") }
+
+    /// The checkout, found by where this file was compiled.
+    package static let checkout = PathBytes(#filePath).parent.parent.parent.parent
+}
+
+/// A program that was started by a test, its output going to files.
+///
+/// It is killed at the end of its life if it still runs.
+package final class RunningProgram {
+    package let pid: pid_t
+    private let outputPath: PathBytes
+    private let errorPath: PathBytes
+    private var status: Int32?
+
+    /// Starts a program with an environment of its own.
+    package init(
+        _ executable: PathBytes, _ arguments: [String], in folder: PathBytes, environment: [String: String] = [:],
+        output: PathBytes
+    ) {
+        outputPath = PathBytes(output.bytes + Array(".out".utf8))
+        errorPath = PathBytes(output.bytes + Array(".err".utf8))
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND
+        outputPath.withCString { _ = posix_spawn_file_actions_addopen(&actions, 1, $0, flags, 0o644) }
+        errorPath.withCString { _ = posix_spawn_file_actions_addopen(&actions, 2, $0, flags, 0o644) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+
+        var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
+        // As root the journal and the folder of scratch folders would be everybody's.
+        values["RUNTIME_DIRECTORY"] = folder.appending(".run").description
+        values["XDG_STATE_HOME"] = folder.appending(".state").description
+        values["ALIGHT_CONTROL"] = folder.appending(".run/control.sock").description
+        values.merge(environment) { _, new in new }
+        // env(1) enters the folder and becomes the program: Swift does not see posix_spawn's own way.
+        let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
+        var argv: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
+        defer { for pointer in argv + envp { free(pointer) } }
+        var pid = pid_t()
+        let error = Descriptors.whileNoneIsWritten {
+            posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &argv, &envp)
+        }
+        precondition(error == 0, "cannot start \(executable): errno \(error)")
+        self.pid = pid
+    }
+
+    deinit {
+        if exitStatus() == nil {
+            kill(pid, SIGKILL)
+            var status: Int32 = 0
+            waitpid(pid, &status, 0)
+        }
+    }
+
+    package var output: String { String(decoding: TestFile.read(outputPath) ?? [], as: UTF8.self) }
+    package var error: String { String(decoding: TestFile.read(errorPath) ?? [], as: UTF8.self) }
+
+    /// The whole lines of standard output so far.
+    package var lines: [String] {
+        let text = output
+        return text.split(separator: "\n").dropLast(text.hasSuffix("\n") ? 0 : 1).map(String.init)
+    }
+
+    package func signal(_ number: Int32) { kill(pid, number) }
+
+    /// Stops it, and waits until none of its threads runs; false when it ends instead.
+    package func freeze(within limit: Duration = .seconds(60)) -> Bool {
+        signal(SIGSTOP)
+        return Deadline.wait(within: limit) {
+            var info = siginfo_t()
+            return waitid(P_PID, id_t(pid), &info, WSTOPPED | WNOHANG) == 0 && info.si_signo == SIGCHLD
+        }
+    }
+
+    /// The exit code when it has ended, 128 + n when a signal ended it; nil while it runs.
+    package func exitStatus() -> Int32? {
+        if let status { return status }
+        var raw: Int32 = 0
+        guard waitpid(pid, &raw, WNOHANG) == pid else { return nil }
+        status = raw & 0x7f == 0 ? raw >> 8 & 0xff : 128 + (raw & 0x7f)
+        return status
+    }
+
+    /// Waits for its end; nil when it does not come in time.
+    package func wait(within limit: Duration = .seconds(120)) -> Int32? {
+        Deadline.poll(within: limit) { exitStatus() }
+    }
+}
+
+extension String {
+    /// The end of a text that may be long.
+    package func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
+}
