@@ -78,41 +78,46 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-executable"])]),
 
         // Base: knows nothing of rules.
+        layer("System", in: "Base/System", ["CAlightLinux"]),
         layer("Globbing", in: "Base/Matching/Globbing"),
         layer("RegularExpressions", in: "Base/Matching/RegularExpressions", ["CLibPCRE2"]),
         layer("ContentTypes", in: "Base/Matching/ContentTypes", ["CLibMagic"]),
         layer("PluginProtocol", in: "Libraries/PluginProtocol"),
 
         // The first stages of the pipeline, which are a library of their own without rules.
-        layer("FileEvents", in: "Model/FileEvents"),
-        layer("FileWatching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents"]),
-        layer("Settling", in: "Pipeline/Settling", ["CAlightLinux", "FileEvents", "FileWatching", heap]),
+        layer("FileEvents", in: "Model/FileEvents", ["System"]),
+        layer("FileWatching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents", "System"]),
+        layer("Settling", in: "Pipeline/Settling", ["CAlightLinux", "FileEvents", "System", "FileWatching", heap]),
         layer(
-            "Reconciling", in: "Pipeline/Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling", heap]),
+            "Reconciling", in: "Pipeline/Reconciling",
+            ["FileEvents", "System", "FileWatching", "Globbing", "Settling", heap]),
         layer(
             "FileObserving", in: "Libraries/FileObserving",
-            ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
+            ["FileEvents", "System", "FileWatching", "Globbing", "Reconciling", "Settling"]),
 
         // Rules, what is stored, and what is done.
         layer(
             "Rules", in: "Model/Rules",
-            ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
+            ["FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
         layer(
             "Storage", in: "Storage",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling", grdb,
+                "CAlightLinux", "FileEvents", "System", "Globbing", "PluginProtocol", "Reconciling", "Rules",
+                "Settling", grdb,
                 sqlite,
             ]),
         layer(
             "RuleLoading", in: "Configuration",
             [
-                "CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
+                "CLibYAML", "FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions",
+                "Rules",
                 "Settling",
             ]),
         .target(
             name: "Handling",
             dependencies: [
                 "CAlightLinux", "CLibArchive", "CLibCrypto", "CLibCurl", "CLibXXHash", "ContentTypes", "FileEvents",
+                "System",
                 "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
             ], path: "Sources/Actions", exclude: ["Programs/alight-launch"], swiftSettings: strict),
 
@@ -120,20 +125,23 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "FileEvents", "FileWatching", "Globbing", "Handling", "PluginProtocol", "Reconciling", "Rules",
+                "FileEvents", "System", "FileWatching", "Globbing", "Handling", "PluginProtocol", "Reconciling",
+                "Rules",
                 "Settling", "Storage", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
         .target(
             name: "Dashboard",
-            dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol", metrics],
+            dependencies: [
+                "CAlightLinux", "CLibMicroHTTPD", "FileEvents", "System", "FileWatching", "PluginProtocol", metrics,
+            ],
             path: "Sources/Interfaces", exclude: ["CommandLine"],
             resources: [.embedInCode("Dashboard/Resources")], swiftSettings: strict),
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "FileEvents",
+                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "FileEvents", "System",
                 "FileObserving", "FileWatching", "Globbing", "Handling", "Reconciling", "Storage", logging,
                 metrics, "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
             ],
@@ -147,15 +155,16 @@ let package = Package(
 
         // Support for tests.
         .target(
-            name: "TestKit", dependencies: ["CAlightLinux", "FileEvents"], path: "Tests/Support/TestKit",
+            name: "TestKit", dependencies: ["CAlightLinux", "FileEvents", "System"], path: "Tests/Support/TestKit",
             swiftSettings: strict),
         .target(name: "CTestKit", path: "Tests/Support/CTestKit"),
         // Journals with rows that a test puts in.
         .target(
-            name: "JournalFixtures", dependencies: ["FileEvents", "Rules", "Storage", grdb],
+            name: "JournalFixtures", dependencies: ["FileEvents", "System", "Rules", "Storage", grdb],
             path: "Tests/Support/JournalFixtures", swiftSettings: strict),
         .executableTarget(
-            name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
+            name: "watch-hints", dependencies: ["FileEvents", "System", "FileWatching"],
+            path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         .executableTarget(
             name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
@@ -163,18 +172,19 @@ let package = Package(
 
         // Drivers. The first works on files at random, and compares what the program tells with what is there.
         .executableTarget(
-            name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
+            name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "System", "TestKit"],
             path: "Tests/Drivers/MirrorDriver", swiftSettings: strict),
         // Kills the program while files change, and compares what was done with what is there.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/Drivers/CrashRecorder"),
         .executableTarget(
-            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Storage", "TestKit", grdb],
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "System", "Storage", "TestKit", grdb],
             path: "Tests/Drivers/CrashDriver", swiftSettings: strict),
         // Runs the core in a simulated world, by a seed.
         .target(
             name: "Simulation",
             dependencies: [
-                "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
+                "FileEvents", "System", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol",
+                "Reconciling",
                 "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
@@ -184,59 +194,65 @@ let package = Package(
         tests(
             "Simulation", in: "Simulator",
             [
-                "CTestKit", "FileEvents", "FileWatching", "Reconciling", "Settling", "Simulation", "TestKit",
+                "CTestKit", "FileEvents", "System", "FileWatching", "Reconciling", "Settling", "Simulation", "TestKit",
                 "simulator",
             ]),
 
         // Tests.
         tests("Globbing", in: "Base/Matching", ["Globbing", "TestKit"]),
         tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions", "TestKit"]),
-        tests("ContentTypes", in: "Base/Matching", ["ContentTypes", "FileEvents", "TestKit"]),
-        tests("PluginProtocol", in: "Libraries", ["FileEvents", "PluginProtocol", "TestKit", "stub-plugin"]),
-        tests("FileEvents", in: "Model", ["FileEvents", "TestKit"]),
+        tests("ContentTypes", in: "Base/Matching", ["ContentTypes", "FileEvents", "System", "TestKit"]),
+        tests("PluginProtocol", in: "Libraries", ["FileEvents", "System", "PluginProtocol", "TestKit", "stub-plugin"]),
+        tests("FileEvents", in: "Model", ["FileEvents", "System", "TestKit"]),
         tests(
             "FileWatching", in: "Pipeline",
-            ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
-        tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "TestKit"]),
-        tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "TestKit"]),
+            ["CAlightLinux", "FileEvents", "System", "FileWatching", "TestKit", "watch-hints"]),
+        tests("Settling", in: "Pipeline", ["FileEvents", "System", "Settling", "TestKit"]),
+        tests("FileObserving", in: "Libraries", ["FileEvents", "System", "FileObserving", "TestKit"]),
         tests(
             "Rules", in: "Model",
             [
-                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules", "Settling",
+                "FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
+                "Settling",
                 "TestKit",
             ]),
         tests(
             "Storage",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "PluginProtocol", "Reconciling", "Rules", "Settling",
+                "FileEvents", "System", "Globbing", "JournalFixtures", "PluginProtocol", "Reconciling", "Rules",
+                "Settling",
                 "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "RuleLoading", in: "Configuration",
             [
-                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "RuleLoading",
+                "FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions",
+                "RuleLoading",
                 "Rules", "Settling", "TestKit",
             ],
             exclude: ["Golden"]),
         tests(
             "Handling", in: "Actions",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
+                "CAlightLinux", "FileEvents", "System", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling",
+                "TestKit",
                 "alight-launch", logging,
             ]),
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
+                "FileEvents", "System", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol",
+                "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),
         tests(
-            "Dashboard", in: "Interfaces", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit", metrics],
+            "Dashboard", in: "Interfaces", ["Dashboard", "FileEvents", "System", "PluginProtocol", "TestKit", metrics],
             exclude: ["Golden"]),
         tests(
             "EndToEnd", in: "Interfaces",
             [
-                "FileEvents", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight", "alight-launch",
+                "FileEvents", "System", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight",
+                "alight-launch",
                 "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],
             exclude: ["Golden", "Scenarios"]),

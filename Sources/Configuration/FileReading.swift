@@ -1,6 +1,6 @@
 import FileEvents
 import Glibc
-import Settling
+import System
 
 /// Reads whole files, and only what is a file and small enough.
 enum FileReading {

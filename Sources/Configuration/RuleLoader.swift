@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
+package import System
 
 /// Reads rules files, and tells all that is wrong with them at once.
 package struct RuleLoader: Sendable {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 extension Timestamp {
     /// Nanoseconds since 1970, as far as a column holds them: the years 1677 to 2262.

@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 package import GRDB
-package import Reconciling
 import PluginProtocol
+package import Reconciling
+package import System
 
 /// The due paths that the comparison at startup would not find.
 package struct DuePathTable {

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 package import Reconciling
 package import Rules
+package import System
 
 /// The store of the engine: the ledger, the unfinished jobs, and the history of those that have ended.
 ///

@@ -2,6 +2,7 @@ package import FileEvents
 package import Globbing
 package import PluginProtocol
 package import Rules
+package import System
 
 /// Which jobs of a journal are wanted; what is left empty asks for nothing.
 package struct JournalQuery: Sendable {

@@ -1,8 +1,9 @@
-package import FileEvents
+import FileEvents
 import Foundation
 import GRDB
 import PluginProtocol
 package import Rules
+package import System
 
 // What was done to files, for those who want it taken back.
 extension JournalReader {

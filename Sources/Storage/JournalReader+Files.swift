@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 import Foundation
 import GRDB
 import Rules
+package import System
 
 /// What a journal says of one path and one rule.
 package struct PathRecord: Sendable, Hashable {

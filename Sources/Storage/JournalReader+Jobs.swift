@@ -1,8 +1,9 @@
-package import FileEvents
+import FileEvents
 import Foundation
 import GRDB
 import PluginProtocol
 package import Rules
+package import System
 
 extension JournalReader {
     static let columns =

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import GRDB
 import Glibc
+package import System
 
 /// Looks at a journal's file, whether Alight is running or not.
 ///

@@ -1,5 +1,6 @@
 package import FileEvents
 package import Rules
+package import System
 
 /// What one attempt at a job did that can be taken back, and what has been.
 package struct KeptChanges: Sendable, Hashable {

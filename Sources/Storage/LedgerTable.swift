@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 package import GRDB
-package import Reconciling
 import PluginProtocol
+package import Reconciling
+package import System
 
 /// The ledger rows, found by path and by file.
 package struct LedgerTable {

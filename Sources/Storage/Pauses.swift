@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import System
 
 /// Which rules rest because a person wants that: their jobs wait, and are not begun.
 package struct Pauses: Sendable, Hashable {

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// A job that ended before its action began, since `ready` has said no for good.
 package struct Refusal: Sendable, Hashable {

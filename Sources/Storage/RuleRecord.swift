@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What the journal has to know of a rule.
 package struct RuleRecord: Sendable, Hashable {

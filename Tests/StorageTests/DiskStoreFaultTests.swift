@@ -1,9 +1,10 @@
 import FileEvents
 import GRDB
 import Glibc
-import Storage
 import Reconciling
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

@@ -1,10 +1,11 @@
 import FileEvents
 import Foundation
 import GRDB
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

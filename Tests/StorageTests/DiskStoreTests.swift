@@ -1,9 +1,10 @@
 import FileEvents
 import GRDB
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

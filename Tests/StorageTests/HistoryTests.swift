@@ -1,8 +1,9 @@
 import FileEvents
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

@@ -2,11 +2,12 @@
 import FileEvents
 import GRDB
 import Glibc
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
+import Storage
 import Synchronization
+import System
 import TestKit
 import Testing
 

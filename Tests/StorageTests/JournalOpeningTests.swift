@@ -2,10 +2,11 @@ import FileEvents
 import Foundation
 import GRDB
 import Glibc
-import Storage
 import Reconciling
 import Rules
+import Storage
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -4,8 +4,9 @@ import GRDB
 import Glibc
 import Globbing
 import JournalFixtures
-import Storage
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

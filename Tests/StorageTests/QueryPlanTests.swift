@@ -1,9 +1,10 @@
 import FileEvents
 import GRDB
 import GRDBSQLite
-import Storage
 import PluginProtocol
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

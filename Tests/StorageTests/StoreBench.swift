@@ -1,9 +1,10 @@
 import FileEvents
 import GRDB
-import Storage
 import Reconciling
 import Rules
+import Storage
 import Synchronization
+import System
 import TestKit
 
 /// A store in a directory of its own, and a clock that only the test moves.

@@ -1,7 +1,7 @@
 package import FileEvents
 package import PluginProtocol
 package import Rules
-import Settling
+package import System
 
 /// What an action would do for one event, or for those of a batch, worked out without doing any of it.
 package struct ActionPlan: Sendable {

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 package import Rules
+import System
 
 /// Does one step of a rule: the single door from the engine to handlers, plugins and commands.
 package struct ActionRunner: Sendable {

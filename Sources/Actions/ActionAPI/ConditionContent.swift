@@ -2,7 +2,7 @@ import ContentTypes
 package import FileEvents
 import Glibc
 package import Rules
-import Settling
+package import System
 
 extension ConditionFacts.Content {
     /// Looks at the file of an event; blocks for as long as its file system does.

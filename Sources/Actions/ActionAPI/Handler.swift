@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 package import Logging
 package import PluginProtocol
 package import Rules
+package import System
 
 /// Does the work of one action for one settled file.
 ///

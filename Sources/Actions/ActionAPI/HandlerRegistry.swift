@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// All that `use:` can name: the built-in handlers, and the plugins that are found.
 ///

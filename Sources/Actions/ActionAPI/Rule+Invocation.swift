@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 package import Logging
 package import Rules
+package import System
 
 extension Rule {
     /// What an action of the rule receives for a job.

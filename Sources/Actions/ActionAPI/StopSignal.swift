@@ -1,5 +1,5 @@
-import FileWatching
 import Synchronization
+import System
 
 /// Tells running actions to stop.
 ///

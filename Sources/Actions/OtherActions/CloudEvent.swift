@@ -2,6 +2,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
+import System
 
 /// What `webhook` posts: a CloudEvent 1.0 in the structured mode, as JSON.
 ///

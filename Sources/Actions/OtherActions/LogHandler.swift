@@ -2,6 +2,7 @@ import FileEvents
 import Logging
 import PluginProtocol
 package import Rules
+import System
 
 /// `log`: says something in the line of the action, and does nothing else.
 ///

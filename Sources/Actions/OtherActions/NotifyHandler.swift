@@ -1,8 +1,9 @@
-package import FileEvents
+import FileEvents
 import Glibc
 import Logging
 import PluginProtocol
 package import Rules
+package import System
 
 /// `notify`: shows a message on the desktop, by `notify-send`.
 package struct NotifyHandler: Handler {

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `webhook`: tells a server of the event, by a request over HTTP or HTTPS.
 ///

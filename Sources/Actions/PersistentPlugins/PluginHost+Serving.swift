@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import PluginProtocol
 import Rules
+import System
 
 extension PluginHost {
     /// What is needed to keep a plugin's processes.

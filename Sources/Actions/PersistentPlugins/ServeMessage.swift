@@ -1,6 +1,6 @@
 import FileEvents
 import PluginProtocol
-import Settling
+import System
 
 /// A line that a serving plugin writes.
 package enum ServeMessage: Sendable, Hashable {

@@ -2,6 +2,7 @@
 import FileEvents
 import FileWatching
 import Synchronization
+import System
 
 /// A plugin that serves: its processes, each with a thread, and the attempts that wait for answers.
 final class ServedPlugin: Sendable {

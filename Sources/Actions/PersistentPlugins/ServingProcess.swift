@@ -4,6 +4,7 @@ import FileWatching
 import Foundation
 import Glibc
 import Logging
+import System
 
 /// A serving process from its start to its end, on a thread of its own.
 final class ServingProcess {

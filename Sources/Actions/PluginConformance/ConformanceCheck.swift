@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import PluginProtocol
+package import System
 
 /// One thing that the protocol asks of a plugin, and what was found.
 package struct ConformanceCheck: Sendable, Hashable {

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// What a plugin made of one request.
 struct ConformanceReply {

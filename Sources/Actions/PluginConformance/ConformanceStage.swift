@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// The folders of one case: the plugin's files, its home, and its scratch folder.
 struct ConformanceStage {

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 extension PluginConformance {
     /// Plays the plugin's own case: `request.json`, and what `response.json` says of the answer.

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 extension PluginConformance {
     /// How the plugin describes itself; that it does, has been seen when it was found.

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// A request for one file, and what is expected of the answer.
 private struct ConformanceRequest {

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 // A long-lived process that answers many requests.
 extension PluginConformance {

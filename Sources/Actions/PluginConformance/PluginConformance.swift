@@ -1,9 +1,10 @@
-package import FileEvents
+import FileEvents
 import Foundation
 import Glibc
 import PluginProtocol
 package import Rules
 import Settling
+package import System
 
 /// Tries whether a plugin keeps to the protocol, by calling it as Alight does.
 ///

@@ -3,6 +3,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Rules
+import System
 
 /// A running program that is spoken to, and that is ended with this value; used on one thread.
 final class PluginConversation {

@@ -1,5 +1,5 @@
 import FileEvents
-import Settling
+import System
 
 /// What is in some folders: names, types, modes and contents, but no times.
 struct TreeRecord: Equatable {

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// Notices what is written to in some folders, also what is gone again at the end.
 ///

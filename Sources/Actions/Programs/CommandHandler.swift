@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// Runs the commands of `exec:` and `shell:`, programs that know nothing of the protocol.
 ///

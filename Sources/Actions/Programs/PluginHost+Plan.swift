@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import PluginProtocol
 import Rules
+import System
 
 // What would be run, for those who want to know it first.
 extension PluginHost {

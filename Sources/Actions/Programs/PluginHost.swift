@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import PluginProtocol
 import Rules
+import System
 
 /// Runs external programs for invocations: scratch folder, request, environment, log, outcome.
 ///

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Rules
+package import System
 
 /// What programs are told of the machine; nothing else of Alight's own environment reaches them.
 package struct ProgramEnvironment: Sendable {

@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 
 /// Asks the catalog once for each name, since it may look at the disk or start a plugin.
 final class CatalogCache {

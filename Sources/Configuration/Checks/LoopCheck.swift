@@ -1,6 +1,7 @@
 import FileEvents
 import Globbing
 import Rules
+import System
 
 /// Finds rules that start themselves, or each other in a circle, by what their actions write.
 ///

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 extension RuleLoader {
     /// What the machine and Alight's own user let programs be given and kept from.

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// Finds the program of an `exec`.
 enum ProgramSearch {

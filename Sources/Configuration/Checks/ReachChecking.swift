@@ -1,6 +1,7 @@
 import FileEvents
 import Globbing
 import Rules
+import System
 
 // Warnings of paths that can't match, as far as that is seen at once, and of patterns of the wrong kind.
 extension RuleDecoder {

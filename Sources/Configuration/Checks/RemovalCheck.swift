@@ -2,6 +2,7 @@ import FileEvents
 import Globbing
 import PluginProtocol
 import Rules
+import System
 
 /// An action of a built-in handler after which the file is not at its path.
 struct Removal {

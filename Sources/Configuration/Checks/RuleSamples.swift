@@ -1,6 +1,7 @@
 import FileEvents
 import Globbing
 import Rules
+import System
 
 // Paths that a rule could match, to be tried on other rules.
 extension Rule {

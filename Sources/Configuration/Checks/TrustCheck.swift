@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 // Files that decide what root does.
 extension RuleDecoder {

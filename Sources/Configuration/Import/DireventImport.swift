@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// Turns a configuration of direvent(8) into a rules file.
 ///

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import PluginProtocol
 package import Rules
+package import System
 
 /// A commented rule to begin with, for `alight new`.
 package struct FirstRule {

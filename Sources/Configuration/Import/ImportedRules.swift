@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What a path names on this machine, for tables that mean different things by a file and a folder.
 package enum PathNature: Sendable {

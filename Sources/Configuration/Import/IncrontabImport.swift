@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Globbing
+package import System
 
 /// Turns a table of incron(8) into a rules file.
 ///

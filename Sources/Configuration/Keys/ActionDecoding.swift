@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// One action as it was read, with what its handler said.
 struct DecodedStep {

@@ -3,6 +3,7 @@ import Glibc
 import Globbing
 import RegularExpressions
 import Rules
+import System
 
 // The values of single conditions.
 extension RuleDecoder {

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
 

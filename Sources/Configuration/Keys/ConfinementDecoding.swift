@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 
 // What programs may use and reach.
 extension RuleDecoder {

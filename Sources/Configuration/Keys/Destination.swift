@@ -2,6 +2,7 @@ import FileEvents
 import Globbing
 import PluginProtocol
 import Rules
+import System
 
 /// Where an action writes, as a rule's author gave it.
 struct Destination {

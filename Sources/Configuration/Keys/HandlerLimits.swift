@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 
 // What a handler takes, compared with what a rule asks for.
 extension RuleDecoder {

@@ -2,6 +2,7 @@ import FileEvents
 import Glibc
 import Globbing
 import Rules
+import System
 
 /// A glob of `path:`, made absolute, and where it was written.
 struct PathPattern {

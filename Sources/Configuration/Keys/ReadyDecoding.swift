@@ -1,6 +1,7 @@
 import FileEvents
 import Globbing
 import Rules
+import System
 
 // What a file has to wait for besides, and the files that belong to it.
 extension RuleDecoder {

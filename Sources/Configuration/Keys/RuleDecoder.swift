@@ -3,7 +3,7 @@ import FileWatching
 import Globbing
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// A rule as it was read, and whether it is to run.
 struct DecodedRule {

@@ -3,6 +3,7 @@ import FileWatching
 import Globbing
 import Rules
 import Settling
+import System
 
 /// A rule while it is read: what its keys say as it stands, and what is put together from several of them.
 struct RuleDraft {

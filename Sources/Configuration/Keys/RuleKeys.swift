@@ -4,6 +4,7 @@ import Globbing
 import PluginProtocol
 import Rules
 import Settling
+import System
 
 typealias RuleKey = Key<RuleDecoder, RuleDraft>
 

@@ -3,6 +3,7 @@ import FileWatching
 import Globbing
 import Rules
 import Settling
+import System
 
 extension RuleDecoder {
     /// The entries of `defaults:`, which stand in for those that a rule hasn't; what is wrong with them is told.

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 // Texts with placeholders, and the parameters that hold them.
 extension RuleDecoder {

@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 
 // The user that programs run as.
 extension RuleDecoder {

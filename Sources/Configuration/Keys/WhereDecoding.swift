@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 // What has to hold of a file besides its path.
 extension RuleDecoder {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What is set that is no rule: nil for what nobody says.
 ///

@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 
 /// Turns the tree of a configuration's file into values.
 struct ConfigurationDecoder: NodeReading {

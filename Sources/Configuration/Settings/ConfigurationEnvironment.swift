@@ -1,5 +1,6 @@
 import FileEvents
 package import Rules
+import System
 
 /// What variables of the environment say of the configuration.
 ///

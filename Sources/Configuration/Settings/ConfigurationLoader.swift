@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Rules
+package import System
 
 /// Reads the file of the configuration, and tells all that is wrong with it at once.
 package struct ConfigurationLoader: Sendable {

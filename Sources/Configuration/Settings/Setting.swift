@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// A value of the configuration, and who says so.
 package struct Setting<Value: Sendable>: Sendable {

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 package import PluginProtocol
 package import Rules
+package import System
 
 /// Reads YAML files that are plain data, such as a plugin's description.
 package enum YAMLReader {

@@ -1,6 +1,7 @@
 @preconcurrency import Dispatch
 import FileEvents
 import Synchronization
+import System
 
 /// An event of the observer.
 struct ObservedChange: Sendable {

@@ -1,5 +1,6 @@
 public import FileEvents
 import FileWatching
+public import System
 
 /// Watches folders and tells what has become of the files in them, once each has come to rest.
 ///
@@ -41,10 +42,10 @@ public final class FileObserver: Sendable {
         let plan = try ObservationPlan(roots: roots, options: options)
         try plan.prepareRoots()
         let core: ObservationCore
-        do throws(WatchError) {
+        do throws(SystemError) {
             core = try ObservationCore(plan)
         } catch {
-            throw ObservationError(error)
+            throw ObservationError(.refused("eventfd", errno: error.errno))
         }
         let source = try Source(plan, core.queue)
         let thread = WorkerThread(name: "file-observer") {

@@ -1,5 +1,6 @@
 public import FileEvents
 import Synchronization
+public import System
 
 /// What a source of hints tells.
 public enum SourceReport: Sendable, Hashable {

@@ -1,5 +1,6 @@
 import FileEvents
 import FileWatching
+import System
 
 /// Who tells an observer's thread where to look.
 enum Source: Sendable {

@@ -1,5 +1,5 @@
-import FileWatching
 import Synchronization
+import System
 
 /// The clock by which an observer lets paths settle.
 public struct ObservationClock: Sendable {

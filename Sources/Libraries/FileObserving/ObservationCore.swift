@@ -1,6 +1,7 @@
 import FileEvents
 import FileWatching
 import Synchronization
+import System
 
 /// What an observer, its readers and its thread share.
 final class ObservationCore: Sendable {
@@ -33,7 +34,7 @@ final class ObservationCore: Sendable {
     let queue: HintQueue
     private let state = Mutex(State())
 
-    init(_ plan: ObservationPlan) throws(WatchError) {
+    init(_ plan: ObservationPlan) throws(SystemError) {
         self.plan = plan
         let wake = try Wake()
         self.wake = wake

@@ -1,6 +1,7 @@
-public import FileEvents
+import FileEvents
 import FileWatching
 import Glibc
+public import System
 
 /// Why an observation can't begin, or can't go on.
 ///

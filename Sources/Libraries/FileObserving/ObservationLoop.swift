@@ -2,6 +2,7 @@ import FileEvents
 import FileWatching
 import Reconciling
 import Settling
+import System
 
 /// The work of an observer's thread: hints in, settled events to the consumers.
 ///

@@ -1,6 +1,7 @@
-public import FileEvents
+import FileEvents
 import FileWatching
 import Reconciling
+public import System
 
 /// What is worth knowing about the watching itself.
 ///

@@ -1,4 +1,5 @@
 @_exported public import FileEvents
+@_exported public import System
 
 /// How the kernel is asked for changes.
 public enum ObservationBackend: String, Sendable, Hashable, CaseIterable {

@@ -4,6 +4,7 @@ import Glibc
 import Globbing
 import Reconciling
 import Settling
+public import System
 
 /// What follows from the roots and the options of an observer.
 struct ObservationPlan: Sendable {

@@ -1,4 +1,5 @@
-public import FileEvents
+import FileEvents
+public import System
 
 /// All that an observer knows at one moment, to continue after a restart.
 ///

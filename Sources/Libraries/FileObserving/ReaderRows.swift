@@ -1,5 +1,6 @@
 import FileEvents
 import Settling
+import System
 
 /// The rows of a reader that differ from the observer's ledger, and what a reader has not received besides.
 ///

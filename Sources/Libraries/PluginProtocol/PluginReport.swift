@@ -2,6 +2,7 @@
 import Musl
 #else
 import Glibc
+
 #endif
 
 /// What a plugin says while it works: how far it is, and lines for the log.

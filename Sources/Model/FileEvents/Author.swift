@@ -1,3 +1,5 @@
+package import System
+
 /// The process that did something to a file, as it was when it did.
 package struct WritingProcess: Sendable, Hashable {
     package var pid: Int32

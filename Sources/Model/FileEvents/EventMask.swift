@@ -1,3 +1,5 @@
+import System
+
 /// The set of events that a rule or an observer asks for.
 public struct EventMask: OptionSet, Hashable, Sendable {
     public let rawValue: UInt32

@@ -1,3 +1,5 @@
+public import System
+
 /// What happened to a path, told once, after it has settled; or to the watching.
 ///
 /// The raw values are the words of rules files and of all JSON.

@@ -1,3 +1,5 @@
+public import System
+
 /// Says that a path may have changed: look at it.
 ///
 /// Nothing else about it is promised. A hint that is doubled, late or wrong does no harm.

@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
 package import Globbing
-package import Settling
+import Settling
+package import System
 
 /// What a rule does with one path, and why: `alight explain`.
 ///

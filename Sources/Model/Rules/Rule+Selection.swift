@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Globbing
+package import System
 
 extension Rule {
     /// Which paths the rule takes, as text: equal for two rules only if they take the same.

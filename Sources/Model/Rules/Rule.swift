@@ -2,6 +2,7 @@ package import FileEvents
 package import FileWatching
 package import Globbing
 package import Settling
+package import System
 
 /// What to do for which files: one entry of a rules file, complete and checked.
 package struct Rule: Sendable {

@@ -1,5 +1,6 @@
 package import FileEvents
 import Globbing
+import System
 
 extension Rule {
     /// Looks at what a file holds; it may block.

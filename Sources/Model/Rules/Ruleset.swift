@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Globbing
 package import Settling
+package import System
 
 /// All enabled rules, with what follows from them together.
 package struct Ruleset: Sendable {

@@ -4,6 +4,7 @@ import Handling
 import PluginProtocol
 import Rules
 import Settling
+import System
 
 // The checks of a job immediately before its action starts.
 extension Attempt {

@@ -1,11 +1,12 @@
 import FileEvents
 import Glibc
+import Globbing
 import Handling
 import Logging
+import PluginProtocol
 import Rules
 import Settling
-import Globbing
-import PluginProtocol
+import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///

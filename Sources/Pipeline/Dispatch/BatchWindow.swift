@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// Decides when the events that a rule gathers are told together: when no further one has come for a while.
 ///

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// Slows a rule down whose action does not work: one job at a time, with growing pauses, until one succeeds.
 ///

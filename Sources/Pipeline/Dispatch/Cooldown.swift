@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// Remembers which paths of a rule have had a run so lately that the next one has to wait.
 ///

@@ -1,9 +1,10 @@
 import FileEvents
 import Handling
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
 import Storage
+import System
 
 // `on_failure`: an attempt of its own, at jobs that were given up.
 //

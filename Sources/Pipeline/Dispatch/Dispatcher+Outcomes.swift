@@ -1,10 +1,11 @@
 import FileEvents
 import Handling
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
+import Storage
+import System
 
 // Results of attempts, and jobs that end without one.
 extension Dispatcher {

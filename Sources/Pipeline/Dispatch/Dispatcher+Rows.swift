@@ -1,9 +1,10 @@
 import FileEvents
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
+import Storage
+import System
 
 // The rows of jobs, and their numbers.
 extension Dispatcher {

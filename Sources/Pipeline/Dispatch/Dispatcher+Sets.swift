@@ -1,10 +1,11 @@
 import FileEvents
 import Handling
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
 import Storage
+import System
 
 // `group`: files that are handled together once all of them exist.
 //

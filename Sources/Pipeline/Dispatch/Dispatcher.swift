@@ -1,12 +1,13 @@
 import FileEvents
 import Glibc
 import Handling
-import Storage
-import Reconciling
 import Logging
+import PluginProtocol
+import Reconciling
 import Rules
 import Settling
-import PluginProtocol
+import Storage
+import System
 
 /// The last stage: leases due jobs, runs their actions on threads of a pool, and records their outcomes.
 ///

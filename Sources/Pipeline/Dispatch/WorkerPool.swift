@@ -1,6 +1,6 @@
 @preconcurrency import Dispatch
-import FileWatching
 import Synchronization
+import System
 
 /// Runs actions beside the engine's thread.
 package protocol AttemptExecutor: Sendable {

@@ -1,11 +1,12 @@
-package import FileEvents
+import FileEvents
 import FileWatching
 package import Handling
-package import Storage
 package import Logging
 import PluginProtocol
 package import Rules
+package import Storage
 import Synchronization
+package import System
 
 /// Runs a rule for files that a user names, and watches nothing.
 ///

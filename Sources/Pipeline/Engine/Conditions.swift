@@ -1,10 +1,11 @@
 import FileEvents
 import FileWatching
 import Handling
-import Reconciling
 import Logging
+import Reconciling
 import Rules
 import Settling
+import System
 
 /// The conditions of the rules that run, as the reconciler asks for them.
 ///

@@ -1,10 +1,10 @@
 package import FileEvents
-import FileWatching
-import Storage
 import Reconciling
 import Rules
 import Settling
+import Storage
 import Synchronization
+package import System
 
 /// A path that waits for its action, and has no job until that starts.
 package struct DuePath: Sendable, Hashable {

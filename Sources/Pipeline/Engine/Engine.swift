@@ -1,11 +1,12 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
 package import Handling
-package import Storage
 package import Logging
 package import Rules
-package import Settling
+import Settling
+package import Storage
 import Synchronization
+package import System
 
 /// Turns files into finished jobs: receives hints, lets paths settle, dispatches jobs, and persists what has become of them.
 ///

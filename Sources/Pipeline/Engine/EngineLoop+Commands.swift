@@ -1,10 +1,10 @@
 import FileEvents
 import Handling
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
-import Settling
+import Storage
+import System
 
 // Requests of users for jobs.
 extension EngineLoop {

@@ -1,10 +1,10 @@
 import FileEvents
 import FileWatching
-import Storage
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
-import Settling
+import Storage
+import System
 
 // The rules at the start of a run, and their exchange while it goes on.
 //

@@ -1,10 +1,11 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
 import Handling
-package import Storage
 package import Reconciling
 import Rules
 import Settling
+package import Storage
+package import System
 
 /// A run of an engine, turn by turn.
 ///

@@ -1,8 +1,9 @@
 package import FileEvents
 package import FileWatching
-package import Storage
 package import Reconciling
 package import Rules
+package import Storage
+package import System
 
 /// What the engine tells the command, on the engine's thread and in order.
 package enum EngineReport: Sendable {

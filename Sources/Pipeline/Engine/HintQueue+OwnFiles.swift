@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
+package import System
 
 extension HintQueue.Batch {
     /// The same without hints of files that are Alight's own.

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// A file for which a user runs a rule.
 package struct JobRequest: Sendable, Hashable {

@@ -1,7 +1,7 @@
-package import FileEvents
-import FileWatching
+import FileEvents
 package import Rules
 import Synchronization
+package import System
 
 /// What other threads send to the engine's thread, and how it sleeps.
 package final class Mailbox<Ended: Sendable>: Sendable {

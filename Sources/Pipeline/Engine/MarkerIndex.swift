@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
+package import System
 
 /// Finds the files that say of others that these are done, though no rule takes them.
 ///

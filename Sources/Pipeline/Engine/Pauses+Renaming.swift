@@ -1,5 +1,5 @@
-package import Storage
 package import Rules
+package import Storage
 
 extension Pauses {
     /// The same by the names that rules have now.

@@ -1,6 +1,7 @@
 import FileEvents
 import Logging
 import Rules
+import System
 
 extension Rule {
     /// Logs why `where` refuses an event; of one that it lets pass nothing.

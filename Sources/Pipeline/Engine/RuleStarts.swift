@@ -1,9 +1,9 @@
 import FileEvents
-import Storage
+import FileWatching
 import Reconciling
 import Rules
-import Settling
-import FileWatching
+import Storage
+import System
 
 /// The rules and their views at the start of a run, or after a reload.
 struct RuleStarts {

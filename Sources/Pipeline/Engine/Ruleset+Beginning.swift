@@ -1,7 +1,7 @@
-package import FileEvents
-package import Storage
+import FileEvents
 package import Rules
-package import Settling
+package import Storage
+package import System
 
 extension Ruleset {
     /// The rules as the journal has to know them.

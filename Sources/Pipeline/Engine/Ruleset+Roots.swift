@@ -1,6 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Rules
-package import Settling
+package import System
 
 extension Ruleset {
     /// The roots that a run would make, with the rules that want it.

@@ -1,6 +1,7 @@
 import FileEvents
 package import FileWatching
 package import Rules
+import System
 
 extension Ruleset {
     /// What has to be watched for all rules together.

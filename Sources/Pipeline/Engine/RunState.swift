@@ -1,10 +1,11 @@
 import FileEvents
 import FileWatching
-import Storage
-import Rules
-import Settling
 import Handling
 import Reconciling
+import Rules
+import Settling
+import Storage
+import System
 
 /// The progress of a run.
 struct RunState {

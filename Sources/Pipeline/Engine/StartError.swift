@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
 import Glibc
 package import Rules
+package import System
 
 /// Why the engine does not start.
 ///

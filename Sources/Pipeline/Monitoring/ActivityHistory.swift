@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What has happened in the last half hour, in slots of five seconds.
 ///

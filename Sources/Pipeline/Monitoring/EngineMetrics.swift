@@ -3,6 +3,7 @@ import FileEvents
 import PluginProtocol
 import Rules
 import Synchronization
+import System
 
 /// Counts what the engine does, for a system that gathers figures over time.
 ///

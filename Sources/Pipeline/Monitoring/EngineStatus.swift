@@ -1,6 +1,7 @@
-package import FileEvents
-package import Storage
+import FileEvents
 package import Rules
+package import Storage
+package import System
 
 /// How it stands with a running engine, at one moment.
 package struct EngineStatus: Sendable {

@@ -1,10 +1,11 @@
 package import FileEvents
 package import FileWatching
-package import Storage
 import PluginProtocol
 package import Rules
-package import Settling
+import Settling
+package import Storage
 import Synchronization
+package import System
 
 /// What others may know of a running engine.
 ///

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// The last files that actions have left, which are finished when other rules see them: how long they take to settle says
 /// nothing of other programs.

@@ -2,6 +2,7 @@ import FileEvents
 import HeapModule
 import Reconciling
 import Rules
+import System
 
 /// The jobs of one rule whose events are not compared with the ledger: first in, first out for each path.
 struct FrozenQueue {

@@ -2,6 +2,7 @@ import FileEvents
 import Reconciling
 import Rules
 import Settling
+import System
 
 /// A job that could be leased.
 struct DueJob: Sendable {

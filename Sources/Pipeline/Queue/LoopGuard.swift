@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Reconciling
+package import System
 
 /// The gate of a rule that rests paths for which it runs again and again, as rules do that start themselves or each other.
 ///

@@ -1,6 +1,7 @@
 import FileEvents
 import Reconciling
 import Rules
+import System
 
 /// The state of one rule while it runs; its place in the ruleset is that of its view.
 ///

@@ -1,5 +1,6 @@
 package import FileEvents
 import HeapModule
+package import System
 
 /// A due path as it is stored.
 package struct StoredDuePath: Sendable, Hashable {

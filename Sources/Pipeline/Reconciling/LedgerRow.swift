@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// The state of a path as the action of one rule has received it.
 package struct LedgerRow: Sendable, Hashable {

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// The ledger rows of one view in memory, as a tree of directories.
 ///

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Synchronization
+package import System
 
 /// Ledger rows in memory.
 ///

@@ -1,4 +1,5 @@
 package import FileEvents
+package import System
 
 /// An event that was leased, from its lease until its action has succeeded or was given up.
 ///

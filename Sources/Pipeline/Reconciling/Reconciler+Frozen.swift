@@ -1,7 +1,7 @@
 package import FileEvents
-import FileWatching
 import Globbing
 import Settling
+import System
 
 // Events that no later one replaces: of the watching, as the kernel reports them, and of views that want each.
 extension Reconciler {

@@ -1,6 +1,6 @@
 package import FileEvents
-import FileWatching
 import Settling
+package import System
 
 extension Reconciler {
     /// The comparison of a due path with its ledger row.

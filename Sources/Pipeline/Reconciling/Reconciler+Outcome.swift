@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Settling
+package import System
 
 extension Reconciler {
     /// The result of an attempt.

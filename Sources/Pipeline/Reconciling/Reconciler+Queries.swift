@@ -1,5 +1,6 @@
 package import FileEvents
-package import Settling
+import Settling
+package import System
 
 // What the owner of the reconciler asks about paths and offers.
 extension Reconciler {

@@ -1,6 +1,7 @@
 package import FileEvents
 import Globbing
 import Settling
+package import System
 
 extension Reconciler {
     /// Serves other views from now on, without an end of the watching.

@@ -1,7 +1,8 @@
 package import FileEvents
 package import FileWatching
 import Globbing
-package import Settling
+import Settling
+package import System
 
 /// Compares the disk with the ledger, and offers the differences as events.
 ///

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// The listings of roots under way, each with the number of paths that it waits for.
 struct ScanTable {

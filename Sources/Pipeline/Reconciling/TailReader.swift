@@ -1,5 +1,5 @@
 import FileEvents
-import Settling
+import System
 
 /// Reads the text that was added to a followed file.
 enum TailReader {

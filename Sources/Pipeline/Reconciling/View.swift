@@ -1,6 +1,7 @@
 package import FileEvents
 package import Globbing
 package import Settling
+package import System
 
 /// How the first listing of a view treats existing files.
 package enum InitialScanPolicy: Sendable, Hashable {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What differs between the last accepted snapshot of a path and the disk.
 package struct Difference: Sendable, Hashable {

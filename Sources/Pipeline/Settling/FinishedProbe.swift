@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// Decides whether a path that was quiet long enough is finished.
 ///

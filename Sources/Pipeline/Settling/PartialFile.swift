@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// The names that programs use next to a file while they still transfer or edit it.
 ///

@@ -1,4 +1,5 @@
 public import HeapModule
+import System
 
 /// Holds paths back until nothing has happened to them for their quiet time.
 ///

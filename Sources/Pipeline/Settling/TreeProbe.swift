@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// What is in a folder, all the way down.
 package struct TreeFacts: Sendable, Hashable {

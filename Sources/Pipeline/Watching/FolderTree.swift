@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// The folders that are watched or polled, in little memory.
 ///

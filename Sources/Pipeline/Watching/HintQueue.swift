@@ -1,5 +1,6 @@
 package import FileEvents
 import Synchronization
+import System
 
 /// The set of dirty paths between a watcher and its reader.
 ///

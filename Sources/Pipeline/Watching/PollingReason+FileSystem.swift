@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 extension PollingReason {
     /// Why a folder is polled without being asked for: the type of its file system.

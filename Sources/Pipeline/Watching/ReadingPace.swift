@@ -1,3 +1,5 @@
+import System
+
 /// How often the kernel's queue was read lately, to tell a storm from a few files.
 ///
 /// Each read wakes a thread, and the reader of the hints after it. In a storm most

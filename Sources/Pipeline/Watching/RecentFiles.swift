@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// The files that the present turn has hints of: a further event about one of them needs no path.
 ///

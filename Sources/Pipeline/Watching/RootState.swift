@@ -1,5 +1,6 @@
 import CAlightLinux
 import FileEvents
+import System
 
 /// A root, and how it is with it.
 struct RootState {

@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// A folder that is being listed, piece by piece.
 struct Listing {

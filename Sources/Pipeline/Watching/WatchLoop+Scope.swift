@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 // Another scope, while the watching goes on.
 extension WatchLoop {

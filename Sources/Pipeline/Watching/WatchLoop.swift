@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// The state of the watcher's thread, and its loop.
 ///

@@ -1,4 +1,5 @@
 package import FileEvents
+package import System
 
 /// What a watcher tells besides hints.
 package enum WatchReport: Sendable, Hashable {

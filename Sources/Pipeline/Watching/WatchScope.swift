@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// How a root is watched.
 package enum Backend: String, Sendable, Hashable, CaseIterable {

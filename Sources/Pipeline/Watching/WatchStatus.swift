@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// How it stands with the watching: what is watched, by what means, and how much that takes.
 package struct WatchStatus: Sendable, Hashable {

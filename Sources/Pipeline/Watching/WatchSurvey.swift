@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// What watching a scope would take, found without watching.
 package struct WatchSurvey: Sendable {

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Glibc
 import Synchronization
+package import System
 
 /// Watches folder trees on a thread of its own and fills a queue with hints.
 ///
@@ -28,7 +29,7 @@ package final class Watcher: HintProducer {
         private let isIdle = Atomic<Bool>(false)
         let waker: Waker
 
-        init() throws(WatchError) { waker = try Waker() }
+        init() throws(SystemError) { waker = try Waker() }
 
         var isStopped: Bool { stopRequested.load(ordering: .acquiring) }
 
@@ -116,7 +117,7 @@ package final class Watcher: HintProducer {
         private let answer = Mutex<WatchStatus?>(nil)
         private let done: Wake
 
-        init() throws(WatchError) { done = try Wake() }
+        init() throws(SystemError) { done = try Wake() }
 
         func end(_ status: WatchStatus) {
             answer.withLock { $0 = status }
@@ -133,7 +134,7 @@ package final class Watcher: HintProducer {
     final class Drain: Sendable {
         private let done: Wake
 
-        init() throws(WatchError) { done = try Wake() }
+        init() throws(SystemError) { done = try Wake() }
 
         func end() { done.signal() }
 
@@ -149,7 +150,12 @@ package final class Watcher: HintProducer {
     /// - Throws: When there is no descriptor or thread to be had. Everything later comes as a report; without an
     ///   inotify instance everything is polled.
     package init(scope: WatchScope, queue: HintQueue) throws(WatchError) {
-        let control = try Control()
+        let control: Control
+        do throws(SystemError) {
+            control = try Control()
+        } catch {
+            throw .refused("eventfd", errno: error.errno)
+        }
         self.control = control
         self.queue = queue
         // Weak, since the queue may live longer and would keep the descriptor open.

@@ -1,6 +1,7 @@
 import FileEvents
 package import PluginProtocol
 package import Rules
+import System
 
 // The text of what can be taken back: objects, each with the word `did` and the paths that belong to it.
 extension FileChange: JSONRecord {

@@ -1,5 +1,6 @@
 package import FileEvents
 package import PluginProtocol
+package import System
 
 // The text in the column `facts` of a job. Members that are nil, false or empty are left out.
 extension FileEvent: JSONRecord {

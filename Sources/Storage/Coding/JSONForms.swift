@@ -1,5 +1,6 @@
 package import FileEvents
 package import PluginProtocol
+package import System
 
 // The forms of values in the JSON of the journal.
 extension EventKind: JSONForm {}

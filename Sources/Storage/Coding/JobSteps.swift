@@ -1,6 +1,7 @@
 import FileEvents
 package import PluginProtocol
 package import Rules
+import System
 
 /// The text in the column `steps` of a job.
 struct JobSteps: JSONRecord {

@@ -1,5 +1,5 @@
-package import Reconciling
 package import PluginProtocol
+package import Reconciling
 
 // The string in the column `progress`: all but the key, the state, the attempt and the event.
 extension Offer: JSONRecord {

@@ -1,6 +1,7 @@
 import FileEvents
 package import PluginProtocol
 package import Rules
+import System
 
 // A part of the text in the column `steps` of a job, without the log.
 extension Outcome: JSONRecord {

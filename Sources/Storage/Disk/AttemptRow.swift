@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// An attempt that has ended.
 struct EndedAttempt {

@@ -2,6 +2,7 @@ import FileEvents
 import GRDB
 import PluginProtocol
 import Rules
+import System
 
 /// The rows of attempts at jobs, with their logs and the changes that can be undone.
 final class AttemptTable {

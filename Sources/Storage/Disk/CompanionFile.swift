@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// A file that lies beside a journal's file, under its name with an ending.
 enum CompanionFile: String, CaseIterable {

@@ -1,8 +1,9 @@
-package import FileEvents
+import FileEvents
 package import GRDB
 package import Reconciling
 package import Rules
 import Synchronization
+package import System
 
 /// Stores the ledger, the jobs and their history in an SQLite file, or in memory.
 ///

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// Bytes of a file that may be written meanwhile.
 enum FileBytes {

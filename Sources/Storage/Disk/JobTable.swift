@@ -1,8 +1,9 @@
 import FileEvents
 import GRDB
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
+import System
 
 /// The rows of jobs.
 ///

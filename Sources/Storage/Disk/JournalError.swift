@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import GRDB
 import Glibc
+package import System
 
 /// Why a journal can't be opened.
 ///

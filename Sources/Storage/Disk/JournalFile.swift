@@ -1,7 +1,7 @@
 import FileEvents
 import GRDB
 import Glibc
-import Settling
+import System
 
 /// The file of a journal before it is used: found or made, judged, and opened.
 enum JournalFile {

@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Synchronization
+import System
 
 /// The right to be the one Alight that a journal has, for as long as the object lives.
 ///

@@ -1,6 +1,6 @@
 import FileEvents
 import Glibc
-import Settling
+import System
 
 /// The difference between the time of day and the boot clock when due times were written.
 ///

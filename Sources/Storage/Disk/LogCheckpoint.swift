@@ -1,6 +1,7 @@
 import FileEvents
 import GRDB
 import GRDBSQLite
+import System
 
 /// Moves the write-ahead log into the file in the background, a few pages at a time: a checkpoint flushes both files to
 /// the disk, and the next commit may have to wait until the log is there.

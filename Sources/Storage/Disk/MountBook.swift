@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import GRDB
+import System
 
 /// Through which mount points files were seen, by which they are known when their device has another number.
 struct MountBook {

@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import System
 
 /// What is known of rules: under which number, since when, and what they took when they ran last.
 struct RuleBook {

@@ -1,9 +1,9 @@
 import FileEvents
 import GRDB
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
-import Settling
+import System
 
 extension StoreState {
     /// Writes the changes in one transaction.

@@ -2,7 +2,7 @@ import FileEvents
 import GRDB
 import Reconciling
 import Rules
-import Settling
+import System
 
 /// The open file of a ``DiskStore``, and what it holds of it in memory.
 ///

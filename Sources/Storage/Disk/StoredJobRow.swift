@@ -1,7 +1,8 @@
 import FileEvents
-import Reconciling
 import PluginProtocol
+import Reconciling
 import Rules
+import System
 
 /// The values of a job's row in a ``DiskStore``.
 struct StoredJobRow {

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// The lock that SQLite takes while it writes to a file with a log, as the kernel lists it.
 ///

@@ -3,7 +3,7 @@ import Glibc
 import Handling
 import PluginProtocol
 import Rules
-import Settling
+import System
 import TestKit
 import Testing
 

@@ -2,6 +2,7 @@ import CAlightLinux
 import FileEvents
 import Foundation
 import Rules
+import System
 import Testing
 
 @testable import Handling

@@ -3,6 +3,7 @@ import Glibc
 import Handling
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

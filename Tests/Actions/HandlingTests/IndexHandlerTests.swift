@@ -5,7 +5,7 @@ import Globbing
 import Handling
 import PluginProtocol
 import Rules
-import Settling
+import System
 import TestKit
 import Testing
 

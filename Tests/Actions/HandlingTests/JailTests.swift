@@ -4,6 +4,7 @@ import Glibc
 import Handling
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

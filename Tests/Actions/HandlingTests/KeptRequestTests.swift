@@ -3,6 +3,7 @@ import Foundation
 import Handling
 import PluginProtocol
 import Rules
+import System
 import Testing
 
 /// What is kept of a program that ran.

@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Logging
 import Rules
+import System
 import Testing
 
 @testable import Handling

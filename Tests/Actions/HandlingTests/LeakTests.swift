@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Handling
+import System
 import Testing
 
 /// Each body runs in a process of its own, so that descriptors and children can be counted exactly.

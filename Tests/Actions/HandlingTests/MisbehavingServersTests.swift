@@ -4,6 +4,7 @@ import Glibc
 import Handling
 import PluginProtocol
 import Rules
+import System
 import Testing
 
 /// Plugins that serve as they should not: each request ends with the right outcome, and nothing survives.

@@ -2,6 +2,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

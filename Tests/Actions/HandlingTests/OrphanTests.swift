@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

@@ -3,6 +3,7 @@ import Foundation
 import Handling
 import PluginProtocol
 import Rules
+import System
 import Testing
 
 struct PluginDiscoveryTests {

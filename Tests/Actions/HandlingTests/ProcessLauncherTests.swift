@@ -3,6 +3,7 @@ import Foundation
 import Handling
 import Logging
 import Synchronization
+import System
 import Testing
 
 /// Whether SIGUSR2 reached its handler.

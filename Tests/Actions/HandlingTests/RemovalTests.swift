@@ -1,7 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
-import Settling
+import System
 import TestKit
 import Testing
 

@@ -1,7 +1,8 @@
 import FileEvents
 import PluginProtocol
-import Testing
+import System
 import TestKit
+import Testing
 
 @testable import Handling
 

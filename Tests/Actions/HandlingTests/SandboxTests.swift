@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import PluginProtocol
 import Rules
+import System
 import Testing
 
 @testable import Handling

@@ -1,5 +1,5 @@
-@testable import Handling
 import Testing
+@testable import Handling
 
 /// The conversation alone: no process, no clock.
 struct ServeSessionTests {

@@ -1,7 +1,8 @@
 import FileEvents
-@testable import Handling
 import Logging
+import System
 import Testing
+@testable import Handling
 
 extension ServeRequest {
     /// One for a process that needs nothing.

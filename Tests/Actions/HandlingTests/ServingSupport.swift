@@ -3,6 +3,7 @@ import Foundation
 import Handling
 import PluginProtocol
 import Rules
+import System
 import Testing
 
 /// A plugin that serves, written in Python, and requests for it.

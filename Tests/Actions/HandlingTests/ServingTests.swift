@@ -1,10 +1,11 @@
 import FileEvents
 import Foundation
 import Glibc
-@testable import Handling
 import PluginProtocol
 import Rules
+import System
 import Testing
+@testable import Handling
 
 /// Plugins that serve as they should, as real processes.
 struct ServingTests {

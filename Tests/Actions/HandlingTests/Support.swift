@@ -6,6 +6,7 @@ import Logging
 import PluginProtocol
 import Rules
 import Synchronization
+import System
 import Testing
 
 @testable import Handling

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Handling
 import Rules
-import Settling
+import System
 import Testing
 
 /// Changes that are taken back, on the disk.

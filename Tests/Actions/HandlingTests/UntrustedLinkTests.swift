@@ -5,6 +5,7 @@ import Globbing
 import Handling
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import Glibc
 import PluginProtocol
+import System
 import TestKit
 import Testing
 

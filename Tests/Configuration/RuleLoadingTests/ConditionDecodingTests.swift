@@ -3,6 +3,7 @@ import Globbing
 import RegularExpressions
 import RuleLoading
 import Rules
+import System
 import Testing
 
 /// What `where:` is read as; what is wrong with it is in Tests/Fixtures/rules/where.

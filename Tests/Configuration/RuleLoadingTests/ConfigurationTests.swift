@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 import TestKit
 import Testing
 

@@ -2,6 +2,7 @@ import FileEvents
 import PluginProtocol
 import RuleLoading
 import Rules
+import System
 import TestKit
 
 /// Knows some handlers, as the built-in ones and a plugin are known.

@@ -1,8 +1,9 @@
 import FileEvents
 import Glibc
 import RuleLoading
-import Testing
+import System
 import TestKit
+import Testing
 
 private let isRecordingNow = getenv("RECORD") != nil
 

@@ -1,8 +1,9 @@
 import FileEvents
 import RuleLoading
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 struct ImportTests {
     private static let folder = Golden.folder.appending("Import")

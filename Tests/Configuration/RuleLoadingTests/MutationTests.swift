@@ -1,8 +1,9 @@
 import FileEvents
 import RuleLoading
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 /// Damages rules files at random, the same way each time.
 struct MutationTests {

@@ -5,8 +5,9 @@ import PluginProtocol
 import RuleLoading
 import Rules
 import Settling
-import Testing
+import System
 import TestKit
+import Testing
 
 struct RuleDecodingTests {
     /// The only rule of a text that loads without a diagnostic.

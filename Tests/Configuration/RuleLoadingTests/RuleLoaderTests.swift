@@ -2,8 +2,9 @@ import FileEvents
 import Glibc
 import RuleLoading
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 struct RuleLoaderTests {
     private let good = "rules: [{ path: /in/*, action: log }]\n"

@@ -1,8 +1,9 @@
 import FileEvents
 import PluginProtocol
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 @testable import RuleLoading
 

@@ -1,6 +1,7 @@
 import FileEvents
 import RuleLoading
 import Rules
+import System
 import TestKit
 import Testing
 

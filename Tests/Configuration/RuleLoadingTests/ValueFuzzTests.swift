@@ -2,8 +2,9 @@ import FileEvents
 import PluginProtocol
 import RegularExpressions
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 @testable import RuleLoading
 

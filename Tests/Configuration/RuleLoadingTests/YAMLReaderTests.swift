@@ -2,8 +2,9 @@ import FileEvents
 import PluginProtocol
 import RuleLoading
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 struct YAMLReaderTests {
     private func read(_ text: String) -> Result<JSONValue, HandlerProblem> {

@@ -1,6 +1,7 @@
 import CTestKit
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// The processes whose parent this one is.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// One thing that a worker does to files; paths are relative to the tree.

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// Works on the files of a play, and writes one line of each operation to standard output.

@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import GRDB
+import System
 import TestKit
 
 /// What the journal's file says, read with SQLite alone.

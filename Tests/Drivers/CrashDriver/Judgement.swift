@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// Something that is not as it should be.

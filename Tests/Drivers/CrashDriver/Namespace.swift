@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// The small file system that the journal of a play lies on when the command line names none.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// When the workers did what to which path.

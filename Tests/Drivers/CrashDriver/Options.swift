@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// In which way the program is brought down.

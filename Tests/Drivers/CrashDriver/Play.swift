@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// Plays one seed: lives and deaths of the program, the workers, and the comparison at the end.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// The rules of a play, and what each of them has to have done at the end.

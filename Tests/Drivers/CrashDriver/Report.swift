@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// Findings, told so that a person can follow how they came about.
 struct Report {

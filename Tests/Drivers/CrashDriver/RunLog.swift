@@ -1,5 +1,6 @@
 import FileEvents
 import Foundation
+import System
 import TestKit
 
 /// One run of the recorder for one event, as it wrote of it itself.

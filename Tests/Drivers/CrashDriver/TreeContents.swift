@@ -1,6 +1,7 @@
 import CTestKit
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// A look at all files below a folder.

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// The write-ahead log of a journal whose process is dead.

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// Plays one seed: the program, the workers, the mirror and the comparisons.

@@ -1,5 +1,6 @@
 import FileEvents
 import Foundation
+import System
 import TestKit
 
 /// How the program is asked to tell what happens, and how its lines are read.

@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// What a mirror holds of a path, and what must be equal on the disk.

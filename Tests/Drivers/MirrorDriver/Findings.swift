@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// What all workers wrote of their operations, in the order of time.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// One event as the program told it.
 struct Told {

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// The program: one play, or one worker of it.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// One thing that a worker does to files.
 ///

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// The few names that all workers of a seed use, so that they meet.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// What makes it hard for the program to see everything.

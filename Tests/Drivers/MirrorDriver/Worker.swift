@@ -1,6 +1,7 @@
 import CTestKit
 import FileEvents
 import Glibc
+import System
 import TestKit
 
 /// Does operations below a folder, and writes one line of each to standard output.

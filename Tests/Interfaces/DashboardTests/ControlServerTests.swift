@@ -2,6 +2,7 @@ import Dashboard
 import FileEvents
 import Glibc
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -1,6 +1,7 @@
 import Dashboard
 import FileEvents
 import Glibc
+import System
 import TestKit
 import Testing
 

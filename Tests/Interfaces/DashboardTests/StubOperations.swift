@@ -2,6 +2,7 @@ import Dashboard
 import FileEvents
 import PluginProtocol
 import Synchronization
+import System
 import TestKit
 
 /// Answers with what it was asked, and notes what it was told.

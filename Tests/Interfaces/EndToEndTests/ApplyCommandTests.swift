@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import JournalFixtures
 import Rules
+import System
 import TestKit
 import Testing
 

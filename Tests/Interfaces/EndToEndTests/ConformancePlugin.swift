@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import TestKit
 
 /// A plugin in Python that keeps to the protocol, and ways to make it break it.

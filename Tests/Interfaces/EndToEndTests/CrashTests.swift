@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 import TestKit
 import Testing
 

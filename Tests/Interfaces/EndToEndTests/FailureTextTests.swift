@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import Glibc
+import System
 import TestKit
 import Testing
 

@@ -1,5 +1,6 @@
 import FileEvents
 import JournalFixtures
+import System
 import TestKit
 import Testing
 

@@ -2,6 +2,7 @@ import FileEvents
 import Glibc
 import JournalFixtures
 import Rules
+import System
 import TestKit
 import Testing
 

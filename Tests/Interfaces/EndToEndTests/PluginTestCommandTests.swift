@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import PluginProtocol
+import System
 import TestKit
 import Testing
 

@@ -2,6 +2,7 @@ import FileEvents
 import FileObserving
 import Foundation
 import Glibc
+import System
 import TestKit
 import Testing
 

@@ -1,7 +1,8 @@
 import FileEvents
-@testable import FileObserving
+import System
 import TestKit
 import Testing
+@testable import FileObserving
 
 /// What a reader has not received yet, and the events that it takes.
 struct ReaderRowsTests {

@@ -2,6 +2,7 @@ import FileEvents
 import Globbing
 import RegularExpressions
 import Rules
+import System
 import TestKit
 import Testing
 

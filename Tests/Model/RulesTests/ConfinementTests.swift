@@ -1,7 +1,8 @@
 import FileEvents
 import Rules
-import Testing
+import System
 import TestKit
+import Testing
 
 struct ConfinementTests {
     @Test(arguments: [

@@ -3,6 +3,7 @@ import FileWatching
 import Globbing
 import Rules
 import Settling
+import System
 import TestKit
 import Testing
 

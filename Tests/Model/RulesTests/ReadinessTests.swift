@@ -1,6 +1,7 @@
 import FileEvents
 import Globbing
 import Rules
+import System
 import Testing
 
 struct ReadinessTests {

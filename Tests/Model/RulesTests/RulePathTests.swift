@@ -2,6 +2,7 @@ import FileEvents
 import Globbing
 import Rules
 import Settling
+import System
 import TestKit
 import Testing
 

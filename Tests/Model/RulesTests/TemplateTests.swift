@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Rules
+import System
 import TestKit
 import Testing
 

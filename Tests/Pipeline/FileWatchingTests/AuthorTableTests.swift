@@ -1,4 +1,5 @@
 import FileEvents
+import System
 import Testing
 
 @testable import FileWatching

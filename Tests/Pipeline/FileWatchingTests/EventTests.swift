@@ -1,8 +1,9 @@
 import FileEvents
-@testable import FileWatching
 import Glibc
+import System
 import TestKit
 import Testing
+@testable import FileWatching
 
 struct EventTests {
     @Test func `raw: opening, reading and closing are told of files, and not of folders`() throws {

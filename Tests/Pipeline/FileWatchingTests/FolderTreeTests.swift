@@ -1,6 +1,7 @@
 import FileEvents
-import Testing
+import System
 import TestKit
+import Testing
 
 @testable import FileWatching
 

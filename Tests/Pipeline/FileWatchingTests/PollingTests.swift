@@ -1,8 +1,9 @@
 import CAlightLinux
 import FileEvents
 import Glibc
-import Testing
+import System
 import TestKit
+import Testing
 
 @testable import FileWatching
 

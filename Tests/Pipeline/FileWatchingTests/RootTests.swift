@@ -1,6 +1,7 @@
 import FileEvents
 import FileWatching
 import Glibc
+import System
 import TestKit
 import Testing
 

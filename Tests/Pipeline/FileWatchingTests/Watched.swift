@@ -2,6 +2,7 @@ import CAlightLinux
 import FileEvents
 import FileWatching
 import Glibc
+import System
 import TestKit
 
 /// A watcher over a real folder, and what it has told.

@@ -2,6 +2,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -1,12 +1,12 @@
-import Pipeline
 import FileEvents
-import FileWatching
 import Handling
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
+import Storage
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -1,6 +1,7 @@
-import Pipeline
 import FileEvents
+import Pipeline
 import Rules
+import System
 import Testing
 
 /// When what has gathered is told, with time by hand.

@@ -1,6 +1,7 @@
-import Pipeline
 import FileEvents
+import Pipeline
 import Rules
+import System
 import TestKit
 import Testing
 

@@ -1,5 +1,6 @@
-import Pipeline
 import FileEvents
+import Pipeline
+import System
 import TestKit
 import Testing
 

@@ -1,8 +1,8 @@
 import FileEvents
 import Pipeline
 import Rules
-import Settling
 import Storage
+import System
 import TestKit
 import Testing
 

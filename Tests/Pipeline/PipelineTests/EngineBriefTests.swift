@@ -1,10 +1,11 @@
-import Pipeline
 import FileEvents
 import Handling
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
+import Storage
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -1,12 +1,13 @@
-import Pipeline
 import FileEvents
 import Globbing
 import Handling
-import Storage
+import Pipeline
 import PluginProtocol
 import RegularExpressions
 import Rules
+import Storage
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -1,9 +1,10 @@
-import Pipeline
 import FileEvents
 import Glibc
 import Handling
+import Pipeline
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

@@ -1,11 +1,11 @@
-import Pipeline
 import FileEvents
 import Glibc
 import Handling
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
-import Settling
+import Storage
+import System
 import TestKit
 import Testing
 

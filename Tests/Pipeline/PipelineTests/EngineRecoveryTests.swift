@@ -1,11 +1,12 @@
-import Pipeline
 import FileEvents
 import Handling
-import Storage
-import Reconciling
+import Pipeline
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
+import Storage
+import System
 import TestKit
 import Testing
 

@@ -1,9 +1,10 @@
-import Pipeline
 import FileEvents
 import Handling
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

@@ -1,15 +1,15 @@
-import Pipeline
 import FileEvents
-import FileWatching
 import Globbing
 import Handling
-import Storage
-import Reconciling
 import Logging
+import Pipeline
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
+import Storage
 import Synchronization
+import System
 import TestKit
 import Testing
 

@@ -1,8 +1,8 @@
-import Pipeline
 import FileEvents
-import Storage
+import Pipeline
 import Rules
-import Settling
+import Storage
+import System
 import TestKit
 import Testing
 

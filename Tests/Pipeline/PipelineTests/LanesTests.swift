@@ -1,7 +1,8 @@
-import Pipeline
 import FileEvents
+import Pipeline
 import PluginProtocol
 import Rules
+import System
 import TestKit
 import Testing
 

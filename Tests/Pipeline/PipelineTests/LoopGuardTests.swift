@@ -1,5 +1,6 @@
-import Pipeline
 import FileEvents
+import Pipeline
+import System
 import Testing
 
 /// Rules that start themselves, with time by hand.

@@ -1,8 +1,9 @@
-import Pipeline
 import FileEvents
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
+import Storage
+import System
 import TestKit
 import Testing
 

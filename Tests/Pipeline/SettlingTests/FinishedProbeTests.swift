@@ -1,5 +1,6 @@
 import FileEvents
 import Settling
+import System
 import Testing
 
 extension Snapshot {

@@ -1,4 +1,5 @@
 import Settling
+import System
 import Testing
 
 struct SettlerTests {

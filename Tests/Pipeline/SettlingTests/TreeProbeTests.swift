@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Settling
+import System
 import TestKit
 import Testing
 

@@ -1,6 +1,6 @@
 import Dispatch
-import FileWatching
 import Synchronization
+import System
 
 /// Work on a thread of its own that goes on only while its owner waits for it.
 ///

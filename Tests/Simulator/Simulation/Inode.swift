@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// A file, directory or link of the world; its place in the table of inodes is never used again, its number is.
 struct Inode {

@@ -1,8 +1,8 @@
 import FileEvents
 import Handling
-import Storage
 import Rules
-import Settling
+import Storage
+import System
 
 extension SimulatedRun {
     /// Judges a run between two steps.

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Reconciling
 import Rules
+package import System
 
 // Frozen events, and changes while an action runs, as the engine treats them.
 extension LedgerRun {

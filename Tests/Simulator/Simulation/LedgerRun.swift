@@ -1,11 +1,12 @@
-import Pipeline
-package import FileEvents
+import FileEvents
 import FileWatching
 import Globbing
+import Pipeline
 package import Reconciling
 import Rules
 import Settling
 import Storage
+package import System
 
 /// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that keep mirrors of the files.
 package final class LedgerRun: CoreRun {

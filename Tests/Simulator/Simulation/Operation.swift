@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// A change of the world, as one process makes it.
 ///

@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 import Handling
 package import Reconciling
 import Rules
+package import System
 import TestKit
 
 /// What runs in a simulated world.

@@ -1,8 +1,8 @@
-import Pipeline
 import FileEvents
-import Storage
+import Pipeline
 import Rules
-import Settling
+import Storage
+import System
 
 /// What the actions of a run have received and done, for its judgement.
 struct RunRecord {

@@ -1,6 +1,7 @@
 import FileEvents
 package import Reconciling
 import Rules
+import System
 
 /// A run of given steps, and what the action has to receive.
 package struct ScriptedCase: Sendable, CustomStringConvertible {

@@ -1,8 +1,8 @@
-package import FileEvents
+import FileEvents
 import FileWatching
 import Glibc
-package import Settling
 import Synchronization
+package import System
 import TestKit
 
 /// What the program sees of the world's files.

@@ -1,12 +1,13 @@
-import Pipeline
 import FileEvents
 import FileWatching
 import Handling
-import Storage
-import Reconciling
 import Logging
+import Pipeline
+import Reconciling
 import Rules
 import Settling
+import Storage
+import System
 
 /// The core as a simulated run uses it.
 protocol SimulatedProgram: AnyObject {

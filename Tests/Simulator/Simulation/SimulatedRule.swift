@@ -4,6 +4,7 @@ import Globbing
 import PluginProtocol
 package import Rules
 import Settling
+import System
 
 /// What one step of a simulated action does.
 package enum Behaviour: String, Sendable, Hashable {

@@ -1,13 +1,14 @@
-import Pipeline
-package import FileEvents
+import FileEvents
 import FileWatching
 import Handling
-import Storage
 import Logging
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
+import Storage
 import Synchronization
+package import System
 
 /// A run of the core in a simulated world: its files, its time, its kills, and the actions of its rules.
 ///

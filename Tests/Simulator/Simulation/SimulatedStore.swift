@@ -1,6 +1,7 @@
 import FileEvents
 import Reconciling
 import Synchronization
+import System
 
 /// The changes of one commit.
 struct StoreChanges: Sendable {

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
 import Synchronization
+package import System
 
 /// A watcher without a thread that gives the hints of a ``Watcher`` over a world, when it is told to work.
 ///

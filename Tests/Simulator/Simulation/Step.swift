@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// One step of a simulated run.
 ///

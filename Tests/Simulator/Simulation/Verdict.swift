@@ -1,7 +1,7 @@
 import FileEvents
-import Storage
 import Rules
-import Settling
+import Storage
+import System
 
 extension SimulatedRun {
     /// Judges a run that has come to rest.

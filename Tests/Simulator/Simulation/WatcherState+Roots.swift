@@ -1,7 +1,7 @@
 import FileEvents
 import FileWatching
 import Glibc
-import Settling
+import System
 
 extension WatcherState {
     enum Cause: Equatable {

@@ -1,7 +1,7 @@
 import FileEvents
 import FileWatching
 import Glibc
-import Settling
+import System
 
 /// What a simulated watcher knows; the parts are those of the real one's loop.
 struct WatcherState {

@@ -1,6 +1,6 @@
-package import FileEvents
-import Settling
+import FileEvents
 import Synchronization
+package import System
 
 /// A machine's files, its time, and the kernel's queue of events.
 ///

@@ -1,7 +1,6 @@
 import FileEvents
-import FileWatching
 import Glibc
-import Settling
+import System
 
 extension WorldState {
     /// A name that an operation is about.

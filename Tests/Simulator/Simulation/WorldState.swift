@@ -1,7 +1,6 @@
 import FileEvents
-import FileWatching
 import Glibc
-import Settling
+import System
 import TestKit
 
 /// All that a world consists of.

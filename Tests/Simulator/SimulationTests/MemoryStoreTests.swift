@@ -1,5 +1,6 @@
 import FileEvents
 import Reconciling
+import System
 import TestKit
 import Testing
 

@@ -1,8 +1,8 @@
 import CTestKit
 import FileEvents
 import Glibc
-import Settling
 import Simulation
+import System
 import TestKit
 
 /// Does to files of the kernel what an operation does to those of a world.

@@ -2,6 +2,7 @@ import FileEvents
 import Reconciling
 import Rules
 import Simulation
+import System
 import TestKit
 import Testing
 

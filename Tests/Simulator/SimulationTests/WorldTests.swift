@@ -1,8 +1,8 @@
 import FileEvents
 import FileWatching
 import Glibc
-import Settling
 import Simulation
+import System
 import TestKit
 import Testing
 

@@ -1,8 +1,9 @@
-package import FileEvents
+import FileEvents
 import Foundation
 import GRDB
-import Storage
 package import Rules
+import Storage
+package import System
 
 /// A journal's file with rows that a test puts in.
 package final class JournalFile {

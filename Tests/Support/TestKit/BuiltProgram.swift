@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Glibc
+package import System
 
 /// Where things are that tests use.
 package enum Places {

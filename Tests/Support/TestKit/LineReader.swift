@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// Follows the lines that a program writes to a file.
 package struct LineReader: ~Copyable {

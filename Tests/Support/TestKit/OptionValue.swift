@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// Reads the values of options, for the programs that play with seeds.
 package enum OptionValue {

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// A connection to a Unix socket or a port that speaks HTTP as badly as a test wants.
 package final class RawHTTP {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 extension RunningProgram {
     /// Starts a process that renames each directory, puts a symbolic link in its place, and renames it back, as fast as it

@@ -1,4 +1,5 @@
 package import FileEvents
+package import System
 
 extension Snapshot {
     /// Facts of a regular file that need not exist; files with equal numbers are the same file.

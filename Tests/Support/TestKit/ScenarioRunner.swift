@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Foundation
 import Glibc
+package import System
 
 /// Plays a scenario against the built program, in a folder of its own.
 package final class ScenarioRunner {

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// A file system that is soon full, mounted in a namespace of its own.
 package enum SmallDisk {

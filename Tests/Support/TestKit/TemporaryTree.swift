@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// A folder of its own for one test, removed at the end.
 package struct TemporaryTree: ~Copyable {

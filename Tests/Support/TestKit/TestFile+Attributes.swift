@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 extension TestFile {
     private typealias SetAttribute =

@@ -1,6 +1,7 @@
 import FileEvents
 import FileWatching
 import Glibc
+import System
 
 // Watches folders and prints each hint and report as one line, for tests that need a process of its own: in a user
 // namespace with low limits, in a mount namespace, as another user.

@@ -1,5 +1,6 @@
 import CLibArchive
 import FileEvents
+import System
 
 /// A kind of archive that can be made.
 enum ArchiveFormat: String, CaseIterable {

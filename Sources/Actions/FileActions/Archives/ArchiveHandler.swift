@@ -3,7 +3,7 @@ import Glibc
 import Logging
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `archive`: packs a file, a folder, or all files of a batch into one archive.
 package struct ArchiveHandler: Handler {

@@ -4,7 +4,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// Writes files and folders into one archive, in the order of their names.
 ///
@@ -95,8 +95,8 @@ final class ArchiveWriting {
         switch folder.open(entry, CAL_OPEN_READING) {
         case .success(let opened): file = opened
         case .failure(let error):
-            if error.number == ENOENT || error.number == ELOOP { return .changed }
-            throw FileFault(error.number, "cannot open '\(path)'")
+            if error.errno == ENOENT || error.errno == ELOOP { return .changed }
+            throw FileFault(error.errno, "cannot open '\(path)'")
         }
         let facts = try file.facts()
         guard facts.identity == seen.identity else { return .changed }

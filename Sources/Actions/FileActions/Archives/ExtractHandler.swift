@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `extract`: unpacks an archive into a folder, which appears as a whole.
 package struct ExtractHandler: Handler {

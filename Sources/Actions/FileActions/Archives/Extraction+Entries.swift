@@ -1,6 +1,7 @@
 import CLibArchive
 import FileEvents
 import Glibc
+import System
 
 // What one entry becomes.
 extension Extraction {

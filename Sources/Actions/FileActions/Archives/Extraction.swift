@@ -2,6 +2,7 @@ import CAlightLinux
 import CLibArchive
 import FileEvents
 import Glibc
+import System
 
 /// Unpacks one archive into a folder that nobody else knows yet.
 ///

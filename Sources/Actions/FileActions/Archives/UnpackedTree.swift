@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// Removes what was unpacked from an archive, as far as nobody has changed it since.
 final class UnpackedTree {

@@ -4,6 +4,7 @@ import Glibc
 import PluginProtocol
 package import Rules
 import Settling
+import System
 
 /// `set-permissions`: changes a file's mode, and as root its owner.
 package struct SetPermissionsHandler: Handler {

@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
+import System
 
 /// `tag`: sets and removes extended attributes of the file.
 ///
@@ -69,7 +70,7 @@ package struct TagHandler: Handler {
         let file: OpenFile
         switch source.folder.open(source.name, CAL_OPEN_READING) {
         case .success(let opened): file = opened
-        case .failure(let error): throw FileFault(error.number, "cannot open '\(path)'")
+        case .failure(let error): throw FileFault(error.errno, "cannot open '\(path)'")
         }
         guard try file.facts().identity == source.facts.identity else { throw .changed }
         let descriptor = file.descriptor

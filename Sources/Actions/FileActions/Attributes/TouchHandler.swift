@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `touch`: sets a file's times, or makes an empty file such as a marker.
 package struct TouchHandler: Handler {
@@ -81,8 +81,8 @@ package struct TouchHandler: Handler {
                     throw FileFault(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
                 }
                 return (file, false)
-            case .failure(let error) where error.number != ENOENT:
-                throw FileFault(error.number, "cannot open '\(path)'")
+            case .failure(let error) where error.errno != ENOENT:
+                throw FileFault(error.errno, "cannot open '\(path)'")
             case .failure:
                 guard creates else { throw FileFault(Outcome(.skipped, "'\(path)' is not there", code: "gone")) }
             }

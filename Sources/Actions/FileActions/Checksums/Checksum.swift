@@ -2,6 +2,7 @@ import CLibCrypto
 import CLibXXHash
 import FileEvents
 import Glibc
+import System
 
 /// A checksum that `checksum` can make, named as its files are.
 enum Checksum: String, CaseIterable {

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// A file with the checksums of others, a sidecar or the list of a folder.
 struct ChecksumFile {

@@ -1,7 +1,7 @@
 import FileEvents
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `checksum`: writes the checksum of a file beside it or into the list of its folder, or compares it.
 ///

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// The lines of a file with checksums, as sha256sum and its like write and read them.
 struct ChecksumLines {

@@ -1,8 +1,8 @@
 import CLibCrypto
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
-import Settling
+package import System
 
 /// Computes the checksum of a file's content.
 package enum ContentDigest {

@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
+import System
 
 /// `copy`: puts a copy of the file somewhere, complete from its first moment.
 ///

@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
+import System
 
 /// How a file is copied: what of it is kept besides the bytes, and how sure it is.
 struct CopyOptions {

@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// Copies the content of one open file into a staged one, which can be given a name then.
 struct FileCopy {

@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Rules
+import System
 
 /// Puts several staged files on the disk by one call for each file system, however many files.
 ///

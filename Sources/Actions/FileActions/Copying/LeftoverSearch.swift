@@ -1,9 +1,8 @@
 import CAlightLinux
 import FileEvents
-import FileWatching
 import Glibc
 package import Rules
-import Settling
+import System
 
 /// Looks for what a killed Alight has left, when another one starts.
 ///

@@ -1,6 +1,7 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// Clears away what a killed Alight has left: temporary names that nobody holds a lock on.
 ///

@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// The file that an event is about, held open beneath its root.
 ///
@@ -31,8 +31,8 @@ struct SourceFile {
         switch folder.open(name, CAL_OPEN_ENTRY) {
         case .success(let opened): file = opened
         case .failure(let error):
-            guard error.number != ENOENT else { throw .gone }
-            throw FileFault(error.number, "cannot open '\(path)'")
+            guard error.errno != ENOENT else { throw .gone }
+            throw FileFault(error.errno, "cannot open '\(path)'")
         }
         facts = try file.facts()
         guard invocation.expectsSettled else { return }
@@ -50,9 +50,9 @@ struct SourceFile {
         switch OpenFolder.opened(base) {
         case .success(let opened): folder = opened
         case .failure(let error):
-            if error.number == ENOENT || error.number == ENOTDIR { throw .gone }
+            if error.errno == ENOENT || error.errno == ENOTDIR { throw .gone }
             throw FileFault(untrustedLinkOn: base)
-                ?? FileFault(error.number, "cannot open the folder '\(base)'")
+                ?? FileFault(error.errno, "cannot open the folder '\(base)'")
         }
         guard let relative, relative.bytes.contains(.slash) else { return folder }
         let inner = relative.parent.withCString { cal_open_beneath(folder.descriptor, $0, CAL_OPEN_FOLDER, 0) }
@@ -80,10 +80,10 @@ struct SourceFile {
             guard try opened.facts().hasSameContent(as: facts) else { throw .changed }
             return opened
         case .failure(let error):
-            switch error.number {
+            switch error.errno {
             case ENOENT: throw .gone
             case ELOOP, ENXIO: throw .changed
-            default: throw FileFault(error.number, "cannot open '\(path)'")
+            default: throw FileFault(error.errno, "cannot open '\(path)'")
             }
         }
     }

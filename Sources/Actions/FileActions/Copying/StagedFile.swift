@@ -1,6 +1,7 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// A file that has no final name yet, in the folder where it will have one.
 ///

@@ -2,7 +2,7 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import Rules
-import Settling
+import System
 
 /// A hidden folder where one is to be, which gets its name when it is complete, or is removed.
 ///
@@ -26,7 +26,7 @@ final class StagedFolder {
         let file: OpenFile
         switch folder.open(name, CAL_OPEN_READING) {
         case .success(let opened): file = opened
-        case .failure(let error): throw FileFault(error.number, "cannot open '\(folder.path(of: name))'")
+        case .failure(let error): throw FileFault(error.errno, "cannot open '\(folder.path(of: name))'")
         }
         guard TemporaryName.lock(file.descriptor) else {
             throw FileFault(EAGAIN, "cannot lock '\(folder.path(of: name))'")

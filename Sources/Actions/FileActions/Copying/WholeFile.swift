@@ -1,7 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
-import Settling
+import System
 
 /// A file that is read and written as a whole.
 enum WholeFile {
@@ -52,8 +52,8 @@ enum WholeFile {
         switch folder.open(name, CAL_OPEN_READING) {
         case .success(let opened): file = opened
         case .failure(let error):
-            if error.number == ENOENT { return nil }
-            throw FileFault(error.number, "cannot open '\(path)'")
+            if error.errno == ENOENT { return nil }
+            throw FileFault(error.errno, "cannot open '\(path)'")
         }
         let facts = try file.facts()
         guard facts.type == .file else { throw FileFault(EINVAL, "'\(path)' is not a regular file") }

@@ -1,6 +1,6 @@
 import FileEvents
 import PluginProtocol
-import Settling
+import System
 
 /// A list of files in order, with the text of each entry made ready.
 ///

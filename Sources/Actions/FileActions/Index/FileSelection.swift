@@ -1,8 +1,8 @@
-package import FileEvents
+import FileEvents
 import Glibc
 package import Globbing
 package import Rules
-import Settling
+package import System
 
 /// The files that a rule takes: which it is, by name, type and conditions.
 package struct FileSelection: Sendable, Hashable {

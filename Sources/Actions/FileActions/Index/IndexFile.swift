@@ -4,8 +4,8 @@ import Globbing
 import Logging
 import PluginProtocol
 import Rules
-import Settling
 import Synchronization
+import System
 
 /// One list on the disk, and what it was made of.
 final class IndexFile: Sendable {

@@ -3,6 +3,7 @@ import Glibc
 import PluginProtocol
 package import Rules
 import Synchronization
+import System
 
 /// `index`: keeps a JSON list of the files that a rule takes.
 ///

@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// Gives a file another name: by a rename, and between file systems by a copy, after which the source goes.
 struct FileMove {

@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `link`: puts a link to the file somewhere.
 package struct LinkHandler: Handler {

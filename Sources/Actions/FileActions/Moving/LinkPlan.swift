@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// The symbolic links of an archive, which are made when all else is there.
 ///

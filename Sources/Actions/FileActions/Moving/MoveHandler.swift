@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 package import Rules
+import System
 
 /// `move`: gives the file another path; between file systems by a copy, and the source goes last.
 package struct MoveHandler: Handler {

@@ -2,6 +2,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
+import System
 
 /// `rename`: gives the file another name in its folder.
 package struct RenameHandler: Handler {

@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 import Glibc
 package import PluginProtocol
 import Rules
+package import System
 
 /// What to do when the destination exists.
 package enum Conflict: String, CaseIterable, Sendable {

@@ -2,6 +2,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
+import System
 
 /// Why a file's work came to its end: a system call that failed, or an outcome that there is nothing to add to.
 package struct FileFault: Error {

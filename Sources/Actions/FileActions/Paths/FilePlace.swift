@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
-import Settling
+import System
 
 /// A destination with its folder open, and what is done to it.
 struct FilePlace {

@@ -1,10 +1,10 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
 import Globbing
 package import PluginProtocol
 package import Rules
-import Settling
+package import System
 
 /// The folders that a handler may write in.
 ///
@@ -87,7 +87,7 @@ package struct Jail: Sendable {
         switch OpenFolder.opened(root) {
         case .success(let opened): return opened
         case .failure(let error):
-            guard error.number == ENOENT, making, root.parent != root else { throw fault(error.number, root) }
+            guard error.errno == ENOENT, making, root.parent != root else { throw fault(error.errno, root) }
         }
         let parent = try openRoot(root.parent, making: true, &changes)
         return try open(PathBytes(root.lastComponent), in: parent, making: true, &changes)

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// Reads a moment as rules and `${mtime}` write it.
 enum MomentText {

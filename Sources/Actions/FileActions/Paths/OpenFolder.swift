@@ -1,7 +1,7 @@
 package import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
-import Settling
+package import System
 
 /// A descriptor that is closed when nobody holds it any more.
 package final class OpenFile: Sendable {
@@ -36,9 +36,9 @@ package final class OpenFolder: Sendable {
     deinit { close(descriptor) }
 
     /// Opens a folder by its path, through links, as root only through those that no other user can replace.
-    static func opened(_ path: PathBytes) -> Result<OpenFolder, Errno> {
+    static func opened(_ path: PathBytes) -> Result<OpenFolder, SystemError> {
         let opened = path.withCString { cal_open_root($0) }
-        return opened >= 0 ? .success(OpenFolder(opened, path)) : .failure(Errno(-opened))
+        return opened >= 0 ? .success(OpenFolder(opened, path)) : .failure(SystemError(errno: -opened))
     }
 
     /// The path of a name in it.
@@ -56,9 +56,9 @@ package final class OpenFolder: Sendable {
     }
 
     /// Opens what has the name, a link itself; the errno when it can't be done.
-    package func open(_ name: PathBytes, _ what: cal_opening) -> Result<OpenFile, Errno> {
+    package func open(_ name: PathBytes, _ what: cal_opening) -> Result<OpenFile, SystemError> {
         let opened = name.withCString { cal_open_entry(descriptor, $0, what) }
-        return opened >= 0 ? .success(OpenFile(opened)) : .failure(Errno(-opened))
+        return opened >= 0 ? .success(OpenFile(opened)) : .failure(SystemError(errno: -opened))
     }
 
     /// Whether both are the same folder.
@@ -143,10 +143,4 @@ package final class OpenFolder: Sendable {
             throw FileFault(error.errno, "cannot list '\(path)'")
         }
     }
-}
-
-/// The number of an error, as a failure.
-package struct Errno: Error {
-    package var number: Int32
-    package init(_ number: Int32) { self.number = number }
 }

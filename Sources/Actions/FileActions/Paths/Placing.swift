@@ -1,8 +1,8 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
-import Settling
+package import System
 
 /// Gives something a name in an open folder, in the way that `on_conflict` asks for.
 ///

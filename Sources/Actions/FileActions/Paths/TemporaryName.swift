@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// Hidden names beside a file, which no rule sees unless it asks for everything.
 ///

@@ -2,7 +2,7 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// `delete`: removes the file for good.
 package struct DeleteHandler: Handler {

@@ -1,7 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
-import Settling
+import System
 
 /// Takes a name away if it is still the file's that it was.
 ///
@@ -29,7 +29,7 @@ enum Removal {
         var stands: Bool {
             switch folder.open(name, CAL_OPEN_READING) {
             case .success: true
-            case .failure(let error): error.number != ENOENT && error.number != ESTALE
+            case .failure(let error): error.errno != ENOENT && error.errno != ESTALE
             }
         }
     }

@@ -1,8 +1,8 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
-import Settling
+package import System
 
 /// The trash of the desktop, as the Trash specification 1.0 of freedesktop.org has it.
 ///
@@ -148,7 +148,7 @@ package struct Trash: Sendable {
                 throw FileFault(EACCES, "'\(path)' is another user's")
             }
             return OpenFolder(dup(opened.descriptor), path)
-        case .failure(let error): throw FileFault(error.number, "cannot open the folder '\(path)'")
+        case .failure(let error): throw FileFault(error.errno, "cannot open the folder '\(path)'")
         }
     }
 

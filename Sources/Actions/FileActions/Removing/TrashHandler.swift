@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 package import Rules
+import System
 
 /// `trash`: puts the file into the desktop's trash, from which it can be restored.
 package struct TrashHandler: Handler {

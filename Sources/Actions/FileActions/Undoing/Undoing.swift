@@ -3,7 +3,7 @@ package import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import Settling
+import System
 
 /// Takes back what handlers did, where everything is still as they left it.
 ///
@@ -194,9 +194,9 @@ package struct Undoing {
         switch OpenFolder.opened(folder) {
         case .success(let opened): return opened
         case .failure(let error):
-            if error.number == ENOENT || error.number == ENOTDIR { throw missing }
+            if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
             throw FileFault(untrustedLinkOn: folder)
-                ?? FileFault(error.number, "cannot open the folder '\(folder)'")
+                ?? FileFault(error.errno, "cannot open the folder '\(folder)'")
         }
     }
 }

@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
+package import System
 
 /// Looks at executables before they are trusted.
 package enum ExecutableCheck {

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// What changes when a file does, or another one takes its name.
 struct FileStamp: Sendable, Hashable {

@@ -1,7 +1,8 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
+package import System
 
 /// Finds who but root could change what root is about to do.
 package enum OwnershipCheck {

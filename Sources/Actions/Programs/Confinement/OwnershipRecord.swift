@@ -1,6 +1,7 @@
 import FileEvents
 import Rules
 import Synchronization
+import System
 
 /// What nobody but root can change, looked at anew whenever the file is another one than before.
 ///

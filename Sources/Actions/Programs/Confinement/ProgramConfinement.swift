@@ -1,7 +1,8 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
 package import Rules
+package import System
 
 /// What one process may use and reach, with all paths filled in.
 package struct ProgramConfinement: Sendable, Hashable {
@@ -150,15 +151,15 @@ extension ProgramConfinement {
         }
         let ruleset = OpenFile(made)
         for grant in grants {
-            do throws(Errno) {
+            do throws(SystemError) {
                 let opened = try grant.place.openEntry()
                 let error = withExtendedLifetime((opened, ruleset)) {
                     cal_allow_access(ruleset.descriptor, opened.descriptor, grant.access.rawValue)
                 }
-                if error != 0 { throw Errno(error) }
+                if error != 0 { throw SystemError(errno: error) }
             } catch {
                 // Without a descriptor nobody knows whether it is there.
-                if grant.isIfThere, error.number != EMFILE, error.number != ENFILE { continue }
+                if grant.isIfThere, error.errno != EMFILE, error.errno != ENFILE { continue }
                 throw grant.place.failure(error, to: "add '\(grant.path)' to its sandbox")
             }
         }

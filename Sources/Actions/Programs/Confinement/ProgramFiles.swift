@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 /// The files that decide what a command does, as far as its words name them.
 enum ProgramFiles {

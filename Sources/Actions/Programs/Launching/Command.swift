@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// A program to be run once, with all that it gets.
 package struct Command: Sendable {

@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Rules
+import System
 
 /// What `alight-launch` is told of a program that it is to run; the C source describes the form.
 struct LaunchPlan {

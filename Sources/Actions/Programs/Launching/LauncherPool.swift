@@ -1,5 +1,6 @@
 import FileEvents
 import Synchronization
+import System
 
 /// The launchers that wait for their next program.
 ///

@@ -3,6 +3,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Synchronization
+import System
 
 /// A running `alight-launch`, which runs one program after another.
 ///

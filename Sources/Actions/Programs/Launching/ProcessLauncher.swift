@@ -1,8 +1,9 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Foundation
 import Glibc
 import Rules
+package import System
 
 /// Runs programs: one at a time on each calling thread, any number of threads at once.
 ///
@@ -150,7 +151,7 @@ package final class ProcessLauncher: Sendable {
     private static let mostTries = 20
 
     private static func open(_ directory: ProgramPath) throws(LaunchFailure) -> OpenFile {
-        do throws(Errno) {
+        do throws(SystemError) {
             return try directory.openDirectory()
         } catch {
             throw directory.failure(error, to: "enter the folder '\(directory.path)'")

@@ -1,6 +1,7 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// A path that a program is given: the directory that it works in, or a file or directory of its sandbox.
 ///
@@ -24,14 +25,14 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
     }
 
     /// Opens it (`O_PATH`) as a directory.
-    func openDirectory() throws(Errno) -> OpenFile { try open(CAL_OPEN_FOLDER, cal_open_root) }
+    func openDirectory() throws(SystemError) -> OpenFile { try open(CAL_OPEN_FOLDER, cal_open_root) }
 
     /// Opens it (`O_PATH`); a symbolic link itself where others could have given it its name.
-    func openEntry() throws(Errno) -> OpenFile { try open(CAL_OPEN_ENTRY, cal_open_target) }
+    func openEntry() throws(SystemError) -> OpenFile { try open(CAL_OPEN_ENTRY, cal_open_target) }
 
     private func open(
         _ kind: cal_opening, _ openNamed: (UnsafePointer<CChar>?) -> Int32
-    ) throws(Errno) -> OpenFile {
+    ) throws(SystemError) -> OpenFile {
         guard let base, path != base else { return try Self.opened(path.withCString { openNamed($0) }) }
         let folder = try Self.opened(base.withCString { cal_open_root($0) })
         let relative = PathBytes(path.relative(to: base) ?? path.bytes[...])
@@ -39,14 +40,14 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
             withExtendedLifetime(folder) { relative.withCString { cal_open_beneath(folder.descriptor, $0, kind, 1) } })
     }
 
-    private static func opened(_ descriptor: Int32) throws(Errno) -> OpenFile {
-        guard descriptor >= 0 else { throw Errno(-descriptor) }
+    private static func opened(_ descriptor: Int32) throws(SystemError) -> OpenFile {
+        guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
         return OpenFile(descriptor)
     }
 
     /// Why it could not be opened.
-    func failure(_ error: Errno, to purpose: String) -> LaunchFailure {
-        LaunchFailure("cannot \(purpose): \(reason(error.number))", errno: error.number)
+    func failure(_ error: SystemError, to purpose: String) -> LaunchFailure {
+        LaunchFailure("cannot \(purpose): \(reason(error.errno))", errno: error.errno)
     }
 
     private func reason(_ error: Int32) -> String {

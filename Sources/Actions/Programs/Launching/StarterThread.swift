@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Foundation
 import Synchronization
+import System
 
 /// The thread that starts launchers for all others, and ends those that have waited for long.
 ///

@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
+package import System
 
 /// Turns the end of a program into the outcome of an attempt, as the protocol's table has it.
 package struct OutcomeTable {

@@ -1,5 +1,6 @@
 import FileEvents
 import PluginProtocol
+import System
 
 /// Reads what a plugin printed, and keeps it within the protocol's limits.
 ///

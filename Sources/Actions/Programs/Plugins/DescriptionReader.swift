@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// Reads what a plugin says of itself.
 struct DescriptionReader {

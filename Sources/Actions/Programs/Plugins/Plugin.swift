@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 package import PluginProtocol
 import Rules
+package import System
 
 /// An executable that speaks the plugin protocol, found and described.
 package struct Plugin: Sendable, Hashable {

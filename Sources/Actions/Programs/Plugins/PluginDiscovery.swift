@@ -1,8 +1,9 @@
-package import FileEvents
+import FileEvents
 import Foundation
 package import PluginProtocol
 package import Rules
 import Synchronization
+package import System
 
 /// Finds plugins by name, and learns what they say of themselves.
 ///

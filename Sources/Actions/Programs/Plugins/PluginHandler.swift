@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 package import Rules
+import System
 
 /// Runs a plugin: one process for each attempt (the verb `run`), or requests to one that stays (`serve`).
 package struct PluginHandler: Handler {

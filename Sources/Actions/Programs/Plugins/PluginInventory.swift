@@ -1,6 +1,7 @@
-package import FileEvents
+import FileEvents
 import Foundation
 package import Rules
+package import System
 
 /// A plugin in one of the places where plugins are looked for, or what was meant to be one.
 package struct PluginListing: Sendable {

@@ -2,6 +2,7 @@ package import FileEvents
 import Glibc
 package import PluginProtocol
 import Rules
+import System
 
 extension PluginRequest {
     /// The request of one attempt, for one event or for those of a batch.

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import System
 
 /// Finds out which programs a plugin requires and the machine lacks.
 enum RequiredPrograms {

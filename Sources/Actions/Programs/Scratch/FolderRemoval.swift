@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// Removes a folder with all that is in it, by a descriptor for each level.
 ///
@@ -46,7 +47,7 @@ struct FolderRemoval {
         let error: Int32
         switch OpenFolder.opened(folder.parent) {
         case .success(let parent): error = removal.removeFolder(PathBytes(folder.lastComponent), in: parent, nil)
-        case .failure(let failure): error = failure.number
+        case .failure(let failure): error = failure.errno
         }
         if let mount = removal.mount { throw ScratchFailure(mounted: mount, in: folder) }
         if error != 0, error != ENOENT { throw ScratchFailure(error, "remove", folder) }

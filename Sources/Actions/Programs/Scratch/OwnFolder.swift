@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Synchronization
+import System
 
 /// The folder of one Alight in the folder that all share, by whose lock others see that it lives.
 ///

@@ -1,8 +1,8 @@
-package import FileEvents
+import FileEvents
 import Glibc
 import Rules
-import Settling
 import Synchronization
+package import System
 
 /// Makes the empty folder that each attempt works in, and removes it with all that is left there.
 ///

@@ -1,6 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
-import Settling
+package import System
 
 /// The directory of a user in one that all users may write to: `alight-UID`, or one with a number behind that.
 ///

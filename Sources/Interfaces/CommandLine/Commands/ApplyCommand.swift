@@ -1,13 +1,13 @@
 import ArgumentParser
-import Pipeline
 import FileEvents
 import Glibc
 import Handling
-import Storage
 import Logging
+import Pipeline
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// `alight apply`: a rule is run for files by hand.
 struct ApplyCommand: ParsableCommand {

@@ -1,12 +1,13 @@
 import ArgumentParser
-import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
 import Globbing
+import Pipeline
 import RuleLoading
 import Rules
 import Settling
+import System
 
 /// `alight check`: load and validate, and say what would be watched.
 struct CheckCommand: ParsableCommand {

@@ -1,8 +1,8 @@
 import ArgumentParser
-import Pipeline
 import Glibc
-import Storage
+import Pipeline
 import Rules
+import Storage
 
 /// The jobs that `retry` and `discard` are for, and what is asked for them.
 struct ChosenJobs: ParsableArguments {

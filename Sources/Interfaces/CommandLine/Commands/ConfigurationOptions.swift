@@ -3,9 +3,10 @@ import FileEvents
 import Foundation
 import Glibc
 import Handling
-import Storage
 import RuleLoading
 import Rules
+import Storage
+import System
 
 /// Where the configuration is, for all commands that need it.
 struct ConfigurationOptions: ParsableArguments {

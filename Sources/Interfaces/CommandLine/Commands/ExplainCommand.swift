@@ -1,12 +1,11 @@
 import ArgumentParser
 import FileEvents
-import FileWatching
 import Glibc
-import Storage
 import PluginProtocol
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// `alight explain`: what each rule does with a path, and why.
 struct ExplainCommand: ParsableCommand {

@@ -3,6 +3,7 @@ import FileEvents
 import Foundation
 import Glibc
 import RuleLoading
+import System
 
 /// `alight import`: rules from the tables of other programs.
 struct ImportCommand: ParsableCommand {

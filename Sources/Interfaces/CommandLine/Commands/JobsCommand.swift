@@ -1,11 +1,11 @@
 import ArgumentParser
 import FileEvents
-import Globbing
 import Glibc
-import Storage
+import Globbing
 import PluginProtocol
 import Rules
-import Settling
+import Storage
+import System
 
 extension JobState: ExpressibleByArgument {
     public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "dead"] }

@@ -3,6 +3,7 @@ import FileEvents
 import Handling
 import RuleLoading
 import Rules
+import System
 
 /// Where the journal is, and the configuration, for all commands that need it.
 struct JournalOptions: ParsableArguments {

@@ -3,6 +3,7 @@ import Dashboard
 import FileEvents
 import Glibc
 import PluginProtocol
+import System
 
 /// `alight log`: what a running Alight does, as it does it.
 struct LogCommand: ParsableCommand {

@@ -3,6 +3,7 @@ import FileEvents
 import Handling
 import RuleLoading
 import Rules
+import System
 
 /// `alight new`: a first rule, with comments.
 struct NewCommand: ParsableCommand {

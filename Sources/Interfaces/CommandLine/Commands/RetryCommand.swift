@@ -1,7 +1,7 @@
 import ArgumentParser
 import Pipeline
-import Storage
 import Rules
+import Storage
 
 /// `alight retry`: dead letters are tried again.
 struct RetryCommand: ParsableCommand {

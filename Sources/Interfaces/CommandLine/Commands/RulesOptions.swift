@@ -4,6 +4,7 @@ import Foundation
 import Handling
 import RuleLoading
 import Rules
+import System
 
 /// Rules that are the arguments of a command.
 struct RulesOptions: ParsableArguments {

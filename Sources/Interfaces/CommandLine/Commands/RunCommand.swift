@@ -1,17 +1,17 @@
 import ArgumentParser
 import Dashboard
-import Pipeline
 import FileEvents
 import FileObserving
 import FileWatching
 import Foundation
 import Glibc
 import Handling
-import Storage
 import Logging
+import Pipeline
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// `alight run`: the foreground watcher.
 struct RunCommand: ParsableCommand {
@@ -194,14 +194,16 @@ struct RunCommand: ParsableCommand {
     ) throws -> RuleReloading? {
         if once { return nil }
         let reloading: RuleReloading
-        do throws(WatchError) {
+        do throws(SystemError) {
             reloading = try RuleReloading(places, tags: Set(rules.tags), seen: seen, program, reporter, service) {
                 loaded in
                 dry?.sayRoots(of: loaded.ruleset)
                 engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
             }
         } catch {
-            reporter.say(.error, Display.text(error.description), help: error.help)
+            reporter.say(
+                .error, "cannot create an eventfd: \(String(cString: strerror(error.errno)))",
+                help: "raise the limit of open files (ulimit -n)")
             throw Exit(.runtimeError)
         }
         guard reloading.start() else {

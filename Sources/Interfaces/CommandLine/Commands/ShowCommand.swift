@@ -1,6 +1,6 @@
 import ArgumentParser
-import Storage
 import PluginProtocol
+import Storage
 
 /// `alight show`: all that is known of a job.
 struct ShowCommand: ParsableCommand {

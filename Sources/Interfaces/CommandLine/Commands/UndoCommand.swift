@@ -1,11 +1,11 @@
 import ArgumentParser
-import Pipeline
 import FileEvents
 import Handling
-import Storage
+import Pipeline
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// `alight undo`: what jobs did to files is taken back.
 struct UndoCommand: ParsableCommand {

@@ -1,8 +1,8 @@
 import ArgumentParser
 import FileObserving
-import FileWatching
 import Glibc
 import Rules
+import System
 
 /// `alight watch`: print what happens to files, without rules.
 struct WatchCommand: ParsableCommand {

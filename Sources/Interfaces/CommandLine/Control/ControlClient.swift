@@ -4,6 +4,7 @@ import FileEvents
 import Foundation
 import Glibc
 import PluginProtocol
+import System
 
 /// Asks a running Alight at its control socket, and waits for the answer.
 ///

@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import RuleLoading
 import Rules
+import System
 
 /// Where a running Alight is asked: for `alight run`, which makes the place.
 struct ControlOptions: ParsableArguments {

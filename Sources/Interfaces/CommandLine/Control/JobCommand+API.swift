@@ -1,10 +1,10 @@
 import Dashboard
-import Pipeline
 import FileEvents
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
-import Settling
+import Storage
+import System
 
 // How a command reaches the running instance: `POST /v1/retry {"jobs": ["01JD…"]}`.
 extension JobCommand {

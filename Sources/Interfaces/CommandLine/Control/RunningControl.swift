@@ -1,11 +1,12 @@
 import Dashboard
-import Pipeline
 import FileEvents
 import Glibc
-import Storage
+import Pipeline
 import PluginProtocol
 import RuleLoading
 import Rules
+import Storage
+import System
 
 /// What an Alight that runs has for those who ask and steer it: the events, and the server.
 struct RunningControl {

@@ -1,11 +1,11 @@
 import CoreMetrics
 import Dashboard
-import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
+import Pipeline
 import Storage
-import Settling
+import System
 
 /// What `/metrics` tells: what the engine has counted, how it stands at this moment, and what the process uses.
 final class RunningMetrics: Sendable {

@@ -1,13 +1,13 @@
 import CAlightLinux
 import Dashboard
-import Pipeline
 import FileEvents
-import Globbing
 import Glibc
-import Storage
+import Globbing
+import Pipeline
 import PluginProtocol
 import Rules
-import Settling
+import Storage
+import System
 
 // Jobs, as the journal's file has them.
 extension RunningOperations {

@@ -1,13 +1,14 @@
 import Dashboard
-import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
+import Storage
 import Synchronization
+import System
 
 /// What an Alight that runs answers to those who ask, on a thread that may block.
 final class RunningOperations: Operations {

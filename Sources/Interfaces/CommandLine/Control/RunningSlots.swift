@@ -1,10 +1,10 @@
-import Pipeline
 import FileEvents
-import Storage
+import Pipeline
 import PluginProtocol
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// The slots of the running instance while none is free.
 struct RunningSlots {

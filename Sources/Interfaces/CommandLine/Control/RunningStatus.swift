@@ -1,11 +1,11 @@
-import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
-import Settling
+import Storage
+import System
 
 /// How it stands with this Alight at a moment.
 struct RunningStatus {

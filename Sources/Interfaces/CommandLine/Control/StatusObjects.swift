@@ -1,11 +1,12 @@
-import Pipeline
 import FileEvents
 import FileWatching
 import Globbing
-import Storage
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
+import Storage
+import System
 
 extension JSONValue {
     /// A text, or null for none.

@@ -1,6 +1,6 @@
 import FileEvents
 import PluginProtocol
-import Settling
+import System
 
 /// The text of `alight status`.
 struct StatusReport {

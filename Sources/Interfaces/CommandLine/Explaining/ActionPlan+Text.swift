@@ -2,6 +2,7 @@ import FileEvents
 import Handling
 import PluginProtocol
 import Rules
+import System
 
 // What an action would do, for people and for machines.
 extension ActionPlan {

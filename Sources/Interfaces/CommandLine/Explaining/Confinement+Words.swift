@@ -2,6 +2,7 @@ import FileEvents
 import Handling
 import PluginProtocol
 import Rules
+import System
 
 // What a program may use and reach, for people and for machines: what a rule says of it, and nothing else.
 extension ProgramConfinement {

@@ -1,9 +1,10 @@
 import FileEvents
 import Globbing
-import Storage
 import Pipeline
 import PluginProtocol
 import Rules
+import Storage
+import System
 
 extension DuePath {
     /// The path as an entry of a list of jobs.

@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import System
 
 /// The event that `alight explain --event` names.
 struct EventChoice: Hashable {

@@ -1,7 +1,8 @@
 import FileEvents
-import Globbing
 import Glibc
+import Globbing
 import Rules
+import System
 
 // Why a rule leaves a path.
 extension Explanation {

@@ -1,7 +1,8 @@
 import FileEvents
-import Storage
 import PluginProtocol
 import Rules
+import Storage
+import System
 
 // What was done to files, in words and for machines.
 extension FileChange {

@@ -1,8 +1,9 @@
 import FileEvents
 import Handling
-import Storage
 import Rules
 import Settling
+import Storage
+import System
 
 /// Why an action would not begin as soon as the file has settled.
 struct Holdup {

@@ -2,10 +2,11 @@ import FileEvents
 import FileWatching
 import Glibc
 import Handling
-import Storage
 import PluginProtocol
 import Rules
 import Settling
+import Storage
+import System
 
 // For people.
 extension PathExplanation {

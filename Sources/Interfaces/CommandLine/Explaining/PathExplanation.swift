@@ -1,12 +1,13 @@
 import FileEvents
 import FileWatching
 import Handling
-import Storage
 import Logging
 import PluginProtocol
 import RuleLoading
 import Rules
 import Settling
+import Storage
+import System
 
 /// What all rules do with one path, as text and as JSON.
 struct PathExplanation {

@@ -1,7 +1,8 @@
-import Pipeline
 import FileEvents
+import Pipeline
 import PluginProtocol
 import Rules
+import System
 
 /// An attempt as people read it, whether it was made here or another Alight has told of it in JSON.
 struct AttemptLine {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import Storage
 import Rules
+import Storage
 
 /// How people name a job: by its id, or by the beginning of it.
 enum JobName {

@@ -1,7 +1,8 @@
 import FileEvents
-import Storage
 import PluginProtocol
 import Rules
+import Storage
+import System
 
 // Jobs for machines.
 extension JobEntry {

@@ -1,9 +1,10 @@
 import Dashboard
 import FileEvents
 import Glibc
-import Storage
 import PluginProtocol
 import Rules
+import Storage
+import System
 
 /// The text of `alight show`.
 struct JobReport {

@@ -1,6 +1,7 @@
 import FileEvents
-import Storage
 import Rules
+import Storage
+import System
 
 extension JobEntry {
     /// Its state, or that what it did was taken back.

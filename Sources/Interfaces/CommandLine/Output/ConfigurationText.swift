@@ -2,6 +2,7 @@ import FileEvents
 import PluginProtocol
 import RuleLoading
 import Rules
+import System
 
 /// The configuration as people and programs read it.
 struct ConfigurationText {

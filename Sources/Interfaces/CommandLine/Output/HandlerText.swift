@@ -2,6 +2,7 @@ import FileEvents
 import Handling
 import PluginProtocol
 import Rules
+import System
 
 /// What a plugin or a built-in handler takes, for people and as JSON.
 struct HandlerText {

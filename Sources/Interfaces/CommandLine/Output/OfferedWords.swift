@@ -1,9 +1,10 @@
 import ArgumentParser
 import FileEvents
 import Handling
-import Storage
 import RuleLoading
 import Rules
+import Storage
+import System
 
 /// The words that shells offer for a name: those of rules, tags, handlers and plugins.
 ///

@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Glibc
 import Synchronization
+import System
 
 /// A descriptor to which whole lines are written.
 struct Output: Sendable {

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// Words as a shell would need them to be the same bytes, for people to read and to copy.
 ///

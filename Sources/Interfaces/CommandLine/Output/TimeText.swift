@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import Rules
+import System
 
 /// Moments as people write and read them, in local time.
 enum TimeText {

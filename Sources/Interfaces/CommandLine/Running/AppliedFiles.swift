@@ -2,7 +2,7 @@ import FileEvents
 import Glibc
 import Handling
 import Rules
-import Settling
+import System
 
 /// The files that a rule is to be run for by hand.
 struct AppliedFiles {

@@ -1,12 +1,12 @@
-import Pipeline
 import FileEvents
 import Glibc
 import Handling
-import Storage
 import Logging
+import Pipeline
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// Runs a rule for files where no Alight runs, with the journal as its own.
 struct Applying {

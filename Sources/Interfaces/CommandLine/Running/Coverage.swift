@@ -1,7 +1,7 @@
 import FileEvents
 import FileWatching
 import Rules
-import Settling
+import System
 
 /// Through which roots changes at a path are noticed, and how.
 struct Coverage {

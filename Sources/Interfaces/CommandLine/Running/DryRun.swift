@@ -1,12 +1,12 @@
-import Pipeline
 import FileEvents
 import FileWatching
 import Handling
-import Storage
+import Pipeline
 import PluginProtocol
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// The edges of an engine that changes nothing: what would be run is told instead.
 struct DryRun: Sendable {

@@ -1,10 +1,10 @@
 import Dashboard
-import Pipeline
 import FileEvents
 import Glibc
-import Storage
+import Pipeline
 import Rules
-import Settling
+import Storage
+import System
 
 /// The program that may change a journal: the running instance, or this command while no instance has the journal.
 enum JournalOwner {

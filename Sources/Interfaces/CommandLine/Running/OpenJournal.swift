@@ -1,10 +1,10 @@
 import FileEvents
 import Foundation
 import Handling
-import Storage
 import RuleLoading
 import Rules
-import Settling
+import Storage
+import System
 
 /// The journal of a run: a file, or nothing that outlives it.
 struct OpenJournal {

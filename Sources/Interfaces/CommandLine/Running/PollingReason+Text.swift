@@ -1,4 +1,5 @@
 import FileWatching
+import System
 
 extension PollingReason {
     /// Why a folder is polled, for people.

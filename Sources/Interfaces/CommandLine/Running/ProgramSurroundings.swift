@@ -2,9 +2,10 @@ import FileEvents
 import Foundation
 import Glibc
 import Handling
-import Storage
 import RuleLoading
 import Rules
+import Storage
+import System
 
 /// What the program takes from the outside, read once and handed down: the layers below read no environment.
 struct ProgramSurroundings {

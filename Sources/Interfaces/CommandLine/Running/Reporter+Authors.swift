@@ -1,5 +1,6 @@
 import FileWatching
 import Glibc
+import System
 
 extension Reporter {
     /// Says once that nobody tells who writes.

@@ -1,14 +1,15 @@
 import Dashboard
-import Pipeline
 import FileEvents
 import FileWatching
 import Foundation
 import Glibc
-import Storage
-import Reconciling
+import Pipeline
 import PluginProtocol
+import Reconciling
 import RuleLoading
 import Rules
+import Storage
+import System
 
 /// Turns what the engine reports into lines: actions on standard output, all else on standard error.
 ///

@@ -1,13 +1,13 @@
-import Pipeline
 import FileEvents
 import FileObserving
 import FileWatching
 import Glibc
 import Handling
+import Pipeline
 import RuleLoading
 import Rules
-import Settling
 import Synchronization
+import System
 
 /// Loads the rules again when it is asked to, or when their files have changed, on a thread of its own.
 ///
@@ -50,7 +50,7 @@ final class RuleReloading: Sendable {
     init(
         _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
-    ) throws(WatchError) {
+    ) throws(SystemError) {
         wake = try Wake()
         self.places = places
         self.tags = tags

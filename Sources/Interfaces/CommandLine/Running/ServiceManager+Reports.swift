@@ -1,6 +1,7 @@
-import Pipeline
 import FileWatching
+import Pipeline
 import Storage
+import System
 
 extension ServiceManager {
     /// Passes on what is of use to systemd.

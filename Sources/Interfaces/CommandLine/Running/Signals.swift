@@ -1,5 +1,5 @@
-import FileWatching
 import Glibc
+import System
 
 /// The controlling terminal of the program, whose end is a stop.
 struct Terminal: Sendable {

@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Synchronization
+package import System
 
 /// What has happened of late, for those who follow it: the last thousand events, numbered.
 ///

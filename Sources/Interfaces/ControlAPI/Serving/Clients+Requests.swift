@@ -4,6 +4,7 @@ import FileWatching
 import Foundation
 import Glibc
 import Synchronization
+import System
 
 // What is asked, and answered, on the thread of the connection.
 extension Clients {

@@ -1,8 +1,8 @@
 import CLibMicroHTTPD
-import FileWatching
 import Foundation
 import PluginProtocol
 import Synchronization
+import System
 
 // Those who follow the events, on the threads of their connections.
 extension Clients {

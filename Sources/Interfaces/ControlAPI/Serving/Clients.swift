@@ -2,6 +2,7 @@ import FileWatching
 import Foundation
 import Glibc
 import Synchronization
+import System
 
 /// Those who are connected, for the thread that lets them in and for their own threads.
 final class Clients: Sendable {
@@ -62,7 +63,7 @@ final class Clients: Sendable {
         self.routes = routes
         self.operations = operations
         self.feed = feed
-        do throws(WatchError) {
+        do throws(SystemError) {
             wake = try Waker()
         } catch {
             throw ControlProblem("can't open an eventfd", help: "raise the limit of open files (ulimit -n)")

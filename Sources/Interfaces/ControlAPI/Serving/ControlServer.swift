@@ -1,7 +1,7 @@
-package import FileEvents
-import FileWatching
+import FileEvents
 import Glibc
 import Synchronization
+package import System
 
 /// Serves the API at a Unix socket and at TCP addresses, on threads of its own.
 ///

@@ -1,6 +1,7 @@
 import CAlightLinux
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// Why there is no control socket.
 package struct ControlProblem: Error, Sendable, Hashable {

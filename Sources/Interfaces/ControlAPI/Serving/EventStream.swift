@@ -1,4 +1,4 @@
-import FileWatching
+import System
 
 /// One client that follows the events, as server-sent events.
 ///

@@ -2,6 +2,7 @@ import CAlightLinux
 import CLibMicroHTTPD
 import FileWatching
 import Glibc
+import System
 
 /// Lets clients in, and drops those that stay too long.
 ///

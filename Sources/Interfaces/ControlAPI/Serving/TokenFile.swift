@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 import Glibc
+package import System
 
 /// The file that keeps the token from one start to the next, for its owner's eyes alone.
 package enum TokenFile {

@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import PluginProtocol
+import System
 
 /// What is answered to those who ask for a page, or press a button of one without script.
 package struct PageRoutes: Sendable {

@@ -2,6 +2,7 @@
 import Musl
 #else
 import Glibc
+
 #endif
 
 /// Speaks the protocol for a plugin.

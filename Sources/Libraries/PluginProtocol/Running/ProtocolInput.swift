@@ -2,6 +2,7 @@
 import Musl
 #else
 import Glibc
+
 #endif
 
 /// Standard input, read on a thread of its own, since Swift's cooperative threads must not be blocked.

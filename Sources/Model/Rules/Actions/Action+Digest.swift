@@ -1,5 +1,6 @@
 import FileEvents
 import PluginProtocol
+import System
 
 extension Action {
     /// A digest of what the action does: 64 bits in hexadecimal digits, the same in each run of the program.

@@ -1,5 +1,6 @@
 package import FileEvents
 package import PluginProtocol
+package import System
 
 /// What a rule asks for, one step of it.
 package struct Action: Sendable, Hashable {

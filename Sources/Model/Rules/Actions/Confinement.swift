@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What programs of a rule may use and reach, and as whom they run.
 package struct Confinement: Sendable, Hashable {

@@ -1,6 +1,7 @@
 package import FileEvents
 import Globbing
 import RegularExpressions
+package import System
 
 extension Condition {
     /// Works the condition out, as far as the facts allow.

@@ -1,6 +1,7 @@
 package import FileEvents
 package import Globbing
 package import RegularExpressions
+package import System
 
 /// What has to hold of a file besides its path, so that a rule acts on it: `where:`.
 ///

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What is kept of one attempt at a job.
 package struct AttemptRecord: Sendable, Hashable {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// One thing that a handler did to a name in the file system, with what is needed to take it back.
 ///

@@ -1,6 +1,7 @@
 package import FileEvents
 package import PluginProtocol
 import Synchronization
+package import System
 
 /// The id of a job: 26 characters that sort by the time of making (a ULID).
 ///

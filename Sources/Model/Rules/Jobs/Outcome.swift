@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import PluginProtocol
+package import System
 
 /// The result of one attempt at a job, as the handler reports it.
 ///

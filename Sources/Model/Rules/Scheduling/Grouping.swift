@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import Globbing
+package import System
 
 /// Files that are handled together, when all that belong together are there.
 package struct Grouping: Sendable, Hashable {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// What has to hold of a file, besides that it has settled, before an action begins with it.
 package struct Readiness: Sendable, Hashable {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 /// The hours in which a rule's actions begin, in local time.
 ///

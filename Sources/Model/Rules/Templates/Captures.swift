@@ -1,5 +1,6 @@
-package import FileEvents
+import FileEvents
 package import RegularExpressions
+package import System
 
 /// What the groups of a rule's regular expressions took of a name: the values of `${1}` and `${match.NAME}`.
 package struct Captures: Sendable, Hashable {

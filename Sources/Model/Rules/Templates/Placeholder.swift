@@ -1,5 +1,6 @@
 package import FileEvents
 import Glibc
+package import System
 
 /// A fact of the event or the job that a template can name.
 package enum Placeholder: Sendable, Hashable {

@@ -1,4 +1,5 @@
-package import FileEvents
+import FileEvents
+package import System
 
 extension Template {
     /// The folder that is written out before the first placeholder; nil when a placeholder is the first of all.

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// A text with placeholders, parsed once when rules load.
 ///

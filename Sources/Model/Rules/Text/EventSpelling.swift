@@ -1,4 +1,5 @@
 package import FileEvents
+import System
 
 /// Helps those who wrote a word that is no event.
 package enum EventSpelling {

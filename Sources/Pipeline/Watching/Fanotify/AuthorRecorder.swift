@@ -1,6 +1,7 @@
 package import FileEvents
 import Glibc
 import Synchronization
+package import System
 
 /// Records which processes write, rename and delete in the watched folders, on a thread of its own.
 ///

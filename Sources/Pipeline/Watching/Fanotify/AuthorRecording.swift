@@ -2,6 +2,7 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import Synchronization
+import System
 
 /// What the thread and those who ask share.
 final class AuthorRecording: Sendable {
@@ -28,7 +29,11 @@ final class AuthorRecording: Sendable {
         guard let group = FanotifyGroup(isUnlimited: isUnlimited, error: &error) else {
             throw .refused("fanotify", errno: error)
         }
-        waker = try Waker()
+        do throws(SystemError) {
+            waker = try Waker()
+        } catch {
+            throw .refused("eventfd", errno: error.errno)
+        }
         descriptor = group.descriptor
         state = Mutex(State(group: group))
     }

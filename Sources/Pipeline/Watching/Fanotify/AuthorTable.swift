@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// What somebody did to a name in a folder.
 struct Deeds: OptionSet {

@@ -1,5 +1,6 @@
 import CAlightLinux
 import Glibc
+import System
 
 /// A queue of fanotify(7): who writes, renames and deletes.
 ///

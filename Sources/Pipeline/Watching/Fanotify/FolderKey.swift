@@ -1,5 +1,6 @@
 import CAlightLinux
 import FileEvents
+import System
 
 /// What fanotify(7) calls a folder by: its file system's id, and its handle there.
 ///

@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// Which folders of the file systems that are listened to lie in a root.
 ///

@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// The kernel's number for one watched folder.
 typealias WatchDescriptor = Int32

@@ -1,4 +1,5 @@
 import FileEvents
+import System
 
 /// When which folder or root is looked at again.
 ///

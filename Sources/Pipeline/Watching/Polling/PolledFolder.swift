@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Glibc
+import System
 
 /// What was in a folder at the last look, in little memory: names and fingerprints.
 struct PolledFolder {

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import System
 
 extension WatchLoop {
     // MARK: What is polled

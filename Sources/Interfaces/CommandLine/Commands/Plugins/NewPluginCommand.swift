@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Handling
 import Rules
+import System
 
 extension PluginSkeleton.Language: ExpressibleByArgument {}
 

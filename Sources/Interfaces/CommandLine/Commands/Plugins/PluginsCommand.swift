@@ -5,6 +5,7 @@ import Handling
 import PluginProtocol
 import RuleLoading
 import Rules
+import System
 
 /// `alight plugins`: what there is, and how to write more.
 struct PluginsCommand: ParsableCommand {

@@ -6,6 +6,7 @@ import Handling
 import PluginProtocol
 import RuleLoading
 import Rules
+import System
 
 /// `alight plugins test`: the conformance test, for anybody's plugin.
 struct TestPluginCommand: ParsableCommand {

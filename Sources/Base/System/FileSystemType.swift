@@ -1,5 +1,4 @@
 import CAlightLinux
-import FileEvents
 import Glibc
 
 /// The types of file systems on which things happen that inotify does not tell of.
@@ -7,7 +6,7 @@ import Glibc
 /// On network file systems, and those that a program or a host machine provides,
 /// others make changes that this kernel doesn't see; the kernel's own, such as
 /// proc, change without anybody writing.
-enum FileSystemType {
+package enum FileSystemType {
     /// By the number that statfs(2) gives.
     private static let untold: [UInt64: String] = [
         // Of the network and of clusters.
@@ -32,7 +31,7 @@ enum FileSystemType {
     }
 
     /// The same for a folder that can be opened.
-    static func untold(at folder: PathBytes) -> String? {
+    package static func untold(at folder: PathBytes) -> String? {
         let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }

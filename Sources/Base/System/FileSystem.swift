@@ -1,5 +1,3 @@
-package import FileEvents
-import FileWatching
 import Glibc
 
 /// The file system that the core works on: the kernel's, or a simulated one.

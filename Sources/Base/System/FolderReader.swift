@@ -1,21 +1,20 @@
-import CAlightLinux
-import FileEvents
+package import CAlightLinux
 import Glibc
 
 /// An open folder that is listed piece by piece, without `.` and `..`, in the order of the file system.
 ///
 /// The owner closes it; there is one open at a time, however deep the tree is.
-struct FolderReader {
+package struct FolderReader {
     /// One entry; the name is valid only as long as the buffer is not read into again.
-    struct Entry {
-        var name: UnsafeRawBufferPointer
+    package struct Entry {
+        package var name: UnsafeRawBufferPointer
         /// `DT_…` of readdir(3), where the file system tells.
-        var kind: UInt8
+        package var kind: UInt8
     }
 
-    let descriptor: Int32
+    package let descriptor: Int32
     /// The device that holds the folder.
-    let device: UInt64
+    package let device: UInt64
 
     /// Opens a folder without following a link below the root.
     ///
@@ -23,7 +22,7 @@ struct FolderReader {
     ///   - path: The folder.
     ///   - root: The root that holds it, or the folder itself; links on the way to it are followed.
     ///   - error: Set to the errno when the result is nil.
-    init?(_ path: PathBytes, below root: PathBytes, error: inout Int32) {
+    package init?(_ path: PathBytes, below root: PathBytes, error: inout Int32) {
         guard let relative = path.relative(to: root) else {
             error = EXDEV
             return nil
@@ -43,7 +42,7 @@ struct FolderReader {
     /// Begins at the first entry again, with those that have been added since the folder was opened.
     ///
     /// btrfs lists none of them otherwise, and of those that came before the folder had its watch there is no event.
-    func rewind() { _ = lseek(descriptor, 0, SEEK_SET) }
+    package func rewind() { _ = lseek(descriptor, 0, SEEK_SET) }
 
     /// Reads the next piece and calls the closure for each entry.
     ///
@@ -51,7 +50,7 @@ struct FolderReader {
     ///   - buffer: Where the kernel writes the piece.
     ///   - body: Called with an entry that must not be kept.
     /// - Returns: Positive when there may be more, 0 at the end, or a negative errno.
-    func next(into buffer: UnsafeMutableRawBufferPointer, _ body: (Entry) -> Void) -> Int64 {
+    package func next(into buffer: UnsafeMutableRawBufferPointer, _ body: (Entry) -> Void) -> Int64 {
         guard let base = buffer.baseAddress else { return Int64(-EINVAL) }
         let count = cal_read_entries(descriptor, base, buffer.count)
         guard count > 0 else { return count }
@@ -71,21 +70,21 @@ struct FolderReader {
     }
 
     /// Whether an entry is a folder; a symbolic link to one is not.
-    func isFolder(_ entry: Entry) -> Bool {
+    package func isFolder(_ entry: Entry) -> Bool {
         if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
         var status = cal_stat()
         return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
     }
 
     /// The facts of an entry; 0, or the errno.
-    func look(at entry: Entry, _ status: inout cal_stat) -> Int32 {
+    package func look(at entry: Entry, _ status: inout cal_stat) -> Int32 {
         // The kernel ends each name with a NUL.
         guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return EINVAL }
         return cal_stat_entry(descriptor, name, 0, &status)
     }
 
     /// The name of the file system's type when the kernel does not tell of all that happens on it.
-    var untoldFileSystem: String? { FileSystemType.untold(descriptor) }
+    package var untoldFileSystem: String? { FileSystemType.untold(descriptor) }
 
-    func close() { Glibc.close(descriptor) }
+    package func close() { Glibc.close(descriptor) }
 }

@@ -1,4 +1,3 @@
-package import FileEvents
 import Glibc
 
 /// The mounts of this process, see proc_pid_mountinfo(5).
@@ -6,16 +5,16 @@ import Glibc
 /// The descriptor reports an exceptional condition to poll(2) when a mount came
 /// or went. A bind mount that goes gives no other sign.
 package final class MountTable {
-    struct Mount: Hashable {
+    package struct Mount: Hashable {
         var number: Int
-        var point: PathBytes
+        package var point: PathBytes
     }
 
-    let descriptor: Int32
+    package let descriptor: Int32
     private var mounts: Set<Mount>
 
     /// Opens the table; nil when there is none to be had.
-    init?() {
+    package init?() {
         descriptor = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         mounts = Self.read(descriptor) ?? []
@@ -32,7 +31,7 @@ package final class MountTable {
     package static var points: Set<PathBytes> { Set(MountTable()?.mounts.map(\.point) ?? []) }
 
     /// What came and what went since the last call, outer mounts first.
-    func changes() -> (came: [PathBytes], went: [PathBytes]) {
+    package func changes() -> (came: [PathBytes], went: [PathBytes]) {
         guard let present = Self.read(descriptor) else { return ([], []) }
         let came = present.subtracting(mounts).map(\.point).sorted()
         let went = mounts.subtracting(present).map(\.point).sorted()
@@ -53,7 +52,7 @@ package final class MountTable {
     }
 
     /// The lines of the table: number, parent, device, root, mount point, and more.
-    static func parse(_ bytes: [UInt8]) -> Set<Mount> {
+    package static func parse(_ bytes: [UInt8]) -> Set<Mount> {
         var mounts: Set<Mount> = []
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)

@@ -1,5 +1,4 @@
 import CAlightLinux
-package import FileEvents
 import Glibc
 
 /// The names in an open folder, without `.` and `..`, in the order of the file system.
@@ -57,13 +56,6 @@ struct FolderNames: ~Copyable {
             if name != "." && name != ".." { return name }
         }
     }
-}
-
-/// What a system call gave instead of an answer.
-package struct SystemError: Error {
-    package var errno: Int32
-
-    package init(errno: Int32) { self.errno = errno }
 }
 
 extension DiskProbe {

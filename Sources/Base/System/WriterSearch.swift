@@ -1,5 +1,4 @@
 import CAlightLinux
-package import FileEvents
 import Glibc
 import Synchronization
 

@@ -1,5 +1,4 @@
 import CAlightLinux
-package import FileEvents
 import Glibc
 
 /// Resolves watched paths: the one place where they are opened.

@@ -1,5 +1,4 @@
 import CAlightLinux
-import FileEvents
 import Glibc
 import Synchronization
 
@@ -17,7 +16,7 @@ package final class Wake: Sendable {
     /// Opens the counter.
     ///
     /// - Throws: When there is no descriptor to be had.
-    package init() throws(WatchError) {
+    package init() throws(SystemError) {
         let waker = try Waker()
         descriptor = waker.descriptor
         self.waker = Mutex(waker)

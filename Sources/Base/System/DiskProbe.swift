@@ -1,5 +1,4 @@
 package import CAlightLinux
-package import FileEvents
 import Glibc
 
 /// Asks the disk about one path.

@@ -1,5 +1,4 @@
 import CAlightLinux
-import FileEvents
 import Glibc
 
 /// Wakes a thread that sleeps in poll(2).
@@ -8,9 +7,9 @@ package final class Waker: Sendable {
     package let descriptor: Int32
 
     /// - Throws: When there is no descriptor to be had.
-    package init() throws(WatchError) {
+    package init() throws(SystemError) {
         descriptor = cal_eventfd()
-        guard descriptor >= 0 else { throw .refused("eventfd", errno: -descriptor) }
+        guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
     }
 
     deinit { close(descriptor) }

@@ -1,5 +1,3 @@
-package import FileEvents
-
 /// The machine as the core sees it: its files, its clocks, and chance.
 ///
 /// The core asks nothing else of the machine, so that a simulated one repeats a run exactly.
