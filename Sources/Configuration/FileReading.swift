@@ -1,10 +1,9 @@
 import FileEvents
 import Glibc
 import System
-
-/// Reads whole files, and only what is a file and small enough.
+/// Reads whole regular files up to a size limit.
 enum FileReading {
-    /// Why a file was not read, as the two halves of a diagnostic.
+    /// The reason why a file was not read, as message and help of a diagnostic.
     struct Problem: Error {
         var message: String
         var help: String?
@@ -12,7 +11,7 @@ enum FileReading {
 
     enum Kind { case file, folder, other(String), missing(Int32) }
 
-    /// What a path names, links followed.
+    /// Returns the kind of file at a path, following symbolic links.
     static func kind(of path: PathBytes) -> Kind {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else { return .missing(errno) }
@@ -25,10 +24,10 @@ enum FileReading {
         }
     }
 
-    /// The bytes of a regular file.
+    /// Reads the bytes of a regular file.
     ///
-    /// Nothing here can hang: a pipe or a device is refused before it is opened,
-    /// and is not waited for if it takes the file's place in between.
+    /// This never blocks: a pipe or a device is rejected before it is opened, and one that replaces the file in
+    /// between is opened without waiting.
     static func read(_ path: PathBytes, limit: Int) throws(Problem) -> [UInt8] {
         switch kind(of: path) {
         case .missing(let error): throw missing(error)
@@ -47,7 +46,7 @@ enum FileReading {
         return try bytes(of: descriptor, limit: limit)
     }
 
-    /// Reads on to the end, since a file in /proc has no size, and one may grow while it is read.
+    /// Reads to the end, since a file in /proc has no size and a file may grow during the read.
     private static func bytes(of descriptor: Int32, limit: Int) throws(Problem) -> [UInt8] {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -73,13 +72,13 @@ enum FileReading {
         }
     }
 
-    /// The system's words for an error, without their capital.
+    /// Returns the system's message for an error, starting in lower case.
     static func text(of error: Int32) -> String {
         let text = String(cString: strerror(error))
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 
-    /// The names in a folder, sorted by their bytes.
+    /// Returns the names in a directory, sorted by their bytes.
     static func names(in folder: PathBytes) throws(Problem) -> [[UInt8]] {
         do throws(SystemError) {
             return try DiskProbe.names(following: folder).map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }

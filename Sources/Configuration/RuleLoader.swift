@@ -3,33 +3,33 @@ import Glibc
 package import Rules
 package import System
 
-/// Reads rules files, and tells all that is wrong with them at once.
+/// Loads rules files and reports all problems at once.
 package struct RuleLoader: Sendable {
-    /// What rules depend on beside their own text; the core reads no environment itself.
+    /// The environment on which rules depend, since the core reads no environment itself.
     package struct Surroundings: Sendable {
-        /// What `~` stands for.
+        /// The value of `~`.
         package var home: String?
-        /// The value of an environment variable, for `${env:NAME}`.
+        /// Returns the value of an environment variable, for `${env:NAME}`.
         package var environment: @Sendable (String) -> String?
-        /// The absolute folder that relative paths of rules files are meant from.
+        /// The absolute directory to which the paths of rules files are relative.
         package var currentFolder: PathBytes
-        /// Where `exec` looks for a program without a slash; what a plugin has as its PATH.
+        /// The directories in which `exec` searches for a program without a slash; also the PATH of plugins.
         package var programFolders: [String]
-        /// The number of a user of that name.
+        /// Returns the uid of the named user.
         package var user: @Sendable (String) -> UInt32? = { Self.user(named: $0) }
-        /// The number of a group of that name.
+        /// Returns the gid of the named group.
         package var group: @Sendable (String) -> UInt32? = { Self.group(named: $0) }
-        /// What programs can be given and kept from.
+        /// The limits and restrictions that programs can be given.
         package var machine = Machine()
-        /// Why what a file says must not be done: who but root could change it, when root is the one who reads it.
+        /// Returns a problem if the process runs as root and a user other than root could change the file.
         package var distrust: @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
-        /// Why a command must not be run: which user could change what it does, when root would run it.
+        /// Returns a problem if root would run a command that another user could change.
         package var distrustCommand: @Sendable (_ executable: PathBytes, _ arguments: [[UInt8]]) -> HandlerProblem? = {
             _, _ in nil
         }
-        /// Whether a variable that is not set is a warning and refuses only the rules that need it.
+        /// Whether an unset variable is a warning and rejects only the rules that need it.
         package var allowsUnsetVariables = false
-        /// Bytes; a larger file is refused unread.
+        /// The maximum size in bytes; a larger file is rejected unread.
         package var maximumFileSize: Int
 
         package init(
@@ -52,15 +52,14 @@ package struct RuleLoader: Sendable {
         self.surroundings = surroundings
     }
 
-    /// Loads files and folders.
+    /// Loads files and directories.
     ///
-    /// Of a folder the `*.yaml` and `*.yml` files in it are read, sorted by name,
-    /// not those of its sub-folders and not hidden ones. A file that is named
-    /// twice is read once.
+    /// In a directory, the `*.yaml` and `*.yml` files are read, sorted by name; hidden files and subdirectories are
+    /// skipped. A file that is named twice is read once.
     package func load(_ paths: [PathBytes]) -> LoadedRules {
         var loaded = LoadedRules()
         var rules: [DecodedRule] = []
-        // What is wrong with a file may show only when all others are read.
+        // Some problems of a file are detected only after all other files are read.
         var diagnostics: [() -> [Diagnostic]] = []
         let catalog = CatalogCache(catalog)
         let names = RuleNames()
@@ -124,12 +123,12 @@ package struct RuleLoader: Sendable {
         return (decoder.rules(from: document.root), { problems.sorted() })
     }
 
-    // MARK: - Files and folders
+    // MARK: - Files and directories
 
     private struct RulesFile {
-        /// Absolute.
+        /// The absolute path.
         var path: PathBytes
-        /// As the user named it, or the folder it is in.
+        /// The path as the user named the file, or the directory that contains it.
         var shown: String
 
         var stem: String {
@@ -149,7 +148,7 @@ package struct RuleLoader: Sendable {
         }
     }
 
-    /// The rules files that a path stands for.
+    /// Returns the rules files for a path.
     private func files(_ named: PathBytes) -> [Found] {
         let path = named.description
         guard !path.isEmpty else { return [.problem(.error, "''", "an empty path names no file", help: nil)] }
@@ -194,7 +193,7 @@ package struct RuleLoader: Sendable {
         name.first != .dot && (name.suffix(5).elementsEqual(".yaml".utf8) || name.suffix(4).elementsEqual(".yml".utf8))
     }
 
-    /// The file beside a missing one whose name is nearly the same.
+    /// Returns help with the name in the same directory that is most similar to a missing one.
     private func nearest(to path: PathBytes, shown: String) -> String? {
         guard let names = try? FileReading.names(in: path.parent), let name = PathBytes(path.lastComponent).text,
             let near = Spelling.nearest(
@@ -204,27 +203,26 @@ package struct RuleLoader: Sendable {
     }
 }
 
-/// What loading came to.
+/// The result of loading rules.
 package struct LoadedRules: Sendable {
-    /// The enabled rules that have no error.
+    /// The enabled rules without errors.
     ///
-    /// It is for use only when there are no errors; a rule that failed to load
-    /// may be the one that another needs.
+    /// Use it only if there are no errors: a rule that failed to load may be one that another rule needs.
     package var ruleset = Ruleset([])
-    /// Rules with `enabled: false`, checked like all others.
+    /// The rules with `enabled: false`, which are checked like all others.
     package var disabledRules: [Rule] = []
     /// The names of the rules that have an error, or need a variable that is not set.
     package var refusedRules: Set<String> = []
-    /// Enabled rules that are left out, since they have none of the tags that were asked for.
+    /// The enabled rules that are excluded because they have none of the requested tags.
     package var untaggedRules: [Rule] = []
-    /// Enabled and disabled ones, in the order of files and entries.
+    /// The enabled and disabled rules, in the order of files and entries.
     package var rulesInOrder: [Rule] = []
-    /// What is wrong, in the order of files and lines.
+    /// The diagnostics, in the order of files and lines.
     package var diagnostics: [Diagnostic] = []
-    /// The absolute paths of the rules files, also of those with errors.
+    /// The absolute paths of the rules files, including those with errors.
     package var files: [PathBytes] = []
 
-    /// Leaves out the rules that have none of the tags; what is known of their files stays, as for disabled ones.
+    /// Removes the rules that have none of the tags; their ledger remains, as for disabled rules.
     package mutating func keepOnly(tags: Set<String>) {
         untaggedRules += ruleset.rules.filter { tags.isDisjoint(with: $0.tags) }
         ruleset = Ruleset(
@@ -232,6 +230,6 @@ package struct LoadedRules: Sendable {
             listed: ruleset.listed.filter { !tags.isDisjoint(with: $0.tags) })
     }
 
-    /// Whether anything is wrong that keeps the rules from running.
+    /// Whether an error prevents the rules from running.
     package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
 }

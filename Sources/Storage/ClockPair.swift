@@ -2,7 +2,7 @@ import FileEvents
 package import System
 
 extension Timestamp {
-    /// Nanoseconds since 1970, as far as a column holds them: the years 1677 to 2262.
+    /// The nanoseconds since 1970, clamped to the range of a column: the years 1677 to 2262.
     package var columnValue: Int64 {
         let (product, hasOverflowed) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, hasOverflowedToo) = product.addingReportingOverflow(Int64(nanoseconds))
@@ -17,7 +17,7 @@ extension Timestamp {
 }
 
 extension Duration {
-    /// Whole nanoseconds, as far as a column holds them.
+    /// The whole nanoseconds, clamped to the range of a column.
     package var columnValue: Int64 {
         let (seconds, attoseconds) = components
         let (product, hasOverflowed) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -26,7 +26,7 @@ extension Duration {
     }
 }
 
-/// One moment on both clocks: the time of day, which columns hold, and the boot clock, by which jobs are due.
+/// A time on both clocks: the wall clock, which columns store, and the boot clock, by which jobs are due.
 package struct ClockPair: Sendable {
     package var wall: Int64
     package var instant: ContinuousClock.Instant

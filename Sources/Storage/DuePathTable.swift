@@ -4,7 +4,7 @@ import PluginProtocol
 package import Reconciling
 package import System
 
-/// The due paths that the comparison at startup would not find.
+/// The due paths that the comparison at the start would not find.
 package struct DuePathTable {
     private let insert: SQLStatement
     private let delete: SQLStatement
@@ -18,7 +18,7 @@ package struct DuePathTable {
         byRule = try SQLStatement("SELECT path, writer FROM due WHERE rule = ? ORDER BY path", in: database)
     }
 
-    /// The paths of a rule, sorted.
+    /// Returns the paths of a rule, sorted.
     package func paths(of rule: RuleID) throws -> [StoredDuePath] {
         var paths: [StoredDuePath] = []
         try byRule.each {

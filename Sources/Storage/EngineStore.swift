@@ -3,50 +3,52 @@ package import Reconciling
 package import Rules
 package import System
 
-/// The store of the engine: the ledger, the unfinished jobs, and the history of those that have ended.
+/// The store of the engine: the ledger, the unfinished jobs, and the history of finished ones.
 ///
-/// The engine calls from one thread and keeps the state of the run itself: it reads what an earlier run has left, and
-/// commits the changes of each turn in one transaction. Until then a call returns what was last committed.
+/// The engine calls it from one thread and maintains the state of the run itself. It reads the state left by an
+/// earlier run, and commits the changes of each turn in one transaction. Until then a call returns the last committed
+/// state.
 package protocol EngineStore: LedgerStore {
     /// Sets the rules that run from now on.
     ///
-    /// Called before all else, and again when other rules run. Former names of a rule are forgotten: its ledger and its
-    /// jobs are those that were stored under them.
+    /// Called before everything else, and again when other rules run. Former names of a rule are removed: its ledger
+    /// and its jobs are those stored under them.
     ///
     /// - Parameters:
     ///   - rules: The rules.
     ///   - isWatching: Whether their files are watched from now on; otherwise only their jobs run.
-    ///   - now: The time.
-    /// - Returns: The stored state of each, in the order of the rules.
+    ///   - now: The current time.
+    /// - Returns: The stored state of each rule, in the order of the rules.
     func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule]
 
-    /// The id of a stored rule, whether it runs or not; nil if there is none of that name.
+    /// Returns the id of a stored rule, running or not; nil if there is none with that name.
     func id(of rule: String) -> RuleID?
 
-    /// The stored state of the program: all but rules, jobs and the ledger.
+    /// The stored state of the program, except rules, jobs and the ledger.
     var stored: StoredState { get }
 
-    /// The unfinished jobs of a rule, sorted by number: those that run, that wait for another attempt, and that are frozen.
+    /// Returns the unfinished jobs of a rule, sorted by number: running jobs, jobs that wait for another attempt, and
+    /// frozen jobs.
     ///
     /// Their metadata have no mount ids, which are valid only in the run that has stored them.
     func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob]
 
-    /// The stored due paths of a rule, sorted.
+    /// Returns the stored due paths of a rule, sorted.
     func duePaths(of rule: RuleID) -> [StoredDuePath]
 
-    /// A job, in any state; nil if there is none, or if its row cannot be read.
+    /// Returns a job in any state; nil if there is none, or if its row cannot be read.
     func job(_ id: JobID, at clocks: ClockPair) -> StoredJob?
 
-    /// The changes that the attempts at a job made to files and that can be undone, the last attempt first.
+    /// Returns the changes to files by the attempts at a job that can be undone, the last attempt first.
     func changes(of id: JobID) -> [KeptChanges]
 
-    /// The job that `ready` has refused for the content that the path has; nil if there is none.
+    /// Returns the job that `ready` has refused for the current content of the path; nil if there is none.
     func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal?
 
     /// Writes the changes in one transaction.
     ///
-    /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes again,
-    ///   with later ones.
+    /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes
+    ///   again, with later ones.
     func commit(_ changes: TurnChanges, at clocks: ClockPair) -> JournalFault?
 }
 
@@ -61,16 +63,16 @@ package struct StoredRule: Sendable, Hashable {
     }
 }
 
-/// The stored state of the program: all but rules, jobs and the ledger.
+/// The stored state of the program, except rules, jobs and the ledger.
 package struct StoredState: Sendable, Hashable {
     /// The time of the last commit of an earlier run, or up to a second before it; nil if there was none.
     package var lastCommit: Timestamp?
-    /// The mount points that files of the rules were below.
+    /// The mount points that contain files of the rules.
     package var mounts: [MountRecord]
     package var pauses: Pauses
     /// The unfinished jobs of rules that do not run, by the rule's name.
     package var unloaded: [String: Int]
-    /// A number that no job exceeds.
+    /// A number that is not exceeded by any job.
     package var number: UInt64
 
     package init(
@@ -126,11 +128,11 @@ package struct TurnChanges: Sendable {
 
 /// The change of one job in a commit.
 package struct JobChange: Sendable {
-    /// Apart from its table, since it is large.
+    /// The new state of the job; indirect, since it is large.
     package indirect enum Fate: Sendable {
         /// It runs, waits for another attempt, or is frozen.
         case unfinished(StoredJob)
-        /// It has ended, with the outputs of all its steps.
+        /// It is finished, with the outputs of all its steps.
         case ended(StoredJob, Outcome)
         /// Its row is deleted.
         case deleted

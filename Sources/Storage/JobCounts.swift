@@ -1,4 +1,4 @@
-/// The numbers of jobs by state, since the store was opened.
+/// The numbers of jobs by state since the store was opened.
 package struct JobCounts: Sendable, Hashable {
     package var pending = 0
     package var running = 0
@@ -8,6 +8,6 @@ package struct JobCounts: Sendable, Hashable {
 
     package init() {}
 
-    /// Jobs that are not finished.
+    /// The number of unfinished jobs.
     package var open: Int { pending + running }
 }

@@ -1,8 +1,9 @@
-/// Why the journal can't be read or written.
+/// A reason why the journal can't be read or written.
 ///
-/// `description` is the sentence for people, `help` the way out.
+/// `description` is the message and `help` the remedy.
 package struct JournalFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Whether trying again may help, as with a full disk; else nothing of the journal can be relied on any more.
+    /// Whether a later attempt may succeed, as with a full disk; otherwise nothing in the journal is reliable any
+    /// more.
     package var mayPass: Bool
     package var description: String
     package var help: String

@@ -4,24 +4,24 @@ package import PluginProtocol
 package import Rules
 package import System
 
-/// Which jobs of a journal are wanted; what is left empty asks for nothing.
+/// A query for jobs of a journal; empty properties match everything.
 package struct JournalQuery: Sendable {
-    /// Which paths are wanted.
+    /// A condition on paths.
     package enum Paths: Sendable, Hashable {
-        /// Those that match; the glob is absolute.
+        /// The paths that match; the glob is absolute.
         case matching(Glob)
-        /// The path itself, and all that is below it.
+        /// The path itself, and everything below it.
         case inside(PathBytes)
     }
 
     package var states: Set<JobState> = []
     package var rule: String?
     package var paths: Paths?
-    /// Jobs that ended since then, and of those that have not ended the ones that were found since then.
+    /// Matches jobs that finished since then, and unfinished ones that were created since then.
     package var since: Timestamp?
-    /// Only jobs that come after this place in the list.
+    /// Matches only jobs after this position in the list.
     package var before: JobPosition?
-    /// Most jobs; nil for all.
+    /// The maximum number of jobs; nil for all.
     package var limit: Int?
 
     package init(
@@ -34,7 +34,7 @@ package struct JournalQuery: Sendable {
         self.limit = limit
     }
 
-    /// Whether the path is one of those that are wanted.
+    /// Whether the path matches.
     package func takes(_ path: PathBytes) -> Bool {
         switch paths {
         case nil: true
@@ -43,7 +43,7 @@ package struct JournalQuery: Sendable {
         }
     }
 
-    /// The bounds of all paths that are wanted, as SQLite compares bytes: from the first to below the second.
+    /// The bounds of all matching paths in SQLite's byte order: from the first, inclusive, to the second, exclusive.
     var pathBounds: (from: [UInt8], below: [UInt8])? {
         let root: [UInt8]
         switch paths {
@@ -52,33 +52,33 @@ package struct JournalQuery: Sendable {
         case .inside(let folder): root = folder.bytes
         }
         guard root.count > 1, root.first == .slash else { return nil }
-        // The character after the slash: between them is all that is below the root.
+        // The upper bound ends in the character after the slash: everything below the root is in between.
         return (root, root + [.slash + 1])
     }
 }
 
-/// A job as the journal has it.
+/// A job in the journal.
 package struct JobEntry: Sendable, Hashable {
     package var id: JobID
     package var rule: String
     package var path: PathBytes
-    /// The word of the event.
+    /// The name of the event.
     package var event: String
     package var state: JobState
     package var attempt: Int
-    /// When the job was made.
+    /// The creation time of the job.
     package var created: Timestamp
-    /// When it is due, while it is pending.
+    /// The due time of a pending job.
     package var due: Timestamp?
     package var ended: Timestamp?
     package var message: String?
     package var code: String?
-    /// The files that it has left, by the word of its action.
+    /// The files that it created, as reported by its action.
     package var outputs: [PathBytes] = []
-    /// Nil when nothing that it did was taken back.
+    /// Nil if none of its changes were undone.
     package var undone: Undone?
 
-    /// Creates the entry of a path that is due: the rule has no job for it until its action starts.
+    /// Creates the entry of a path that is due; the rule has no job for it until its action starts.
     package init(
         due path: PathBytes, rule: String, event: EventKind, since: Timestamp, until: Timestamp?, message: String?
     ) {
@@ -96,23 +96,23 @@ package struct JobEntry: Sendable, Hashable {
         (self.message, self.code, self.outputs, self.undone) = (message, code, outputs, undone)
     }
 
-    /// Whether there is a job, with an id; otherwise its path is due.
+    /// Whether there is a job with an id; otherwise its path is due.
     package var hasJob: Bool { !id.description.isEmpty }
 
-    /// The code of a job whose row made no sense when a run was to go on with it.
+    /// The code of a job whose row was unreadable when a run loaded it.
     static let unreadableCode = "unreadable-row"
 
-    /// Whether nobody can run it, as nobody knows what it was to be told.
+    /// Whether the job can't run because its event is unreadable.
     package var isUnreadable: Bool { state == .dead && code == Self.unreadableCode }
 
-    /// When it ended, or was made.
+    /// The finish time, or the creation time of an unfinished job.
     package var time: Timestamp { ended ?? created }
 
-    /// Its place in a list of jobs, the newest first.
+    /// The position in a list of jobs, the newest first.
     package var position: JobPosition { JobPosition(time: time, id: id) }
 }
 
-/// The place of a job in a list by the time that is shown of it.
+/// The position of a job in a list sorted by the displayed time.
 package struct JobPosition: Sendable, Hashable, CustomStringConvertible {
     package var time: Timestamp
     package var id: JobID
@@ -122,7 +122,7 @@ package struct JobPosition: Sendable, Hashable, CustomStringConvertible {
         self.id = id
     }
 
-    /// Reads what ``description`` has written; nil for anything else.
+    /// Parses ``description``; nil for any other string.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
         guard parts.count == 2, let time = Int64(parts[0]) else { return nil }
@@ -134,35 +134,35 @@ package struct JobPosition: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(time.columnValue)-\(id)" }
 }
 
-/// A job with all that the journal knows of it.
+/// A job with all its details in the journal.
 package struct JobDetails: Sendable, Hashable {
     package var job: JobEntry
-    /// Whether the attempt before was cut off.
+    /// Whether the previous attempt was interrupted.
     package var isInterrupted: Bool
-    /// Nil when what the journal has of it makes no sense.
+    /// The event; nil if the row is unreadable.
     package var event: FileEvent?
-    /// What the finished steps ended in, as the journal has it.
+    /// The outcomes of the finished steps, as stored in the journal.
     package var steps: [JSONValue]
-    /// In their order.
+    /// The attempts in order.
     package var attempts: [AttemptEntry]
 }
 
-/// An attempt as the journal has it.
+/// An attempt in the journal.
 package struct AttemptEntry: Sendable, Hashable {
     package var number: Int
     package var started: Timestamp
     package var duration: Duration
-    /// The word of the outcome.
+    /// The name of the outcome.
     package var outcome: String
     package var message: String
     package var code: String?
     package var status: Int32?
     package var signal: Int32?
     package var log: String?
-    /// The request, JSON.
+    /// The request in JSON.
     package var request: String?
-    /// What it did that can be taken back.
+    /// The changes that can be undone.
     package var changes: [FileChange] = []
-    /// What became of that when somebody asked for it.
+    /// The result of the last undo; nil if there was none.
     package var undo: UndoRecord?
 }

@@ -5,15 +5,15 @@ import PluginProtocol
 package import Rules
 package import System
 
-// What was done to files, for those who want it taken back.
+// Changes to files that can be undone.
 extension JournalReader {
-    /// The jobs that have done something that can be taken back, those that did it last before the others.
+    /// Returns the jobs with changes that can be undone, in descending order of their last attempt.
     ///
     /// - Parameters:
-    ///   - since: Only what ended since then.
-    ///   - rule: Only of the rule of that name.
+    ///   - since: Only attempts that finished since then.
+    ///   - rule: Only jobs of the rule with that name.
     /// - Returns: Their ids.
-    /// - Throws: When the journal can't be read.
+    /// - Throws: An error if the journal can't be read.
     package func jobsWithChanges(since: Timestamp?, rule: String?) throws(JournalFault) -> [JobID] {
         try read { database in
             let sql = """
@@ -26,7 +26,7 @@ extension JournalReader {
         }
     }
 
-    /// What the attempts at a job did that can be taken back, the last one first.
+    /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
     package func changes(of job: JobID) throws(JournalFault) -> [KeptChanges] {
         try read { database in
             try Row.fetchAll(database, sql: KeptChanges.query, arguments: [job.description]).compactMap { row in
@@ -45,7 +45,7 @@ extension KeptChanges {
         WHERE job = ? AND changes IS NOT NULL ORDER BY started DESC, number DESC
         """
 
-    /// Reads such a row; nil when it makes no sense.
+    /// Reads such a row; nil if it is unreadable.
     init?(
         job: JobID, rule: String, number: Int64, started: Int64, facts: [UInt8], changes: [UInt8], undone: [UInt8]?
     ) {

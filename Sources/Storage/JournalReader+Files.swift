@@ -4,27 +4,27 @@ import GRDB
 import Rules
 package import System
 
-/// What a journal says of one path and one rule.
+/// The entries of a journal for one path and one rule.
 package struct PathRecord: Sendable, Hashable {
-    /// Whether the rule has been told of the path, or has taken it as known.
+    /// Whether the path is in the ledger of the rule: its action received it, or it was recorded as existing.
     package var isKnown = false
-    /// The jobs that are pending or running, in the order of their making.
+    /// The pending and running jobs, in the order of their creation.
     package var open: [JobEntry] = []
-    /// The jobs that have ended, the newest first.
+    /// The finished jobs, the newest first.
     package var ended: [JobEntry] = []
 
     package init() {}
 }
 
 extension JournalReader {
-    /// What is known of a path, by the names of rules; what is not known of any has no entry.
+    /// Returns the entries for a path, by rule name; rules without any are omitted.
     ///
     /// - Parameters:
     ///   - path: The path.
-    ///   - rules: The rules, by their names.
-    ///   - limit: Most of the jobs that have ended, for each rule.
-    /// - Returns: What is known of it to each of them.
-    /// - Throws: When the journal can't be read.
+    ///   - rules: The names of the rules.
+    ///   - limit: The maximum number of finished jobs per rule.
+    /// - Returns: The entries of each rule.
+    /// - Throws: An error if the journal can't be read.
     package func records(
         of path: PathBytes, rules: [String], limit: Int
     ) throws(JournalFault) -> [String: PathRecord] {

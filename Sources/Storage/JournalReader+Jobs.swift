@@ -9,11 +9,11 @@ extension JournalReader {
     static let columns =
         "id, rule, path, event, state, attempt, created, due, ended, message, code, outputs, undone"
 
-    /// The jobs that the query asks for, the newest first by the time that they ended, or were made.
+    /// Returns the jobs that match the query, in descending order of the time at which they finished or were created.
     ///
-    /// - Parameter query: Which jobs.
+    /// - Parameter query: The query.
     /// - Returns: The jobs, and whether there are more than the query's limit.
-    /// - Throws: When the journal can't be read.
+    /// - Throws: An error if the journal can't be read.
     package func jobs(_ query: JournalQuery) throws(JournalFault) -> (jobs: [JobEntry], hasMore: Bool) {
         let (sql, arguments) = Self.select(query)
         guard !sql.isEmpty else { return ([], false) }
@@ -29,7 +29,7 @@ extension JournalReader {
         }
     }
 
-    /// How many jobs there are in each state, for states that have any.
+    /// Returns the number of jobs in each state that has any.
     package func counts() throws(JournalFault) -> [JobState: Int] {
         try read { database in
             var counts: [JobState: Int] = [:]
@@ -41,23 +41,23 @@ extension JournalReader {
         }
     }
 
-    /// The jobs whose ids begin so, the oldest first.
+    /// Returns the jobs whose ids start with a prefix, the oldest first.
     ///
     /// - Parameters:
-    ///   - prefix: In capitals; ids have digits and capital letters alone.
-    ///   - limit: Most jobs.
+    ///   - prefix: The prefix in upper case; ids contain only digits and capital letters.
+    ///   - limit: The maximum number of jobs.
     /// - Returns: The jobs.
-    /// - Throws: When the journal can't be read.
+    /// - Throws: An error if the journal can't be read.
     package func jobs(beginningWith prefix: String, limit: Int) throws(JournalFault) -> [JobEntry] {
         try read { database in
             let sql = "SELECT \(Self.columns) FROM jobs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
-            // A tilde comes after all that an id has.
+            // A tilde sorts after all characters of an id.
             let rows = try Row.fetchAll(database, sql: sql, arguments: [prefix, prefix + "~", limit])
             return rows.map(Self.job)
         }
     }
 
-    /// All that is known of a job; nil for an id that is unknown.
+    /// Returns the details of a job; nil for an unknown id.
     package func details(of id: JobID) throws(JournalFault) -> JobDetails? {
         try read { database in
             let sql = "SELECT \(Self.columns), is_interrupted, facts, steps FROM jobs WHERE id = ?"
@@ -78,7 +78,7 @@ extension JournalReader {
         }
     }
 
-    /// The states of jobs; those that are unknown are left out.
+    /// Returns the states of jobs; unknown ids are omitted.
     package func states(of ids: [JobID]) throws(JournalFault) -> [JobID: JobState] {
         try read { database in
             var states: [JobID: JobState] = [:]
@@ -91,7 +91,7 @@ extension JournalReader {
         }
     }
 
-    /// The job of a rule and path that was accepted last, whatever became of it.
+    /// Returns the last accepted job of a rule and path, in any state.
     package func newest(rule: String, path: PathBytes) throws(JournalFault) -> JobID? {
         try read { database in
             try String.fetchOne(
@@ -104,15 +104,15 @@ extension JournalReader {
 
     // MARK: Rows
 
-    /// Each with the column of the time that is shown, and an index by which they can be had in that order.
+    /// The groups of states, each with the column of the displayed time and an index in that order.
     ///
-    /// The conditions are those of the indices, word for word.
+    /// The conditions must match those of the indices literally.
     private static let groups: [(states: Set<JobState>, condition: String, time: String)] = [
         ([.pending, .running], "state IN ('pending', 'running')", "created"),
         ([.succeeded, .skipped], "state IN ('succeeded', 'skipped')", "ended"), ([.dead], "state = 'dead'", "ended"),
     ]
 
-    /// The statement that lists the jobs; empty where no state is wanted.
+    /// Returns the statement that lists the jobs; empty if no state matches.
     private static func select(_ query: JournalQuery) -> (sql: String, arguments: StatementArguments) {
         var parts: [String] = []
         var arguments = StatementArguments()
@@ -140,7 +140,7 @@ extension JournalReader {
         return (sql, arguments)
     }
 
-    /// What the query asks for but states.
+    /// Returns the conditions of the query other than states.
     private static func condition(
         _ query: JournalQuery, time: String
     ) -> (conditions: [String], arguments: StatementArguments) {

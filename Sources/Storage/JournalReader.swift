@@ -3,10 +3,9 @@ import GRDB
 import Glibc
 package import System
 
-/// Looks at a journal's file, whether Alight is running or not.
+/// Reads a journal's file, whether Alight is running or not.
 ///
-/// It takes no lock that an Alight would wait for, and changes nothing. What one
-/// call returns was all there at one moment.
+/// It takes no lock that blocks an instance, and changes nothing. The result of one call is a consistent state.
 package final class JournalReader: Sendable {
     package let path: PathBytes
     private let database: DatabaseQueue
@@ -14,13 +13,13 @@ package final class JournalReader: Sendable {
     /// Opens the file.
     ///
     /// - Parameters:
-    ///   - path: Where it lies.
-    ///   - isTraceless: Whether a journal that no Alight has is read without a lock, and without a file made beside it;
-    ///     then what is written to it later need not be seen.
-    ///   - isOwn: Whether this process has the journal. Then it sees what is committed, and the file is opened by SQLite
-    ///     alone: to close it otherwise would end the locks that SQLite has, as its "How To Corrupt" says.
-    /// - Throws: When there is none, when it is no journal or one of a newer
-    ///   Alight, when it is damaged or can't be read.
+    ///   - path: The path of the file.
+    ///   - isTraceless: Whether a journal that no instance uses is read without a lock and without creating a file
+    ///     next to it; later writes may then not be visible.
+    ///   - isOwn: Whether this process uses the journal. It then sees committed changes, and only SQLite opens the
+    ///     file: closing it otherwise would release the locks of SQLite, see its "How To Corrupt".
+    /// - Throws: An error if the file is missing, is not a journal, belongs to a newer version, is damaged or can't
+    ///   be read.
     package init(
         _ path: PathBytes, isTraceless: Bool = false, isOwn: Bool = false
     ) throws(JournalFault) {
@@ -30,7 +29,7 @@ package final class JournalReader: Sendable {
         let isResting = isTraceless && !isOwn && JournalLock.holder(of: path) == nil
         database = try isResting ? Self.openResting(path) : Self.open(path, isOwn: isOwn)
         try read { database in
-            // A folder that can't be written to may hold tables that were not finished.
+            // A directory that isn't writable may contain tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
             let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
             guard application == JournalSchema.application || version == 0 else {
@@ -42,7 +41,7 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Runs queries that all see the same moment.
+    /// Runs queries that all see the same state.
     func read<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
         do {
             return try database.read(body)
@@ -51,12 +50,12 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Opens a connection that can only read.
+    /// Opens a read-only connection.
     private static func open(_ path: PathBytes, isOwn: Bool) throws(JournalFault) -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-reader"
         configuration.readonly = true
-        // A commit of the engine takes milliseconds; on a slow disk some more.
+        // A commit of the engine takes milliseconds, and longer on a slow disk.
         configuration.busyMode = .timeout(5)
         do {
             let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: configuration)
@@ -65,14 +64,14 @@ package final class JournalReader: Sendable {
         } catch let error as DatabaseError
             where !isOwn && [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode)
         {
-            // SQLite wants to put its -shm file beside a journal, and can't where nobody may write.
+            // SQLite creates its -shm file next to a journal, which fails in a directory that isn't writable.
             return try openResting(path)
         } catch {
             throw fault(error, path)
         }
     }
 
-    /// Opens what the files hold now.
+    /// Opens the current content of the files.
     private static func openResting(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
         do {
             return try JournalFile.openReading(path)
@@ -82,10 +81,10 @@ package final class JournalReader: Sendable {
     }
 }
 
-// MARK: - What can be wrong
+// MARK: - Errors
 
 extension JournalReader {
-    /// Looks at the file itself, about which SQLite's messages say little.
+    /// Checks the file itself, about which SQLite's messages say little.
     private static func check(_ path: PathBytes) throws(JournalFault) {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else {
@@ -120,7 +119,7 @@ extension JournalReader {
             help: "run it as the user that Alight runs as, or as root")
     }
 
-    /// The way out where it is the wrong file.
+    /// The remedy for a wrong file.
     private static let naming = "name the journal's file with --journal"
 
     private static func unfinished(_ path: PathBytes) -> JournalFault {
@@ -128,7 +127,7 @@ extension JournalReader {
             mayPass: false, description: "'\(path)' is a file of which no journal has been made yet", help: naming)
     }
 
-    /// What an error of SQLite means.
+    /// Converts an error of SQLite.
     private static func fault(_ error: any Error, _ path: PathBytes) -> JournalFault {
         if let fault = error as? JournalFault { return fault }
         if let error = error as? JournalError {

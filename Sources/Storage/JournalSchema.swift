@@ -1,9 +1,9 @@
-/// The tables of the journal's file; `docs/journal.md` explains them to people.
+/// The tables of the journal's file, documented in `docs/journal.md`.
 package enum JournalSchema {
     /// `Algt`, which file(1) and SQLite show as `application_id`.
     package static let application: Int32 = 0x416C_6774
 
-    /// What `user_version` says.
+    /// The value of `user_version`.
     package static let version = 1
 
     private static let rules = """

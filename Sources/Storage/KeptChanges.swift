@@ -2,31 +2,31 @@ package import FileEvents
 package import Rules
 package import System
 
-/// What one attempt at a job did that can be taken back, and what has been.
+/// The undoable changes of one attempt at a job, and the result of their undo.
 package struct KeptChanges: Sendable, Hashable {
     package var job: JobID
     /// The rule's name.
     package var rule: String
-    /// The number of the attempt, and when it began.
+    /// The number and the start time of the attempt.
     package var number: Int
     package var started: Timestamp
-    /// What the job was for.
+    /// The event of the job.
     package var event: FileEvent
-    /// In the order in which they were made.
+    /// The changes in the order in which they were made.
     package var changes: [FileChange]
-    /// What became of them when somebody asked for it; nil as long as nobody has.
+    /// The result of the undo; nil if there was none.
     package var undo: UndoRecord?
 
-    /// Whether all of it has been taken back.
+    /// Whether all changes have been undone.
     package var isUndone: Bool { undo?.reasons.allSatisfy { $0 == nil } ?? changes.isEmpty }
 }
 
-/// How much of what a job did has been taken back.
+/// Whether all or some changes of a job have been undone.
 package enum Undone: String, Sendable, Hashable {
     case all
     case part
 
-    /// Nil when nothing has been taken back.
+    /// Creates the state; nil if nothing has been undone.
     init?(_ attempts: [KeptChanges]) {
         let isWhole = attempts.allSatisfy(\.isUndone)
         let hasAny = attempts.contains { $0.undo?.reasons.contains { $0 == nil } ?? false }
@@ -35,10 +35,10 @@ package enum Undone: String, Sendable, Hashable {
     }
 }
 
-/// What became of an attempt's changes that were to be taken back.
+/// The result of undoing an attempt's changes.
 package struct UndoRecord: Sendable, Hashable {
     package var time: Timestamp
-    /// For each change why it still stands; nil where it was taken back.
+    /// For each change, the reason why it was not undone; nil if it was.
     package var reasons: [String?]
 
     package init(time: Timestamp, reasons: [String?]) {

@@ -4,7 +4,7 @@ import PluginProtocol
 package import Reconciling
 package import System
 
-/// The ledger rows, found by path and by file.
+/// The ledger rows, indexed by path and by file.
 package struct LedgerTable {
     private let byPath: SQLStatement
     private let byInode: SQLStatement
@@ -14,7 +14,7 @@ package struct LedgerTable {
     private let errors: ReadErrors
     /// The number of this run; the mount ids in rows of earlier runs are invalid.
     private let run: Int64
-    /// The current device numbers by those in rows of earlier runs.
+    /// The current device numbers, keyed by those in rows of earlier runs.
     package var devices: [Int64: Int64] = [:]
 
     private static let columns = """
@@ -69,7 +69,7 @@ package struct LedgerTable {
         if below.last != .slash { below.append(.slash) }
         var rows: [(PathBytes, LedgerRow)] = []
         try page.each {
-            // The first path behind another one is that one with a zero, which no path contains.
+            // The successor of a path is the path with a zero byte appended, which no path contains.
             $0.bind(rule, PathBytes(last.map { $0.bytes + [0] } ?? below))
             $0.bind(blob: below.dropLast() + [.slash + 1])
         } _: { row in
@@ -92,7 +92,7 @@ package struct LedgerTable {
         if !isOfThisRun { device = devices[device] ?? device }
         let inode = UInt64(bitPattern: row.integer(9))
         let born = row.isNull(6) ? nil : row.timestamp(6)
-        // No file has such an identity, nor a birth.
+        // No file has such an identity, and there is no birth time.
         let birth =
             device == 0 && inode == 0 ? 0 : born.map { $0.seconds &* 1_000_000_000 &+ Int64($0.nanoseconds) } ?? 0
         var snapshot = Snapshot(

@@ -2,11 +2,11 @@ import FileEvents
 import GRDB
 import System
 
-/// Which rules rest because a person wants that: their jobs wait, and are not begun.
+/// The rules that a user has paused: their jobs wait and do not start.
 package struct Pauses: Sendable, Hashable {
-    /// Whether all rules do.
+    /// Whether all rules are paused.
     package var all: Bool
-    /// Those that do whether all do or not.
+    /// The rules that are paused by name, whether or not all are.
     package var rules: Set<String>
 
     package init(all: Bool = false, rules: Set<String> = []) {
@@ -19,18 +19,18 @@ package struct Pauses: Sendable, Hashable {
     /// Whether the rule's jobs wait.
     package func hold(_ rule: String) -> Bool { all || rules.contains(rule) }
 
-    /// Lets a rule rest, or all for nil.
+    /// Pauses a rule, or all for nil.
     package mutating func pause(_ rule: String?) {
         if let rule { rules.insert(rule) } else { all = true }
     }
 
-    /// Lets a rule go on, or with nil all of them, also those that were paused by their names.
+    /// Resumes a rule; with nil all rules, including those paused by name.
     package mutating func resume(_ rule: String?) {
         if let rule { rules.remove(rule) } else { self = Pauses() }
     }
 }
 
-// A fact each: `paused` for all rules, `paused NAME` for one.
+// Stored as facts: `paused` for all rules, `paused NAME` for one.
 extension Pauses {
     private static let word = "paused"
 
@@ -52,10 +52,10 @@ extension Pauses {
 }
 
 extension JournalReader {
-    /// Which rules rest, as far as the journal has been told.
+    /// Returns the paused rules, as recorded in the journal.
     package func pauses() throws(JournalFault) -> Pauses { try read { try Pauses($0) } }
 
-    /// The number of dead letters that each rule has, for rules that have any.
+    /// Returns the number of failed jobs of each rule that has any.
     package func deadCounts() throws(JournalFault) -> [String: Int] {
         try read { database in
             let rows = try Row.fetchAll(
@@ -64,7 +64,7 @@ extension JournalReader {
         }
     }
 
-    /// The dead letters that became so last, the newest first.
+    /// Returns the jobs that failed last, the newest first.
     package func lastDead(_ limit: Int) throws(JournalFault) -> [JobEntry] {
         try read { database in
             let sql = "SELECT \(Self.columns) FROM jobs WHERE state = 'dead' ORDER BY ended DESC, id DESC LIMIT ?"

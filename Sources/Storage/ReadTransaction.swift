@@ -1,6 +1,6 @@
 package import GRDB
 
-/// A read transaction that lasts until the next commit, so that further reads take no locks of the file.
+/// A read transaction that lasts until the next commit, so that further reads take no file locks.
 package final class ReadTransaction {
     private let begin: SQLStatement
     private let commit: SQLStatement
@@ -25,11 +25,11 @@ package final class ReadTransaction {
         }
     }
 
-    /// Ends the transaction, before anything is written, and before the log can be moved into the file.
+    /// Ends the transaction; required before a write, and before the log can be moved into the file.
     package func end() {
         guard isOpen else { return }
         isOpen = false
-        // After an error SQLite may have ended it by itself.
+        // After an error, SQLite may have ended the transaction itself.
         try? commit.run()
     }
 }

@@ -2,10 +2,10 @@ import FileEvents
 package import Rules
 package import System
 
-/// A job that ended before its action began, since `ready` has said no for good.
+/// A job that finished before its action started, since `ready` has refused it permanently.
 package struct Refusal: Sendable, Hashable {
     package var id: JobID
-    /// The file as the job had it.
+    /// The metadata of the file in the job.
     package var snapshot: Snapshot
     package var message: String
 

@@ -1,12 +1,11 @@
 import FileEvents
 package import System
-
-/// What the journal has to know of a rule.
+/// The properties of a rule that the journal stores.
 package struct RuleRecord: Sendable, Hashable {
     package var name: String
-    /// Names that the rule had before.
+    /// The former names of the rule.
     package var formerly: [String]
-    /// Which paths the rule takes, as text that is equal for two rules only if they take the same.
+    /// The paths that the rule matches, as a string that is equal for two rules only if they match the same paths.
     package var selection: String
 
     package init(name: String, formerly: [String] = [], selection: String) {
@@ -16,22 +15,23 @@ package struct RuleRecord: Sendable, Hashable {
     }
 }
 
-/// What is known of a rule when it begins.
+/// The stored state of a rule when it starts.
 package enum RuleStart: Sendable, Hashable {
-    /// It runs for the first time: nothing is known.
+    /// The rule runs for the first time; nothing is stored.
     case fresh
-    /// What is known is all that there was when it ran last.
+    /// The stored state is complete as of the last run.
     case resumed
-    /// It began for the first time then, and was ended before all that was there had been noted.
+    /// The rule started for the first time then, and stopped before all existing files were recorded.
     case unfinished(since: Timestamp)
-    /// It matches other paths than in its last run, which ended then: nothing is stored of those that are new to it.
+    /// The rule matches other paths than in its last run, which ended then: nothing is stored for those that are new
+    /// to it.
     case reselected(since: Timestamp, from: String)
 }
 
-/// A place through which files are seen, by which they are known again when its device has another number.
+/// A mount point of watched files, which identifies their device after its number has changed.
 package struct MountRecord: Sendable, Hashable {
     package var point: PathBytes
-    /// The identity of the folder that is mounted there.
+    /// The identity of the mounted directory.
     package var identity: FileIdentity
 
     package init(point: PathBytes, identity: FileIdentity) {

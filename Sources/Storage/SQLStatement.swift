@@ -3,12 +3,11 @@ import GRDBSQLite
 
 /// A prepared statement that is bound and read column by column, without arrays or copies of rows.
 ///
-/// GRDB prepares it, and its connection is the journal's. Whoever holds the
-/// journal's lock may use it; nobody else does.
+/// GRDB prepares it on the journal's connection. It is used only under the lock of the journal.
 package final class SQLStatement {
     private let statement: Statement
     private var parameter: Int32 = 0
-    /// SQLite's word for: copy what is bound, at once.
+    /// `SQLITE_TRANSIENT`: SQLite copies the bound value immediately.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     package init(_ sql: String, in database: Database) throws { statement = try database.makeStatement(sql: sql) }
@@ -30,7 +29,7 @@ package final class SQLStatement {
     private func bind(text: UnsafeBufferPointer<UInt8>) {
         parameter += 1
         text.withMemoryRebound(to: CChar.self) { characters in
-            // No address stands for NULL, not for the empty text.
+            // A null pointer stands for NULL, not for the empty string.
             _ = sqlite3_bind_text(
                 handle, parameter, characters.baseAddress ?? Self.nothing, Int32(characters.count), Self.copied)
         }
@@ -60,7 +59,7 @@ package final class SQLStatement {
         if let text { bind(text) } else { bindNull() }
     }
 
-    /// Binds the UTF-8 of a text.
+    /// Binds a string in UTF-8.
     package func bind(utf8: [UInt8]?) {
         if let utf8 { utf8.withUnsafeBufferPointer { bind(text: $0) } } else { bindNull() }
     }
@@ -70,7 +69,7 @@ package final class SQLStatement {
     }
 
     private nonisolated(unsafe) static let nothing: UnsafePointer<CChar> = {
-        // Never freed, and never written to again.
+        // It is never freed, and never written to again.
         let empty = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
         empty.initialize(to: 0)
         return UnsafePointer(empty)
@@ -78,7 +77,7 @@ package final class SQLStatement {
 
     // MARK: Running
 
-    /// Goes to the next row; false when there is none.
+    /// Advances to the next row; returns false if there is none.
     package func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -89,20 +88,20 @@ package final class SQLStatement {
         }
     }
 
-    /// Makes it ready to be bound anew; what it had locked is free.
+    /// Resets the statement for new parameters, and releases its locks.
     package func reset() {
         sqlite3_reset(handle)
         parameter = 0
     }
 
-    /// Binds by the closure, runs to the end, and is ready to be bound anew.
+    /// Binds the parameters with the closure, runs the statement to completion, and resets it.
     package func run(_ bind: (SQLStatement) -> Void = { _ in }) throws {
         defer { reset() }
         bind(self)
         while try step() {}
     }
 
-    /// Binds by the closure, and reads the first row by another; nil when there is none.
+    /// Binds the parameters with one closure, and reads the first row with another; returns nil if there is none.
     package func first<Result>(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Result) throws
         -> Result?
     {
@@ -111,7 +110,7 @@ package final class SQLStatement {
         return try step() ? read(self) : nil
     }
 
-    /// Binds by the closure, and calls another for each row.
+    /// Binds the parameters with one closure, and calls another for each row.
     package func each(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Void) throws {
         defer { reset() }
         bind(self)
@@ -136,7 +135,7 @@ package final class SQLStatement {
 
     package func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
 
-    /// The UTF-8 of a text; nil for NULL.
+    /// Returns a string in UTF-8; nil for NULL.
     package func utf8(_ column: Int32) -> [UInt8]? { optionalBlob(column) }
 
     package func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
@@ -144,9 +143,9 @@ package final class SQLStatement {
     package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 }
 
-/// The statements of a transaction that writes, prepared once.
+/// The prepared statements of a write transaction.
 ///
-/// It is begun and ended within one access of GRDB, which looks on from the hooks that it has set.
+/// It starts and ends within one access of GRDB, which observes it through its hooks.
 package final class WriteTransaction {
     private let begin: SQLStatement
     private let commit: SQLStatement
@@ -158,14 +157,14 @@ package final class WriteTransaction {
         rollback = try SQLStatement("ROLLBACK", in: database)
     }
 
-    /// Does what the closure does, all of it or nothing.
+    /// Runs the closure in a transaction, which is rolled back after an error.
     package func run(_ body: () throws -> Void) throws {
         try begin.run()
         do {
             try body()
             try commit.run()
         } catch {
-            // After some errors SQLite has rolled it back by itself.
+            // After some errors SQLite has already rolled back the transaction.
             try? rollback.run()
             throw error
         }

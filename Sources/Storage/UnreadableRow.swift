@@ -1,11 +1,11 @@
-/// A row that no version of Alight writes.
+/// A row in a form that no version of Alight writes.
 package struct UnreadableRow: Error {
     package var table: String
 
     package init(table: String) { self.table = table }
 }
 
-/// The first error of reading since the last commit.
+/// The first read error since the last commit.
 package final class ReadErrors {
     package private(set) var first: (any Error)?
 
@@ -18,7 +18,7 @@ package final class ReadErrors {
         return first
     }
 
-    /// Reads a row; nil if it is unreadable, so that the rows behind it are read.
+    /// Reads a row; returns nil if it is unreadable, so that the following rows are read.
     package func row<Row>(_ read: () throws -> Row) throws -> Row? {
         do {
             return try read()

@@ -13,7 +13,7 @@ struct DiskStoreFaultTests {
     let bench = StoreBench()
     private let rule = StoreBench.rule
 
-    /// The change of one new job.
+    /// Creates the changes for one new job.
     private func changes(_ number: UInt64) -> TurnChanges {
         var changes = TurnChanges()
         changes.jobs[JobID("\(number)")] = JobChange(.unfinished(.leased(number)), isNew: true)
@@ -22,7 +22,7 @@ struct DiskStoreFaultTests {
 
     private func isSound() throws -> Bool { try bench.rows("PRAGMA integrity_check") == ["ok"] }
 
-    @Test func `on a full disk nothing is written, and the next commit that succeeds writes everything`() throws {
+    @Test func `on a full disk nothing is written, and the next successful commit writes everything`() throws {
         try bench.commit(.leased(1))
         let pages = try bench.store.look { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
         try bench.store.look { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
@@ -47,7 +47,7 @@ struct DiskStoreFaultTests {
         #expect(try isSound())
     }
 
-    @Test func `a file that another program has locked is tried again`() throws {
+    @Test func `a file that another program has locked is retried`() throws {
         _ = try bench.store
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
@@ -63,12 +63,12 @@ struct DiskStoreFaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `a file that was removed or exchanged is noticed, and no other is written`(isExchanged: Bool) throws {
+    func `a removed or replaced file is detected, and no other file is written`(isExchanged: Bool) throws {
         try bench.commit(.leased(1))
         let aside = bench.root.appending("aside.db")
         try #require(rename("\(bench.path)", "\(aside)") == 0)
         if isExchanged { TestFile.write(bench.path, try #require(TestFile.read(aside))) }
-        // Nothing is to be written.
+        // There is nothing to write.
         #expect(try bench.store.commit(TurnChanges(), at: bench.clocks) == nil)
         let fault = try #require(try bench.store.commit(changes(2), at: bench.clocks))
         #expect(!fault.mayPass && fault.description.contains("was removed or exchanged"))
@@ -80,7 +80,7 @@ struct DiskStoreFaultTests {
         #expect(try bench.unfinished().map(\.number) == [1])
     }
 
-    @Test func `a ledger row that cannot be read is missing, and nothing is written any more`() throws {
+    @Test func `an unreadable ledger row counts as missing, and nothing more is written`() throws {
         try bench.commit {
             $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
         }
@@ -96,7 +96,7 @@ struct DiskStoreFaultTests {
         #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
     }
 
-    @Test func `after damage that is found late nothing is written any more`() throws {
+    @Test func `after damage is detected late, nothing more is written`() throws {
         // More than is checked at a start after a clean stop.
         var snapshot = Snapshot.sample()
         snapshot.extended = [ExtendedAttribute(name: "user.x", value: [UInt8](repeating: 7, count: 3_000))]
@@ -121,7 +121,7 @@ struct DiskStoreFaultTests {
         #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
     }
 
-    @Test func `a read keeps the log from being emptied until the next commit alone`() throws {
+    @Test func `a read prevents a checkpoint only until the next commit`() throws {
         try bench.commit { $0.rows[rule] = ["/in/a": LedgerRow(.sample())] }
         let other = try DatabaseQueue(path: "\(bench.path)")
         defer { try? other.close() }
@@ -142,7 +142,7 @@ struct DiskStoreFaultTests {
         #expect(try bench.store.close(at: bench.wall) == nil)
     }
 
-    @Test func `jobs whose rows cannot be read fail at opening, and all others stay`() throws {
+    @Test func `jobs with unreadable rows fail at opening, and all others stay`() throws {
         try bench.commit(.leased(1), .leased(2), .leased(3), .leased(4), .leased(5), .leased(6))
         bench.kill()
         try bench.look {
@@ -172,7 +172,7 @@ struct DiskStoreFaultTests {
         #expect(try bench.store.unreadable.isEmpty)
     }
 
-    @Test func `a clean stop is recorded and leaves one file, and a kill is not`() throws {
+    @Test func `a clean stop is recorded and leaves one file, and a kill is not recorded`() throws {
         try bench.commit(.leased(1))
         try bench.end(isClean: true)
         let fact = "SELECT value FROM facts WHERE name ="
@@ -201,7 +201,7 @@ struct DiskStoreFaultTests {
         #expect(try bench.unfinished().map(\.number) == [1])
     }
 
-    @Test func `after its close it does nothing`() throws {
+    @Test func `a closed store does nothing`() throws {
         try bench.commit(.leased(1))
         let store = try bench.store
         #expect(store.close(at: bench.wall) == nil)

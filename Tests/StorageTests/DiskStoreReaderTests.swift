@@ -9,11 +9,11 @@ import System
 import TestKit
 import Testing
 
-/// A store's file as other connections read it, and as a kill leaves it.
+/// The file of a store as other connections read it, and as a kill leaves it.
 struct DiskStoreReaderTests {
     let bench = StoreBench()
 
-    /// Commits a job in each state, with the number of the state's index.
+    /// Commits one job in each state, numbered 1 to 5.
     private func commitJobs() throws {
         try bench.commit(.leased(1, rule: "s"), StoredJob.leased(2).retrying(at: bench.now + .seconds(60)))
         for (number, state) in [(3, .succeeded), (4, .skipped), (5, .dead)] as [(UInt64, JobState)] {
@@ -42,7 +42,7 @@ struct DiskStoreReaderTests {
         #expect(try reader.newest(rule: "r", path: "/in/a") == JobID("5"))
         let records = try reader.records(of: "/in/a", rules: ["r", "s"], limit: 2)
         #expect(records["r"]?.isKnown == true && records["r"]?.ended.map(\.id.description) == ["5", "4"])
-        // A row without metadata says that nothing is known.
+        // A row without metadata means that nothing is known.
         #expect(records["s"] == nil)
         #expect(try reader.pauses() == Pauses(rules: ["s"]))
         #expect(try reader.deadCounts() == ["r": 1])
@@ -59,7 +59,7 @@ struct DiskStoreReaderTests {
         try check(JournalReader(bench.path, isTraceless: true))
     }
 
-    @Test func `the log is moved into the file in the background, and stays short`() throws {
+    @Test func `the log is checkpointed in the background, and stays short`() throws {
         var snapshot = Snapshot.sample()
         func commit(_ rows: Int, _ byte: UInt8) throws {
             snapshot.digest = [UInt8](repeating: byte, count: 60_000)
@@ -71,15 +71,15 @@ struct DiskStoreReaderTests {
         }
         try commit(100, 0)
         #expect(try size("-wal") > 6_000_000)
-        // In the background, without another commit.
+        // This happens in the background, without another commit.
         #expect(try Deadline.wait { try size() > 6_000_000 })
         for byte in 1...20 as ClosedRange<UInt8> { try commit(50, byte) }
         #expect(try size("-wal") < 20_000_000)
         #expect(try bench.rows("SELECT count(*) FROM ledger") == ["100"])
     }
 
-    /// The power may fail while the log is written, which leaves any part of it.
-    @Test func `a log that is cut anywhere leaves the state of a commit`() throws {
+    /// A power failure while the log is written can leave any part of it.
+    @Test func `a log truncated at any point leaves the state of a commit`() throws {
         let rule = StoreBench.rule
         try bench.commit { $0.hasStarted = true }
         try bench.store.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }

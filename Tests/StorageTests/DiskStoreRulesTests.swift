@@ -8,7 +8,7 @@ import System
 import TestKit
 import Testing
 
-/// Rules, clocks and devices that are others in a later run of the store.
+/// Rules, clocks and devices that change between two runs of the store.
 struct DiskStoreRulesTests {
     let bench = StoreBench()
 
@@ -32,9 +32,9 @@ struct DiskStoreRulesTests {
 
     // MARK: Rules
 
-    @Test func `a rule is fresh, unfinished until all files were compared, then resumed or reselected`() throws {
+    @Test func `a rule is fresh, unfinished until all files are compared, then resumed or reselected`() throws {
         #expect(try starts(rule("a")) == [.fresh])
-        // Nothing was committed.
+        // Nothing has been committed.
         #expect(try starts(rule("a")) == [.fresh])
         let began = bench.wall
         try bench.commit { _ in }
@@ -45,12 +45,12 @@ struct DiskStoreRulesTests {
         #expect(try bench.store.stored.lastCommit == last)
         #expect(try starts(rule("c"), isWatching: false) == [.resumed])
         try bench.commit { $0.due[RuleID(1)] = ["/in/a": .stored(nil)] }
-        // A run that does not watch compares nothing.
+        // A run that does not watch does not compare files.
         #expect(try starts(rule("c")) == [.fresh])
         #expect(try bench.store.stored.lastCommit == last)
     }
 
-    @Test func `a rule that matches other paths is reselected until all files were compared`() throws {
+    @Test func `a rule that matches other paths is reselected until all files are compared`() throws {
         try begin(rule("a", "x"))
         try bench.commit { $0.hasStarted = true }
         let last = bench.wall
@@ -58,7 +58,7 @@ struct DiskStoreRulesTests {
             #expect(try starts(rule("a", selection)) == [.reselected(since: last, from: "x")])
             try bench.commit { _ in }
         }
-        // As it was before: nothing is new to it.
+        // The rule is as it was before, so no file is new to it.
         #expect(try starts(rule("a", "x")) == [.resumed])
         try bench.commit { _ in }
         let later = bench.wall
@@ -67,8 +67,7 @@ struct DiskStoreRulesTests {
         #expect(try starts(rule("a", "y")) == [.resumed])
     }
 
-    @Test func `a run that does not watch changes neither the start of a rule nor the time of the last commit`() throws
-    {
+    @Test func `a run that does not watch changes neither a rule's start nor the last commit's time`() throws {
         func apply(_ rule: RuleRecord) throws {
             try begin(rule, isWatching: false)
             try bench.commit { $0.rows[RuleID(1)] = [PathBytes("/in/\(bench.wall.seconds)"): LedgerRow(.sample())] }
@@ -88,7 +87,7 @@ struct DiskStoreRulesTests {
         #expect(try bench.rows("SELECT count(*) FROM ledger") == ["3"])
     }
 
-    @Test func `of two rules that become one the new one's ledger stays, and it has the jobs of both`() throws {
+    @Test func `two rules that become one keep the ledger of the new name and the jobs of both`() throws {
         let ids = try begin(rule("old"), rule("new")).map(\.id)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "new"))
         try bench.commit {
@@ -97,7 +96,7 @@ struct DiskStoreRulesTests {
             }
             $0.hasStarted = true
         }
-        // A name of a rule that runs is no former one.
+        // The name of a loaded rule is not a former name.
         #expect(try starts(rule("old"), rule("new", formerly: "old")) == [.resumed, .resumed])
         #expect(try begin(rule("new", formerly: "old")) == [StoredRule(id: ids[1], start: .resumed)])
         for _ in 0..<2 {
@@ -110,7 +109,7 @@ struct DiskStoreRulesTests {
     }
 
     @Test(arguments: [true, false])
-    func `a renamed rule has its ledger and its jobs at once, and after a commit`(isCommitted: Bool) throws {
+    func `a renamed rule has its ledger and its jobs, before and after a commit`(isCommitted: Bool) throws {
         let old = try begin(rule("old"), rule("b")).map(\.id)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "b"), .leased(3, rule: "old"))
         try bench.end(.leased(4, rule: "old"), .dead, Outcome(.failed, "no", code: "ready"), isNew: true)
@@ -131,13 +130,13 @@ struct DiskStoreRulesTests {
         #expect(
             try bench.store.refusal(rule: "new", path: "/in/a.txt", snapshot: .sample())?.id == JobID("4"))
         #expect(try bench.store.stored.unloaded.isEmpty)
-        // A job that ends under the old name is the new rule's.
+        // A job that finishes under the old name belongs to the new rule.
         try bench.end(jobs[0], .succeeded, Outcome(.succeeded))
         try bench.end(.leased(5, rule: "old"), .succeeded, Outcome(.succeeded), isNew: true)
         #expect(try bench.rows("SELECT rule FROM jobs WHERE id = '1'") == ["new"])
     }
 
-    @Test func `a job that is committed with the renaming of its rule is the new rule's`() throws {
+    @Test func `a job committed with the renaming of its rule belongs to the new rule`() throws {
         try begin(rule("old"))
         try bench.commit { $0.hasStarted = true }
         _ = try bench.store.begin([rule("new", formerly: "old")], isWatching: true, at: bench.wall)
@@ -145,7 +144,7 @@ struct DiskStoreRulesTests {
         #expect(try bench.rows("SELECT rule FROM jobs ORDER BY id") == ["new", "new"])
     }
 
-    @Test func `names that are exchanged before a commit lead to the right jobs`() throws {
+    @Test func `names swapped before a commit lead to the right jobs`() throws {
         let ids = try begin(rule("a"), rule("b")).map(\.id)
         try bench.commit(.leased(1, rule: "a"), .leased(2, rule: "b"))
         bench.kill()
@@ -161,7 +160,7 @@ struct DiskStoreRulesTests {
         #expect(try bench.rows("SELECT id, rule FROM jobs ORDER BY id") == ["1|b", "2|a"])
     }
 
-    @Test func `the unfinished jobs of rules that do not run are counted`() throws {
+    @Test func `the unfinished jobs of rules that are not loaded are counted`() throws {
         try begin(rule("a"), rule("b"))
         try bench.commit(.leased(1, rule: "a"), .leased(2, rule: "a"), .leased(3, rule: "b"))
         try bench.end(.leased(4, rule: "a"), .dead, Outcome(.failed), isNew: true)
@@ -199,7 +198,7 @@ struct DiskStoreRulesTests {
     private func due() throws -> Duration? { try bench.unfinished().first?.due.map { $0 - bench.now } }
 
     @Test(arguments: Self.days)
-    func `a retry waits as long as it should when the clock was set between two runs`(days: Int) throws {
+    func `a retry keeps its delay when the clock is set between two runs`(days: Int) throws {
         try commitRetry()
         bench.kill()
         bench.setClock(by: .seconds(days * 24 * 3600))
@@ -208,7 +207,7 @@ struct DiskStoreRulesTests {
     }
 
     @Test(arguments: Self.days)
-    func `a retry waits as long as it should when the clock was set in a run`(days: Int) throws {
+    func `a retry keeps its delay when the clock is set during a run`(days: Int) throws {
         try commitRetry()
         bench.setClock(by: .seconds(days * 24 * 3600))
         bench.wait(.seconds(10))
@@ -223,18 +222,18 @@ struct DiskStoreRulesTests {
     }
 
     @Test(arguments: Self.days)
-    func `after a boot a retry waits no longer than it had to when the clock was set back`(days: Int) throws {
+    func `after a reboot a retry never waits longer than its delay`(days: Int) throws {
         try commitRetry()
         try bench.look { try $0.execute(sql: "UPDATE facts SET value = value + 1 WHERE name = 'boot'") }
         bench.kill()
         bench.setClock(by: .seconds(days * 24 * 3600))
-        // How long the machine was off is unknown.
+        // The time for which the machine was off is unknown.
         #expect(try due() == (days < 0 ? .seconds(30) : .seconds(30 - days * 24 * 3600)))
     }
 
     // MARK: Devices
 
-    /// Metadata of a file on the device of a directory.
+    /// Creates the metadata of a file on the device of a directory.
     private func snapshot(_ directory: FileIdentity, inode: UInt64) -> Snapshot {
         var snapshot = Snapshot.sample(file: inode)
         snapshot.identity.deviceMajor = directory.deviceMajor
@@ -243,7 +242,7 @@ struct DiskStoreRulesTests {
     }
 
     @Test(arguments: [true, false])
-    func `files on a device with another number after a boot are recognised`(isLoaded: Bool) throws {
+    func `files on a device with a new number after a reboot are recognized`(isLoaded: Bool) throws {
         let directory = bench.root.appending("mounted")
         TestFile.makeFolder(directory)
         let identity = try #require(DiskProbe.identity(of: directory))
@@ -279,7 +278,7 @@ struct DiskStoreRulesTests {
             try check()
         }
         if !isLoaded {
-            // The run that recognises the device does not read the jobs.
+            // The run that recognizes the device does not read the jobs.
             bench.kill()
             _ = try bench.open().begin([rule("t")], isWatching: true, at: bench.wall)
         }
@@ -290,7 +289,7 @@ struct DiskStoreRulesTests {
         }
     }
 
-    @Test func `files on two devices that have exchanged their numbers are told apart`() throws {
+    @Test func `files on two devices that swapped their numbers are distinguished`() throws {
         let (first, second) = (bench.root, PathBytes("/proc"))
         let one = try #require(DiskProbe.identity(of: first))
         let other = try #require(DiskProbe.identity(of: second))

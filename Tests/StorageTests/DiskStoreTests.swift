@@ -8,7 +8,7 @@ import System
 import TestKit
 import Testing
 
-/// What a run finds of what an earlier one has stored.
+/// The state that a run finds from an earlier one.
 struct DiskStoreTests {
     let bench = StoreBench()
     private let rule = StoreBench.rule
@@ -16,7 +16,7 @@ struct DiskStoreTests {
     // MARK: Ledger and due paths
 
     @Test(arguments: 0..<10 as Range<UInt64>, [true, false])
-    func `ledger rows are stored to the last bit, but the mount id only within a run`(
+    func `ledger rows are stored exactly, except the mount ID, which is valid only within a run`(
         seed: UInt64, isClean: Bool
     ) throws {
         var generator = SeededGenerator(seed: seed)
@@ -43,7 +43,7 @@ struct DiskStoreTests {
         #expect(try bench.store.rows(of: rule, below: "/", after: sorted[2]).map(\.0) == Array(sorted[3...]))
     }
 
-    @Test func `what was not committed is gone after a kill, and empty rows are deleted`() throws {
+    @Test func `uncommitted changes are lost after a kill, and empty rows are deleted`() throws {
         let writer = Author.process(WritingProcess(pid: 7, name: "cp", executable: "/usr/bin/cp", uid: 1000))
         try bench.commit {
             $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
@@ -63,7 +63,7 @@ struct DiskStoreTests {
         #expect(try bench.store.duePaths(of: RuleID(2)).isEmpty)
     }
 
-    @Test func `changes of a rule that is deleted in the same commit are left out`() throws {
+    @Test func `changes of a rule that is deleted in the same commit are ignored`() throws {
         try bench.commit { $0.rows[RuleID(2)] = ["/in/a": LedgerRow(.sample())] }
         let rules = [RuleRecord(name: "r", formerly: ["s"], selection: "*")]
         _ = try bench.store.begin(rules, isWatching: true, at: bench.wall)
@@ -77,7 +77,7 @@ struct DiskStoreTests {
 
     // MARK: Jobs
 
-    /// An unfinished or failed job with a value in each member.
+    /// Creates an unfinished or failed job with a value in each member.
     private func full(_ state: JobState, _ generator: inout SeededGenerator) -> StoredJob {
         var stored = StoredJob.leased(7, FileEvent.full(&generator))
         stored.state = state
@@ -110,7 +110,7 @@ struct DiskStoreTests {
     }
 
     @Test(arguments: [JobState.pending, .running, .dead], [true, false])
-    func `an unfinished or failed job is stored to the last bit`(state: JobState, isClean: Bool) throws {
+    func `an unfinished or failed job is stored exactly`(state: JobState, isClean: Bool) throws {
         var generator = SeededGenerator(seed: 1)
         let stored = full(state, &generator)
         if state == .dead {
@@ -121,7 +121,7 @@ struct DiskStoreTests {
         try bench.end(isClean: isClean)
         let found = try #require(try bench.store.job(JobID("7"), at: bench.clocks))
         #expect(try bench.unfinished().map(\.job.id) == (state == .dead ? [] : [JobID("7")]))
-        // The ids of mounts are of the earlier run.
+        // Mount IDs are valid only within the earlier run.
         var expected = stored
         expected.job.event.snapshot.mount = 0
         expected.job.event.before?.mount = 0
@@ -143,7 +143,7 @@ struct DiskStoreTests {
         #expect(try bench.store.stored.number == 1_009)
     }
 
-    @Test func `a job has the state that was committed last, and its event only if it is new`() throws {
+    @Test func `a job has its last committed state, and its event is written only if it is new`() throws {
         let job = StoredJob.leased(1)
         try bench.commit(job)
         #expect(try bench.rows("SELECT state, due FROM jobs") == ["running|1000000000000000000"])
@@ -159,7 +159,7 @@ struct DiskStoreTests {
                 ])
         }
         bench.kill()
-        // What it waits for may have come.
+        // The reason for waiting may have ended.
         #expect(try bench.unfinished().first?.due == bench.now)
         var finished = job
         finished.job.steps = [FinishedStep(Outcome(.succeeded), action: "a1")]
@@ -177,7 +177,7 @@ struct DiskStoreTests {
         #expect(try bench.store.stored.number == 1_001)
     }
 
-    @Test func `jobs that were running are counted at opening, and left as they are`() throws {
+    @Test func `jobs that were running are counted at opening, and not changed`() throws {
         try bench.commit(.leased(1), .leased(2), StoredJob.leased(3).retrying(at: bench.now))
         let leased = bench.now
         bench.wait(.seconds(60))
@@ -190,7 +190,7 @@ struct DiskStoreTests {
 
     // MARK: Attempts and undo
 
-    @Test func `the log of a batch is stored once, for as long as one of its jobs is`() throws {
+    @Test func `the log of a batch is stored once, until the last of its jobs is deleted`() throws {
         let jobs = (1...5).map { StoredJob.leased(UInt64($0)) }
         try bench.commit(jobs[0], jobs[1], jobs[2], jobs[3], jobs[4])
         try bench.commit { changes in
@@ -214,7 +214,7 @@ struct DiskStoreTests {
         #expect(try bench.rows("SELECT count(*) FROM logs") == ["0"])
     }
 
-    @Test func `changes to files are found with what became of them`() throws {
+    @Test func `changes to files are found with the results of their undo`() throws {
         var outcome = Outcome(.succeeded)
         outcome.changes = ["/out", "/out/a"].map { FileChange(.madeFolder($0), left: .blank) }
         try bench.end(.leased(1), .succeeded, outcome, isNew: true)
@@ -251,7 +251,7 @@ struct DiskStoreTests {
 
     // MARK: Copies
 
-    @Test func `a store in memory survives a kill with what was committed, and a copy leaves the file alone`() throws {
+    @Test func `a store in memory survives a kill with its commits, and never writes to the file`() throws {
         try bench.commit(.leased(1))
         try bench.commit { $0.rows[rule] = ["/in/a": LedgerRow(.sample())] }
         let clock: @Sendable () -> ContinuousClock.Instant = { [now = bench.now] in now }

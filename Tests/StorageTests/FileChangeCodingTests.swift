@@ -8,12 +8,12 @@ import Testing
 
 @Suite("Changes in the journal")
 struct FileChangeCodingTests {
-    @Test func `what has something behind its value is no JSON, and not its null`() {
+    @Test func `a value with trailing bytes is not valid JSON`() {
         for text in ["{} x", "1 2", "null null", "[]]"] { #expect(JSONValue(record: Array(text.utf8)) == nil) }
         #expect(JSONValue(record: Array("null ".utf8)) == .some(.null))
     }
 
-    @Test func `each kind of change comes back as it was, with names that are no text`() throws {
+    @Test func `each kind of change survives a round trip, also with names that are not UTF-8`() throws {
         let left = FileMark(
             identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: .max, birth: 1_700_000_000_123_456_789),
             type: .file, size: 17, modified: Timestamp(seconds: -5, nanoseconds: 999_999_999))

@@ -5,7 +5,7 @@ import System
 import TestKit
 
 extension FileEvent {
-    /// An event with something in every field.
+    /// Creates an event with a value in every field.
     static func full(_ generator: inout SeededGenerator) -> FileEvent {
         func bytes(_ most: Int) -> [UInt8] {
             (0..<Int.random(in: 1...most, using: &generator)).map { _ in UInt8.random(in: 1...255, using: &generator) }

@@ -7,13 +7,13 @@ import System
 import TestKit
 import Testing
 
-/// The history of jobs that have ended, and how much of it is stored.
+/// The history of finished jobs, and how much of it is stored.
 struct HistoryTests {
     private static func job(_ number: Int) -> StoredJob {
         .leased(UInt64(number), .sample(.created, PathBytes("/in/\(number)")))
     }
 
-    @Test func `of a job that has ended its state, its attempts and its log are stored`() throws {
+    @Test func `the state, the attempts and the log of a finished job are stored`() throws {
         let bench = StoreBench()
         func jobs() throws -> [String] {
             try bench.rows("SELECT id, state, attempt, coalesce(code, ''), coalesce(message, '') FROM jobs")
@@ -42,7 +42,7 @@ struct HistoryTests {
         #expect(try bench.rows("SELECT * FROM logs") == ["1|1000000003000000000|line 1\nline 2\n"])
     }
 
-    @Test func `the newest jobs are stored, and all that have failed`() throws {
+    @Test func `the newest jobs are stored, and all failed ones`() throws {
         let bench = StoreBench(keeping: JournalRetention(jobs: 20))
         func run(_ numbers: Range<Int>) throws {
             for number in numbers {
@@ -63,7 +63,7 @@ struct HistoryTests {
         #expect(try bench.rows("SELECT count(*) FROM attempts") == ["30"])
     }
 
-    @Test func `what ended long ago is deleted, a few jobs in each commit`() throws {
+    @Test func `expired jobs are deleted, a few in each commit`() throws {
         let bench = StoreBench(keeping: JournalRetention(period: .seconds(3600)))
         try bench.commit { changes in
             for number in 1_000..<1_200 {
@@ -79,20 +79,20 @@ struct HistoryTests {
         bench.wait(.seconds(3_599))
         #expect(try commit(0) == ["200"])
         bench.wait(.seconds(2))
-        // Others wait for the file.
+        // Other processes wait for the file, so each commit deletes only a few.
         #expect(try (1...5).flatMap(commit) == ["136", "72", "8", "1", "1"])
     }
 
-    @Test func `the oldest jobs are deleted when their text takes too much room`() throws {
+    @Test func `the oldest jobs are deleted when their text takes too much space`() throws {
         let bench = StoreBench(keeping: JournalRetention(jobs: 16, bytes: 100_000))
         func run(_ numbers: Range<Int>) throws {
             for number in numbers {
                 let job = Self.job(1_000 + number)
                 var outcome = Outcome(.succeeded)
-                // The bytes count, not the characters.
+                // Bytes count, not characters.
                 outcome.log = String(repeating: "é", count: 5_000)
                 outcome.process = ProcessFacts(status: 0, request: "{}")
-                // An attempt before the last one counts as well.
+                // An attempt before the last one counts too.
                 if number % 2 == 0 {
                     try bench.commit {
                         $0.jobs[job.job.id] = JobChange(.unfinished(job.retrying(at: bench.now)), isNew: true)
@@ -112,18 +112,18 @@ struct HistoryTests {
             """
         func stored() throws -> Int { Int(try bench.rows(bytes)[0]) ?? 0 }
         try run(0..<40)
-        // So much that one more would be too much.
+        // There is so much that one more job would exceed the limit.
         #expect(try stored() <= 100_000 && stored() > 75_000)
         #expect(try bench.rows("SELECT max(id), count(*) > 3 FROM jobs WHERE state = 'succeeded'") == ["1038|1"])
         // Failed jobs stay, and do not count.
         #expect(try bench.rows("SELECT count(*) FROM jobs WHERE state = 'dead'") == ["4"])
-        // The next run counts anew.
+        // The next run counts again.
         bench.kill()
         try run(40..<49)
         #expect(try stored() <= 100_000 && stored() > 75_000)
     }
 
-    @Test func `of a job that is never ready the last attempts are stored`() throws {
+    @Test func `the last attempts of a job that is never ready are stored`() throws {
         let bench = StoreBench()
         let job = StoredJob.leased(1)
         try bench.commit(job)
@@ -137,7 +137,7 @@ struct HistoryTests {
         #expect(try bench.rows("SELECT message FROM attempts ORDER BY started") == (31...50).map { "wait \($0)" })
     }
 
-    @Test func `room that has become free goes back to the disk by and by`() throws {
+    @Test func `free space is returned to the disk gradually`() throws {
         let bench = StoreBench()
         var snapshot = Snapshot.sample()
         snapshot.extended = [ExtendedAttribute(name: "user.x", value: [UInt8](repeating: 7, count: 3_000))]

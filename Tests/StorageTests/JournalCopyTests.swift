@@ -11,12 +11,12 @@ import System
 import TestKit
 import Testing
 
-/// A copy in memory of what a journal's file holds, read without a trace.
+/// A copy of a journal file in memory, read without leaving a trace.
 struct JournalCopyTests {
-    /// All files of the folder, with their content and the time of the last change.
+    /// Returns all files of the directory, with their inode, content and modification time.
     private static func files(_ root: PathBytes) -> [[UInt8]: String] {
         var files: [[UInt8]: String] = [:]
-        // What processes share of a journal that is open is not its content.
+        // The shared memory of an open journal is not part of its content.
         for name in TestFile.names(in: root) where !name.suffix(4).elementsEqual("-shm".utf8) {
             var status = stat()
             _ = root.appending(name).withCString { lstat($0, &status) }
@@ -32,7 +32,7 @@ struct JournalCopyTests {
         return store
     }
 
-    /// The changes that make new jobs, each with its number, and their ledger rows.
+    /// Creates the changes for new jobs with the given numbers, and for their ledger rows.
     private static func changes(_ numbers: Range<UInt64>) -> TurnChanges {
         var changes = TurnChanges()
         for number in numbers {
@@ -48,7 +48,7 @@ struct JournalCopyTests {
         try copy.look { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
     }
 
-    @Test func `without a file it is a new journal, and none is made`() throws {
+    @Test func `a copy of a missing file is a new journal, and no file is created`() throws {
         let bench = StoreBench()
         let copy = try Self.copy(bench)
         #expect(copy.openJobs().isEmpty)
@@ -59,7 +59,7 @@ struct JournalCopyTests {
     }
 
     @Test(arguments: ["closed", "killed", "open"])
-    func `it has what the journal has, and leaves its files alone`(_ end: String) throws {
+    func `a copy has the content of the journal, and leaves its files unchanged`(_ end: String) throws {
         let bench = StoreBench()
         // Enough for pages of several kinds, in the file and in its log.
         for start in stride(from: 1, to: 401, by: 100) as StrideTo<UInt64> {
@@ -74,7 +74,7 @@ struct JournalCopyTests {
             let row = copy.row(of: StoreBench.rule, at: PathBytes("/in/\(number)"))
             #expect(row?.handled?.identity.inode == number)
         }
-        // What becomes of the copy is nobody's business.
+        // Changes of the copy do not affect the journal.
         var changes = TurnChanges()
         for job in copy.unfinishedJobs(of: StoreBench.rule, at: bench.clocks) {
             var job = job
@@ -87,7 +87,7 @@ struct JournalCopyTests {
         #expect(Self.files(bench.root) == before)
     }
 
-    @Test func `what the log does not hold as a whole was not committed`() throws {
+    @Test func `a commit that is incomplete in the log is ignored`() throws {
         let bench = StoreBench()
         try bench.commit(.leased(1))
         let log = PathBytes(bench.path.bytes + Array("-wal".utf8))
@@ -109,10 +109,10 @@ struct JournalCopyTests {
         #expect(try jobs() == ["1", "2"])
     }
 
-    /// So many commits come while a copy is made, if it takes that long.
+    /// The number of commits while a copy is made, if that takes long enough.
     private static let burst = 20
 
-    @Test func `it is whole while somebody writes`() throws {
+    @Test func `a copy is consistent while another thread writes`() throws {
         let bench = StoreBench()
         let store = try bench.store
         let isOver = Atomic(false)
@@ -125,12 +125,12 @@ struct JournalCopyTests {
                     for step in 0..<Self.burst {
                         let number = UInt64(round * Self.burst + step)
                         _ = store.commit(Self.changes(number..<(number + 1)), at: bench.clocks)
-                        // The log is emptied into the file, and begun anew.
+                        // The log is checkpointed and truncated.
                         if step == round * 7 % Self.burst {
                             try? store.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
                         }
                     }
-                    // Whoever reads must get through in between: the next burst is for the next copy.
+                    // The reader must get through in between: the next burst is for the next copy.
                     isRead.wait()
                 }
             })
@@ -161,7 +161,7 @@ struct JournalCopyTests {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    @Test func `what is no journal is refused`() throws {
+    @Test func `a file that is not a journal is refused`() throws {
         let bench = StoreBench()
         TestFile.write(bench.path, "no journal at all")
         #expect(throws: JournalError.notJournal(bench.path)) { try Self.copy(bench) }
@@ -170,7 +170,7 @@ struct JournalCopyTests {
         #expect(throws: JournalError.isFolder(bench.path)) { try Self.copy(bench) }
     }
 
-    @Test func `who has a journal is known without its lock`() throws {
+    @Test func `the process that holds a journal is found without locking it`() throws {
         let bench = StoreBench()
         #expect(DiskStore.holder(of: bench.path) == nil)
         let store = try bench.open()
@@ -185,7 +185,7 @@ struct JournalCopyTests {
         #expect(DiskStore.holder(of: bench.path) == nil && DiskStore.control(of: bench.path) == nil)
     }
 
-    @Test func `a reader without a trace makes no files beside a journal at rest`() throws {
+    @Test func `a traceless reader creates no files beside an idle journal`() throws {
         let bench = StoreBench()
         #expect(try bench.store.commit(Self.changes(1..<2), at: bench.clocks) == nil)
         try bench.end(isClean: true)

@@ -10,7 +10,7 @@ import System
 import TestKit
 import Testing
 
-/// A journal that can't be used says why and what to do, and nothing of it is changed.
+/// A journal that cannot be used: the error has the reason and a remedy, and the journal is not changed.
 struct JournalOpeningTests {
     let bench = StoreBench("deep/down/journal.db")
 
@@ -23,7 +23,7 @@ struct JournalOpeningTests {
         }
     }
 
-    /// The refusal of a file with these bytes, which stays as it is.
+    /// Returns the error for a file with these bytes, which must not change.
     private func refusal(ofBytes bytes: [UInt8]) -> JournalError? {
         TestFile.write(bench.path, bytes)
         defer { #expect(TestFile.read(bench.path) == bytes) }
@@ -41,7 +41,7 @@ struct JournalOpeningTests {
         return try #require(TestFile.read(bench.path))
     }
 
-    @Test func `the folder and the file are made for this user alone`() throws {
+    @Test func `the directory and the file are created for this user alone`() throws {
         _ = try bench.store
         func mode(_ path: PathBytes) -> mode_t {
             var status = stat()
@@ -54,7 +54,7 @@ struct JournalOpeningTests {
         }
     }
 
-    @Test func `a name of any bytes will do`() throws {
+    @Test func `a name can have any bytes`() throws {
         let name: [UInt8] = [0x2f, 0xff, 0x25, 0x34, 0x3f, 0x23, 0x20]
         for name in [PathBytes(bench.root.bytes + name), bench.root.appending("file:x?mode=memory")] {
             try DiskStore(at: name, now: .early).close(at: .early)
@@ -63,7 +63,7 @@ struct JournalOpeningTests {
         #expect(TestFile.names(in: bench.root).count == 4)
     }
 
-    @Test func `one Alight has a journal, and the next is told which`() throws {
+    @Test func `only one instance has a journal, and the next one reports its process`() throws {
         _ = try bench.store
         #expect(refusal() == .held(bench.path, pid: getpid()))
         #expect(
@@ -71,7 +71,7 @@ struct JournalOpeningTests {
                 == "the journal '\(bench.path)' is in use by another instance (process \(getpid()))")
         bench.kill()
         #expect(refusal() == nil)
-        // What a killed process left behind holds nobody back.
+        // The lock file of a killed process blocks no other process.
         TestFile.write(PathBytes("\(bench.path)-lock"), "12345\n")
         #expect(refusal() == nil)
     }
@@ -89,7 +89,7 @@ struct JournalOpeningTests {
         #expect(!TestFile.exists(PathBytes("\(link)-lock")) && !TestFile.exists(PathBytes("\(link)-wal")))
     }
 
-    @Test func `a journal is had once under all its names, also without its lock's file`() throws {
+    @Test func `a journal is opened once under all its names, also without its lock file`() throws {
         _ = try bench.store
         let other = bench.root.appending("other.db")
         try #require(link("\(bench.path)", "\(other)") == 0)
@@ -103,7 +103,7 @@ struct JournalOpeningTests {
     }
 
     @Test(arguments: ["-wal", "-journal", "-shm", "-lock"])
-    func `a file beside it that is a link, has two names or is no file is refused`(ending: String) throws {
+    func `a file beside it that is a link, has two names or is not a file is refused`(ending: String) throws {
         _ = try makeJournal()
         let file = PathBytes("\(bench.path)\(ending)")
         let other = bench.root.appending("other")
@@ -134,12 +134,12 @@ struct JournalOpeningTests {
         TestFile.write(file, "")
         try #require(chown("\(file)", 65_534, 65_534) == 0)
         #expect(refusal() == .untrusted(file))
-        // Beside a journal of that user it is as it should be.
+        // Beside a journal of that user the file is correct.
         try #require(chown("\(bench.path)", 65_534, 65_534) == 0)
         #expect(refusal() == nil)
     }
 
-    @Test func `what is no journal is refused`() throws {
+    @Test func `a file that is not a journal is refused`() throws {
         #expect(refusal(ofBytes: Array("no journal at all".utf8)) == .notJournal(bench.path))
         #expect(refusal(ofBytes: [UInt8](repeating: 0, count: 9_000)) == .notJournal(bench.path))
         #expect(refusal(of: bench.root) == .isFolder(bench.root))
@@ -149,7 +149,7 @@ struct JournalOpeningTests {
         #expect(!TestFile.exists(PathBytes("\(bench.path)-wal")))
     }
 
-    @Test(arguments: [0, 7]) func `another program's file is refused`(application: Int) throws {
+    @Test(arguments: [0, 7]) func `a file of another program is refused`(application: Int) throws {
         TestFile.makeFolder(bench.path.parent)
         try bench.look {
             try $0.execute(sql: "PRAGMA application_id = \(application); CREATE TABLE music (title TEXT)")
@@ -158,7 +158,7 @@ struct JournalOpeningTests {
         #expect(refusal(ofBytes: bytes) == .foreign(bench.path))
     }
 
-    @Test func `a newer Alight's journal is refused`() throws {
+    @Test func `a journal of a newer version is refused`() throws {
         _ = try makeJournal()
         try bench.look { try $0.execute(sql: "PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)") }
         let bytes = try #require(TestFile.read(bench.path))
@@ -168,7 +168,7 @@ struct JournalOpeningTests {
         #expect(error.help.contains("newer release") && error.help.contains("--journal"))
     }
 
-    @Test func `an empty file becomes a journal, unless its log has something`() throws {
+    @Test func `an empty file becomes a journal, unless its log has content`() throws {
         TestFile.write(bench.path, "")
         #expect(refusal() == nil)
         TestFile.write(bench.path, "")
@@ -180,7 +180,7 @@ struct JournalOpeningTests {
         #expect(TestFile.read(PathBytes("\(bench.path)-wal")) == Array("something".utf8))
     }
 
-    @Test func `a journal that was cut or overwritten is refused`() throws {
+    @Test func `a truncated or overwritten journal is refused`() throws {
         let bytes = try makeJournal(3_000)
         #expect(bytes.count > 200_000)
         for count in [1, 99, 100, 4_095, 4_096, bytes.count / 2, bytes.count - 1] {
@@ -205,7 +205,7 @@ struct JournalOpeningTests {
         #expect(refusal() == nil)
     }
 
-    @Test func `a folder is refused as one, and nothing is put beside it`() throws {
+    @Test func `a directory is refused, and nothing is created beside it`() throws {
         let folder = bench.root.appending("folder")
         TestFile.makeFolder(folder)
         #expect(refusal(of: folder) == .isFolder(folder))
@@ -213,7 +213,7 @@ struct JournalOpeningTests {
         #expect(TestFile.names(in: bench.root).count == 1)
     }
 
-    @Test func `whoever has the journal for a moment only is waited for`() throws {
+    @Test func `a process that has the journal only briefly is waited for`() throws {
         let brief = try DiskStore(at: bench.path, now: .early, isBrief: true)
         let path = bench.path
         let isOpened = Mutex(false)
@@ -223,7 +223,7 @@ struct JournalOpeningTests {
             store?.close(at: .early)
         }
         other.start()
-        // Longer than one that has it for good is waited for.
+        // Longer than the wait for a process that has the journal permanently.
         Deadline.pause(.milliseconds(600))
         #expect(!isOpened.withLock { $0 } && !other.isFinished)
         brief.close(at: .early)
@@ -231,10 +231,10 @@ struct JournalOpeningTests {
         #expect(isOpened.withLock { $0 })
     }
 
-    @Test func `a file that may not be written is refused`() throws {
+    @Test func `a file without write permission is refused`() throws {
         _ = try makeJournal()
         guard geteuid() == 0 else { return }
-        // Root may write to anything but what is mounted so.
+        // Root can write to anything except a read-only mount.
         let folder = bench.path.parent
         guard folder.withCString({ mount($0, $0, nil, UInt(MS_BIND), nil) }) == 0 else {
             print("skipped: can't mount (errno \(errno))")
@@ -250,7 +250,7 @@ struct JournalOpeningTests {
         #expect(refusal(of: folder.appending("new/journal.db")) == .noFolder(folder.appending("new"), errno: EROFS))
     }
 
-    @Test func `a full disk is told of, and nothing is lost`() throws {
+    @Test func `a full disk is reported, and nothing is lost`() throws {
         let folder = bench.root.appending("small")
         TestFile.makeFolder(folder)
         guard folder.withCString({ mount("alight-test", $0, "tmpfs", 0, "size=256k") }) == 0 else {
@@ -260,7 +260,7 @@ struct JournalOpeningTests {
         defer { _ = folder.withCString { umount2($0, Int32(MNT_DETACH)) } }
         let path = folder.appending("journal.db")
         let filler = folder.appending("filler")
-        // Filled to the last byte.
+        // Fills the disk to the last byte.
         func fill() {
             let descriptor = filler.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600) }
             let block = [UInt8](repeating: 1, count: 4_096)

@@ -10,9 +10,9 @@ import System
 import TestKit
 import Testing
 
-/// Looking at a journal's file from outside.
+/// Reading the file of a journal from another connection.
 struct JournalReaderTests {
-    /// Ten jobs, a second apart: 0 to 9.
+    /// Ten jobs, 0 to 9, one second apart.
     private static let jobs: [SampleJob] = [
         SampleJob(0, .succeeded, "/in/a.txt"), SampleJob(1, .dead, "/in/a.pdf"),
         SampleJob(2, .dead, "/in/x/b.PDF", rule: "letters"), SampleJob(3, .pending, "/in/x/y/c.pdf"),
@@ -51,7 +51,7 @@ struct JournalReaderTests {
             (JournalQuery(paths: .inside("/in/x")), [2, 3]), (JournalQuery(paths: .inside("/in/*")), [7]),
             (JournalQuery(paths: .inside("/")), [8, 7, 6, 5, 2, 1, 0, 9, 4, 3]),
             (JournalQuery(paths: .inside(Self.jobs[6].path)), [6]),
-            // A job that has not ended counts by when it was made: 3 and 4 were too early.
+            // An unfinished job counts by the time of its creation: 3 and 4 were too early.
             (JournalQuery(since: Self.time(35)), [8, 7, 6, 5]),
             (JournalQuery(since: Self.time(5)), [8, 7, 6, 5, 2, 1, 0, 9]),
             (JournalQuery(limit: 0), []),
@@ -82,7 +82,7 @@ struct JournalReaderTests {
         #expect(["", "1", "1-", "x-01HF7YAT00AAAAAAAAAAAAAAAA", "1-abc"].allSatisfy { JobPosition($0) == nil })
     }
 
-    @Test func `a limit tells whether there is more`() throws {
+    @Test func `a limit reports whether there are more jobs`() throws {
         try with { (reader) throws in
             for (limit, expected) in [(1, true), (2, true), (3, false), (4, false)] {
                 let found = try reader.jobs(JournalQuery(states: [.dead], limit: limit))
@@ -92,7 +92,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test func `a job has its facts, and its attempts in their order`() throws {
+    @Test func `a job has its metadata, and its attempts in order`() throws {
         var sample = SampleJob(6, .dead, PathBytes(Array("/in/caf".utf8) + [0xE9]))
         sample.attempts = [
             SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "one\n", request: "{}"),
@@ -115,7 +115,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test func `an id is found by its beginning`() throws {
+    @Test func `an ID is found by its prefix`() throws {
         try with { (reader) throws in
             let id = Self.jobs[3].id
             #expect(try reader.jobs(beginningWith: id, limit: 5).map(\.id.description) == [id])
@@ -133,9 +133,9 @@ struct JournalReaderTests {
         }
     }
 
-    // MARK: Files that can't be used
+    // MARK: Unusable files
 
-    @Test func `what is no journal is said by its path`() throws {
+    @Test func `a file that is not a journal is reported with its path`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("text"), String(repeating: "no database", count: 1000))
             TestFile.write(tree.path("empty"), "")
@@ -164,21 +164,21 @@ struct JournalReaderTests {
                 guard let fault, !name.hasPrefix("text/"), !["missing", "empty", "unfinished"].contains(name) else {
                     continue
                 }
-                // A run says the same of it.
+                // A run reports the same error.
                 let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
                 #expect(error?.description == fault.description)
             }
         }
     }
 
-    @Test func `a damaged journal is said to be one`() throws {
+    @Test func `a damaged journal is reported as damaged`() throws {
         try withTempTree { tree in
             let path = tree.path("journal.db")
             let file = try JournalFile(path)
             try file.add((0..<2000).map { SampleJob($0, .dead, PathBytes("/in/\($0)")) })
             try file.close()
             var bytes = try #require(TestFile.read(path))
-            // All but the first page, in which the tables are named.
+            // All pages except the first one, which has the names of the tables.
             for index in 4096..<bytes.count { bytes[index] = 0x5A }
             TestFile.write(path, bytes)
             let fault = #expect(throws: JournalFault.self) {
@@ -188,7 +188,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test func `a journal is read while its Alight writes, and without leaving a lock behind`() throws {
+    @Test func `a journal is read while its instance writes, without leaving a lock behind`() throws {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("journal.db"))
             try file.add(Self.jobs)
@@ -200,7 +200,7 @@ struct JournalReaderTests {
         }
     }
 
-    @Test func `a journal is read when only its file is there`() throws {
+    @Test func `a journal is read if only its main file exists`() throws {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("journal.db"))
             try file.add(Self.jobs)

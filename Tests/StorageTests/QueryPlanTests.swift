@@ -8,22 +8,22 @@ import System
 import TestKit
 import Testing
 
-/// What the journal asks again and again is found by an index, however much there is.
+/// Query plans: repeated queries of the journal use an index, whatever its size.
 struct QueryPlanTests {
-    /// What has to be read as a whole, each at a start.
+    /// The full scans that are allowed, each at a start.
     private static let allowed: Set<String> = [
-        // All open jobs, by an index that has no others.
+        // All open jobs, by a partial index that has no others.
         "SCAN jobs USING INDEX jobs_open"
     ]
 
     /// The tables that grow.
     private static let large = ["jobs", "ledger", "due", "attempts", "logs"]
 
-    @Test func `no prepared statement reads a table as a whole`() throws {
+    @Test func `no prepared statement scans a whole table`() throws {
         let bench = StoreBench()
         try bench.end(.leased(1), .succeeded, Outcome(.notReady), isNew: true)
         let plans = try bench.store.look(Self.plans)
-        // The statements of the hot path are among them.
+        // The list includes the statements of the hot path.
         for word in [
             "INSERT INTO jobs", "UPDATE jobs", "INSERT OR REPLACE INTO attempts", "DELETE FROM attempts",
             "FROM ledger WHERE rule = ? AND path = ?", "INDEXED BY ledger_by_identity", "INSERT INTO ledger",
@@ -39,7 +39,7 @@ struct QueryPlanTests {
         }
     }
 
-    /// The prepared statements of large tables, with the steps of each.
+    /// Returns the prepared statements on large tables, with the steps of each.
     private static func plans(_ database: Database) -> [(sql: String, steps: [String])] {
         var statements: [String] = []
         var next = sqlite3_next_stmt(database.sqliteConnection, nil)
@@ -52,7 +52,7 @@ struct QueryPlanTests {
         }
     }
 
-    /// How SQLite finds the rows that a statement is about, a line for each step.
+    /// Returns the query plan of a statement, one line per step.
     private static func plan(_ sql: String, _ connection: OpaquePointer?) -> [String] {
         var explained: OpaquePointer?
         guard sqlite3_prepare_v2(connection, "EXPLAIN QUERY PLAN \(sql)", -1, &explained, nil) == SQLITE_OK else {

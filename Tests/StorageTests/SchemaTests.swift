@@ -5,13 +5,13 @@ import System
 import TestKit
 import Testing
 
-/// The tables, which people query and later versions find.
+/// The tables, which users query and later versions read.
 struct SchemaTests {
     private let bench = StoreBench()
 
-    @Test func `the tables of a new journal are those of the golden file`() throws {
+    @Test func `the tables of a new journal match the golden file`() throws {
         let store = try bench.open()
-        // The statements that sqlite3(1) prints for `.schema`.
+        // The statements that `.schema` prints in sqlite3(1).
         let query =
             "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
         let text = try bench.rows(query).joined(separator: "\n") + "\n"

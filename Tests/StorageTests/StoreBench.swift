@@ -7,7 +7,7 @@ import Synchronization
 import System
 import TestKit
 
-/// A store in a directory of its own, and a clock that only the test moves.
+/// A store in its own directory, and a clock that only the test advances.
 final class StoreBench: Sendable {
     let root: PathBytes
     let path: PathBytes
@@ -16,9 +16,9 @@ final class StoreBench: Sendable {
     private let clockSet = Mutex(Duration.zero)
     private let opened = Mutex<DiskStore?>(nil)
     private let retention: JournalRetention
-    /// The rules that have begun.
+    /// The rules that are begun.
     static let rules = ["r", "s", "t"].map { RuleRecord(name: $0, selection: "*") }
-    /// The first of them in a new file.
+    /// The first of these rules in a new file.
     static let rule = RuleID(1)
 
     init(_ name: String = "journal.db", keeping retention: JournalRetention = JournalRetention()) {
@@ -37,7 +37,7 @@ final class StoreBench: Sendable {
     func setClock(by difference: Duration) { clockSet.withLock { $0 += difference } }
     func wait(_ duration: Duration) { passed.withLock { $0 += duration } }
 
-    /// The store, opened at its first use; the rules `r`, `s` and `t` have begun.
+    /// The store, opened at its first use, with the rules `r`, `s` and `t` begun.
     var store: DiskStore {
         get throws {
             if let store = opened.withLock({ $0 }) { return store }
@@ -47,7 +47,7 @@ final class StoreBench: Sendable {
         }
     }
 
-    /// Opens it, without rules.
+    /// Opens the store without rules.
     @discardableResult func open() throws(JournalError) -> DiskStore {
         let store = try DiskStore(
             at: path, now: wall, keeping: retention, clock: { [weak self] in self?.now ?? .now })
@@ -58,7 +58,7 @@ final class StoreBench: Sendable {
     /// Drops the store without a clean stop, as a kill does.
     func kill() { opened.withLock { $0 = nil } }
 
-    /// Ends the run, by a clean stop or by a kill.
+    /// Ends the run by a clean stop or by a kill.
     func end(isClean: Bool) throws {
         if isClean {
             let fault = try store.close(at: wall)
@@ -85,7 +85,7 @@ final class StoreBench: Sendable {
         }
     }
 
-    /// Commits the end of a job with its last attempt.
+    /// Commits the outcome of a job with its last attempt.
     func end(_ job: StoredJob, _ state: JobState, _ outcome: Outcome, isNew: Bool = false) throws {
         var job = job
         job.state = state
@@ -103,14 +103,14 @@ final class StoreBench: Sendable {
 
     // MARK: The file
 
-    /// Looks at the file by a connection of its own, as sqlite3(1) does.
+    /// Reads the file with a separate connection, as sqlite3(1) does.
     func look<Result>(_ body: (Database) throws -> Result) throws -> Result {
         let queue = try DatabaseQueue(path: "\(path)")
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction(body)
     }
 
-    /// The columns of all rows that a query finds, as text with `|` between.
+    /// Returns the columns of all rows that a query finds, as strings joined by `|`.
     func rows(_ sql: String) throws -> [String] {
         try look { database in
             try Row.fetchAll(database, sql: sql).map { row in
@@ -129,7 +129,7 @@ final class StoreBench: Sendable {
 }
 
 extension StoredJob {
-    /// A job of an offer that was leased, by its number.
+    /// Creates a leased job of an offer, with the given number.
     static func leased(
         _ number: UInt64, _ event: FileEvent = .sample(), rule: String = "r", due: ContinuousClock.Instant? = nil
     ) -> StoredJob {
@@ -138,7 +138,7 @@ extension StoredJob {
         return StoredJob(job, .running, Offer(number: number, event: event), number: number, due: due)
     }
 
-    /// The same job while it waits for its next attempt.
+    /// Returns the same job while it waits for its next attempt.
     func retrying(at due: ContinuousClock.Instant) -> StoredJob {
         var other = self
         (other.state, other.due) = (.pending, due)
@@ -148,6 +148,6 @@ extension StoredJob {
 }
 
 extension Timestamp {
-    /// A moment before all that happens in tests.
+    /// A time before all events in tests.
     static let early = Timestamp(seconds: 1_000_000_000, nanoseconds: 0)
 }

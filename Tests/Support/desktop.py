@@ -1,4 +1,4 @@
-"""A desktop's service for messages, on the bus of DBUS_SESSION_BUS_ADDRESS: adds a line for each message to a file.
+"""A desktop notification service on the bus of DBUS_SESSION_BUS_ADDRESS. Appends a line per notification to a file.
 
     python3 desktop.py FILE
 """

@@ -2,14 +2,13 @@ package import FileEvents
 package import PluginProtocol
 package import Rules
 package import System
-
-/// What an action would do for one event, or for those of a batch, worked out without doing any of it.
+/// The planned work of an action for one event or a batch, computed without doing any of it.
 package struct ActionPlan: Sendable {
     package enum Work: Sendable {
-        /// A handler of Alight's own, with its parameters.
+        /// A built-in handler, with its parameters.
         case builtIn(String, Parameter)
         case program(Program)
-        /// It would end so before anything began.
+        /// The action would finish with this outcome before it did any work.
         case impossible(Outcome)
     }
 
@@ -17,44 +16,44 @@ package struct ActionPlan: Sendable {
     package struct Program: Sendable {
         /// The plugin's name; nil for `exec` and `shell`.
         package var plugin: String?
-        /// Whether a shell reads the last argument.
+        /// Whether a shell interprets the last argument.
         package var isShell: Bool
-        /// Whether a process that stays would get the request.
+        /// Whether a persistent process would receive the request.
         package var isServed: Bool
         package var executable: PathBytes
-        /// Without the executable.
+        /// The arguments, without the executable.
         package var arguments: [[UInt8]]
         /// The parameters, without secrets; nil for `exec` and `shell`.
         package var parameters: JSONValue?
-        /// What it would read, without secrets, and marked as a dry run.
+        /// The request that the process would read, without secrets and marked as a dry run.
         package var request: JSONValue
-        /// The rule's own variables.
+        /// The environment variables that the rule sets.
         package var environment: [(name: String, value: [UInt8])]
-        /// Where it would work; nil for a scratch folder.
+        /// The working directory; nil for a scratch directory.
         package var directory: PathBytes?
-        /// What it may use and reach, and as whom it would run.
+        /// The resources, files and network that the process may access, and the user it would run as.
         package var confinement: ProgramConfinement
     }
 
     package var work: Work
-    /// The events that it is about.
+    /// The events that the plan covers.
     package var events: [FileEvent]
-    /// The placeholders of the action, in their order, and what they stand for at the first event.
+    /// The placeholders of the action, in order, with their values for the first event.
     package var values: [(placeholder: Placeholder, value: [UInt8])]
-    /// What it would write, as far as that is known.
+    /// The paths that the action would write, as far as they are known.
     package var outputs: [PathBytes] = []
 }
 
 extension ActionRunner {
-    /// Works out what the action would do, and does nothing.
+    /// Plans the action without running it.
     ///
-    /// What an earlier step would have to say first, as what it has written, stands as
-    /// the placeholder itself.
+    /// A value that an earlier step would have to produce first, such as an output path, appears as the placeholder
+    /// itself.
     ///
     /// - Parameters:
-    ///   - action: What would be done.
-    ///   - invocations: For which jobs, several in a batch.
-    /// - Returns: One plan for each process or call, which together have the events in their order.
+    ///   - action: The action to plan.
+    ///   - invocations: One invocation per job; several in a batch.
+    /// - Returns: One plan for each process or call. Together, the plans contain the events in order.
     package func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         var invocations = invocations
         for index in invocations.indices { invocations[index].nameUnknownOutputs(in: action) }
@@ -81,7 +80,7 @@ extension ActionRunner {
 }
 
 extension ActionRunner {
-    /// The path that `copy`, `move` or `link` would give a file; nil if what is there already decides that.
+    /// Returns the path that `copy`, `move` or `link` would write; nil if it depends on an existing file.
     private static func output(of invocation: Invocation) -> PathBytes? {
         guard let destination = try? Destination(invocation), case .absent = DiskProbe.look(at: destination.path)
         else { return nil }
@@ -107,7 +106,7 @@ extension ActionPlan {
 }
 
 extension Invocation {
-    /// Lets outputs that no step has had yet stand as their placeholders.
+    /// Fills outputs of steps that have not run yet with their placeholders.
     fileprivate mutating func nameUnknownOutputs(in action: Action) {
         for placeholder in action.placeholders {
             guard case .stepOutput(let step, let output) = placeholder, (0..<1_000).contains(output) else { continue }

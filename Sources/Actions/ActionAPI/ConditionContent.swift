@@ -5,7 +5,7 @@ package import Rules
 package import System
 
 extension ConditionFacts.Content {
-    /// Looks at the file of an event; blocks for as long as its file system does.
+    /// Reads the content type of an event's file; blocks for as long as the file system does.
     package init(lookingAt event: FileEvent) { self.init(lookingAt: event.path, below: event.root) }
 
     package init(lookingAt path: PathBytes, below root: PathBytes) {
@@ -21,7 +21,7 @@ extension ConditionFacts.Content {
 }
 
 extension Condition {
-    /// Works the condition out for a file that is there now; it looks at the content if all depends on that.
+    /// Evaluates the condition for an existing file; reads the content only if the answer depends on it.
     package func answerNow(_ path: PathBytes, root: PathBytes, snapshot: Snapshot) -> ConditionAnswer {
         var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
         return answer(&facts) { ConditionFacts.Content(lookingAt: path, below: root) }

@@ -6,31 +6,29 @@ package import System
 
 /// Does the work of one action for one settled file.
 ///
-/// `run` blocks: it is called on a thread of the engine's bounded pool, never on
-/// Swift's cooperative pool, because a child process or a copy may take hours.
+/// `run` blocks: it is called on a thread of the engine's bounded pool, never on Swift's cooperative pool, because a
+/// child process or a copy may take hours.
 ///
-/// A handler may run twice for the same job, because the program can lose power
-/// between the work and the entry that records it. Make the second run harmless.
+/// A handler may run twice for the same job, because the program can lose power between the work and the entry that
+/// records it. Make the second run harmless.
 package protocol Handler: Sendable {
-    /// What rules are checked against.
+    /// The description that rules are checked against.
     var summary: HandlerDescription { get }
 
-    /// Does the work and says how it ended; it never throws.
+    /// Does the work and returns its outcome; never throws.
     ///
-    /// A file that has vanished is an outcome, not an error. Look at
-    /// ``Invocation/stop`` at every step that can take long, and answer
-    /// `Outcome.interrupted` when it is raised.
+    /// A file that has vanished is an outcome, not an error. Check ``Invocation/stop`` at every step that can take
+    /// long, and return `Outcome.interrupted` when it is raised.
     func run(_ invocation: Invocation) -> Outcome
 
-    /// Does the work for several files that were gathered, and says for each how it ended, in order.
+    /// Does the work for the files of a batch and returns an outcome for each, in order.
     ///
-    /// Without a way of its own a handler runs for one after another; each has
-    /// the time-out for itself.
+    /// The default implementation runs the invocations one after another, each with its own timeout.
     func run(_ invocations: [Invocation]) -> [Outcome]
 
-    /// Whether an interrupted attempt has come to its end, as the identity of the file at its new place shows.
+    /// Whether an interrupted attempt finished its work, as shown by the identity of the file at its new path.
     ///
-    /// It is asked because the file is not at its path any more, or another one is. False if that cannot be known.
+    /// Called when the file is no longer at its path, or another file is there. False if this cannot be determined.
     func isDone(_ invocation: Invocation) -> Bool
 }
 
@@ -44,50 +42,52 @@ extension Handler {
     }
 }
 
-/// What an action receives for one attempt.
+/// The input of an action for one attempt.
 package struct Invocation: Sendable {
     package var job: Job
-    /// The rule's name, file and line.
+    /// The location of the rule: file, line and column.
     package var rule: SourcePlace
-    /// The absolute folder of the rules file, against which relative paths in parameters are meant.
+    /// The absolute directory of the rule file, to which relative paths in parameters are relative.
     package var folder: PathBytes
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
-    /// Of each parameter with text the folder that it names before its first placeholder: what the rule's author wrote.
+    /// For each string parameter, the directory named before its first placeholder: the part that the rule's author
+    /// wrote.
     package var literalHeads: [String: PathBytes] = [:]
-    /// Whether the file has to be the one that was looked at just before: nothing has been done to it yet.
+    /// Whether the file must be the one that was just checked, because no step has changed it yet.
     package var expectsSettled = false
-    /// The files that the rule takes.
+    /// The files that the rule matches.
     package var selection: FileSelection
-    /// When the attempt began.
+    /// The start time of the attempt.
     package var now: Timestamp
-    /// What the groups of the rule's regular expressions took.
+    /// The values captured by the groups of the rule's regular expressions.
     package var captures: Captures
-    /// What the steps before this one have written, for placeholders.
+    /// The output paths of the earlier steps, for placeholders.
     package var stepOutputs: [[PathBytes]]
-    /// How long the action may take, from the call of `run`; of a batch each request has it for itself.
+    /// The timeout of the action, from the call of `run`; in a batch, each request has its own.
     package var timeout: Duration
-    /// Most events in one request, for rules that gather them; nil for all others.
+    /// The maximum number of events per request, for rules that batch or group them; nil for all others.
     package var batch: Int?
-    /// How the steps before this one ended.
+    /// The outcomes of the earlier steps.
     package var steps: [Outcome]
-    /// Further variables of programs, instead of those of the same name.
+    /// Additional environment variables for programs, which override those of the same name.
     package var environment: [(name: String, value: [UInt8])]
-    /// Where programs work; nil for their scratch folder.
+    /// The working directory of programs; nil for their scratch directory.
     package var directory: ProgramPath?
-    /// Whether `environment`, `directory` and `confinement` are the same for all events of the rule, and for many in a row.
+    /// Whether `environment`, `directory` and `confinement` are the same for all events of the rule and not tied to one
+    /// run.
     package var hasFixedSurroundings = true
-    /// What programs may use and reach, and as whom they run.
+    /// The resources, files and network that programs may access, and the user they run as.
     package var confinement = Confinement()
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
-    /// Called before the first effect: blocks until the action may start, and returns whether it may.
+    /// Called before the first effect; blocks until the action may start, and returns whether it may.
     package var mayStart: @Sendable () -> Bool = { true }
-    /// Called before a path is written: its new state is the action's own work.
+    /// Called before a path is written, so that its new state is known to be the action's own work.
     package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
-    /// Takes how far the work is, 0 to 1, with a line for people; may be called often.
+    /// Reports the progress, from 0 to 1, with a message for the user; may be called often.
     package var progress: @Sendable (Double, String?) -> Void
 
     package init(
@@ -119,20 +119,21 @@ package struct Invocation: Sendable {
 }
 
 extension Invocation {
-    /// Where placeholders take their values from, made anew each time: a batch of a thousand events need not have all twice.
+    /// The source of placeholder values, created on each access so that a batch of a thousand events does not store
+    /// them twice.
     package var facts: PlaceholderFacts {
         PlaceholderFacts(
             event: job.event, rule: job.rule, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: stepOutputs, captures: captures)
     }
 
-    /// Fills in the parameters as the rule has them, with the facts of this invocation.
+    /// Expands the parameters of the rule with the values of this invocation.
     ///
     /// - Parameters:
-    ///   - with: The parameters.
-    ///   - schema: What they are, if that is known.
+    ///   - with: The parameters as the rule specifies them.
+    ///   - schema: The schema of the parameters, if known.
     package mutating func fillIn(_ with: ParameterTemplate, schema: ParameterSchema? = nil) {
-        // What has no placeholder is the same without.
+        // An empty object needs no expansion.
         if case .object(let members) = with, members.isEmpty {
             (parameters, literalHeads) = (.object([:]), [:])
             return

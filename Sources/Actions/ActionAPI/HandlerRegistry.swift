@@ -2,9 +2,9 @@ import FileEvents
 package import Rules
 package import System
 
-/// All that `use:` can name: the built-in handlers, and the plugins that are found.
+/// The handlers that `use:` can name: the built-in ones, and the plugins that are found.
 ///
-/// A built-in handler wins over a plugin of its name.
+/// A built-in handler takes precedence over a plugin of the same name.
 package struct HandlerRegistry: HandlerCatalog {
     private let builtIn: [String: any Handler]
     private let discovery: PluginDiscovery
@@ -12,15 +12,15 @@ package struct HandlerRegistry: HandlerCatalog {
 
     /// - Parameters:
     ///   - builtIn: The built-in handlers.
-    ///   - discovery: Finds plugins.
-    ///   - host: Runs them.
+    ///   - discovery: The discovery of plugins.
+    ///   - host: The host that runs the plugins.
     package init(builtIn: [any Handler], discovery: PluginDiscovery, host: PluginHost) {
         self.builtIn = Dictionary(builtIn.map { ($0.summary.reference.name, $0) }) { first, _ in first }
         self.discovery = discovery
         self.host = host
     }
 
-    /// What the built-in handlers say of themselves, by name.
+    /// The descriptions of the built-in handlers, sorted by name.
     package var builtInHandlers: [HandlerDescription] {
         builtIn.values.map(\.summary).sorted { $0.reference.name < $1.reference.name }
     }
@@ -44,7 +44,7 @@ package struct HandlerRegistry: HandlerCatalog {
         Set(builtIn.keys).union(discovery.names(from: folder)).sorted()
     }
 
-    /// The handler that `find` described; a plugin that can't be used any more gives its problem.
+    /// Returns the handler that `find` described, or the problem of a plugin that is no longer usable.
     package func handler(for reference: HandlerReference) -> Result<any Handler, HandlerProblem> {
         if let location = reference.location {
             return discovery.plugin(at: location).map { PluginHandler(plugin: $0, host: host) }

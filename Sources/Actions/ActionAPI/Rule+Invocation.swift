@@ -4,16 +4,16 @@ package import Rules
 package import System
 
 extension Rule {
-    /// What an action of the rule receives for a job.
+    /// Creates the invocation of an action of the rule for a job.
     ///
     /// - Parameters:
-    ///   - job: The job, at this attempt; its event is told as it is.
-    ///   - now: The beginning of the attempt.
-    ///   - timeout: How long the action may take.
-    ///   - count: How many jobs the attempt has.
+    ///   - job: The job, at this attempt; the action receives its event unchanged.
+    ///   - now: The start time of the attempt.
+    ///   - timeout: The timeout of the action.
+    ///   - count: The number of jobs in the attempt.
     ///   - stop: Raised when Alight stops.
-    ///   - log: Takes what the action says.
-    /// - Returns: What it receives, without the parameters.
+    ///   - log: Receives the messages of the action.
+    /// - Returns: The invocation, without parameters.
     package func invocation(
         for job: Job, now: Timestamp, timeout: Duration, count: Int, stop: StopSignal, log: Logger
     ) -> Invocation {

@@ -1,9 +1,10 @@
 @preconcurrency import Dispatch
 import Synchronization
 
-/// The permission for actions to start, which is granted once their leases are committed.
+/// The permission for actions to start, granted once their leases are committed.
 ///
-/// An action prepares all that has no effect meanwhile, and waits for the permission before its first effect.
+/// An action prepares everything that has no effect in the meantime, and waits for the permission before its first
+/// effect.
 package final class StartPermission: Sendable {
     private let isGranted = Mutex<Bool?>(nil)
     private let decided = DispatchGroup()
@@ -14,7 +15,7 @@ package final class StartPermission: Sendable {
 
     package func grant() { decide(true) }
 
-    /// Lets the actions end without having started.
+    /// Makes the actions finish without having started.
     package func refuse() { decide(false) }
 
     private func decide(_ isGranted: Bool) {
@@ -26,7 +27,7 @@ package final class StartPermission: Sendable {
         if isFirst { decided.leave() }
     }
 
-    /// Blocks until it is decided.
+    /// Blocks until the permission is granted or refused.
     ///
     /// - Returns: Whether the action may start.
     package func wait() -> Bool {

@@ -1,41 +1,41 @@
 import Synchronization
 import System
 
-/// Tells running actions to stop.
+/// A signal that makes running actions stop.
 ///
-/// It can be looked at, and waited for beside other descriptors with poll(2).
+/// It can be checked at any time, or waited for together with other descriptors by poll(2).
 package final class StopSignal: Sendable {
     private struct Child: Sendable {
         weak var signal: StopSignal?
     }
 
     private let raised = Atomic<Bool>(false)
-    /// Raised with this one, as long as somebody holds them.
+    /// The signals that are raised with this one, as long as they are alive.
     private let children = Mutex<[Child]>([])
     private let observers = Mutex<[Int: @Sendable () -> Void]>([:])
     private let observations = Atomic(0)
     private let waker = try? Waker()
-    /// Becomes readable when the signal is raised, and stays so; -1 when the machine is out of descriptors.
+    /// Becomes readable when the signal is raised, and stays readable; -1 if no descriptor was available.
     package var descriptor: Int32 { waker?.descriptor ?? -1 }
 
     package init() {}
 
-    /// Makes a signal that can be raised for itself, and is raised when the other one is.
+    /// Creates a signal that is raised with its parent, and can also be raised on its own.
     package convenience init(under parent: StopSignal) {
         self.init()
         parent.children.withLock { children in
             children.removeAll { $0.signal == nil }
             children.append(Child(signal: self))
         }
-        // The other one may have been raised before it knew of this.
+        // The parent may have been raised before it had this child.
         if parent.isRaised { raise() }
     }
 
-    /// Has the closure called when the signal is raised, or now if it has been.
+    /// Calls the closure when the signal is raised, or immediately if it has been.
     ///
-    /// The closure is called on the thread that raises it, and must not block; it may be called twice.
+    /// The closure is called on the thread that raises the signal, and must not block. It may be called twice.
     ///
-    /// - Returns: What ``forget(_:)`` wants.
+    /// - Returns: The token for ``forget(_:)``.
     func observe(_ body: @escaping @Sendable () -> Void) -> Int {
         let observation = observations.add(1, ordering: .relaxed).newValue
         observers.withLock { $0[observation] = body }
@@ -43,12 +43,12 @@ package final class StopSignal: Sendable {
         return observation
     }
 
-    /// Ends an observation; a call that is under way may still come.
+    /// Removes an observer; a call that is in progress may still arrive.
     func forget(_ observation: Int) { observers.withLock { _ = $0.removeValue(forKey: observation) } }
 
     package var isRaised: Bool { raised.load(ordering: .acquiring) }
 
-    /// Raises the signal; a second call changes nothing.
+    /// Raises the signal; a further call does not change its state.
     package func raise() {
         raised.store(true, ordering: .releasing)
         waker?.wake()

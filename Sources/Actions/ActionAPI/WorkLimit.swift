@@ -1,6 +1,6 @@
 import Rules
 
-/// When work on a file ends though it is not done: at its rule's timeout, or at a stop.
+/// The limit at which unfinished work on a file stops: the rule's timeout, or a stop.
 package struct WorkLimit: Sendable {
     let stop: StopSignal
     private let deadline: ContinuousClock.Instant
@@ -14,16 +14,16 @@ package struct WorkLimit: Sendable {
 
     private var isTimeOver: Bool { ContinuousClock.now > deadline }
 
-    /// The outcome when the work has to end now; nil when it may go on.
+    /// Returns the outcome if the work must stop now; nil if it may continue.
     ///
-    /// - Parameter work: The work: `copying`.
+    /// - Parameter work: The name of the work, such as `copying`.
     /// - Returns: The outcome.
     func outcome(_ work: String) -> Outcome? {
         if stop.isRaised { return .interrupted("stopped during the \(work)") }
         return isTimeOver ? .timedOut("the timeout ended the \(work)") : nil
     }
 
-    /// Throws when the work has to end now.
+    /// Throws the outcome if the work must stop now.
     func check(_ work: String) throws(FileFault) {
         if let outcome = outcome(work) { throw FileFault(outcome) }
     }

@@ -4,16 +4,16 @@ import PluginProtocol
 import Rules
 import System
 
-/// What `webhook` posts: a CloudEvent 1.0 in the structured mode, as JSON.
+/// The body that `webhook` posts: a CloudEvent 1.0 in structured mode, as JSON.
 ///
-/// It is the same at each attempt, so whoever receives it twice can tell by its id.
+/// It is the same at each attempt, so a receiver can detect a duplicate by its id.
 enum CloudEvent {
     static let contentType = "application/cloudevents+json; charset=utf-8"
 
     /// - Parameters:
-    ///   - job: Whose event it is.
-    ///   - source: Who sends it, as a URI reference.
-    /// - Returns: The JSON.
+    ///   - job: The job with the event.
+    ///   - source: The sender, as a URI reference.
+    /// - Returns: The body as JSON.
     static func body(of job: Job, source: String) -> [UInt8] {
         let event = job.event
         let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
@@ -26,7 +26,7 @@ enum CloudEvent {
         return body.lineBytes
     }
 
-    /// `alight://HOST/RULE`.
+    /// Returns the default source, `alight://HOST/RULE`.
     static func source(of rule: String) -> String {
         var buffer = [CChar](repeating: 0, count: 256)
         let isKnown = gethostname(&buffer, buffer.count - 1) == 0

@@ -1,22 +1,22 @@
 import CLibCurl
 import Glibc
 
-/// One request over HTTP or HTTPS and its answer; redirects are told, not followed.
+/// One HTTP or HTTPS request and its response; redirects are reported, not followed.
 struct HTTPCall {
     var url: String
     var method: String
     var headers: [(name: String, value: [UInt8])]
     var body: [UInt8]
-    /// The authorities to be trusted; nil for the system's.
+    /// A file of trusted certificate authorities; nil for the system's.
     var authorities: String?
     var proxy: String?
     var stop: StopSignal
-    /// When the rule's time-out ends it.
+    /// The deadline from the rule's timeout.
     var deadline: ContinuousClock.Instant
 
     enum Ending {
         case answered(Answer)
-        /// There was no answer.
+        /// There was no response.
         case failed(Fault, String)
         case stopped
         case timedOut
@@ -24,32 +24,32 @@ struct HTTPCall {
 
     struct Answer {
         var status: Int
-        /// What Retry-After asks for, as seconds or as a date.
+        /// The delay that Retry-After requests, as seconds or as a date.
         var retryAfter: Duration?
-        /// Where it redirects to, absolute.
+        /// The absolute URL that the response redirects to.
         var redirect: String?
-        /// The first bytes of the content.
+        /// The first bytes of the body.
         var body: [UInt8]
     }
 
     enum Fault {
-        /// The rule has to be another one.
+        /// The rule must be changed.
         case wrong
-        /// The certificate isn't trusted.
+        /// The certificate is not trusted.
         case notVerified
         case network
     }
 
-    /// Loads the library; why that can't be done, or nil.
+    /// The reason why the library cannot be loaded, or nil; the first access loads it.
     static var problem: String? { clc_load().map { String(cString: $0) } }
 
-    /// Where a connection would go.
+    /// The scheme, host and port of a connection.
     struct Place: Equatable {
         var scheme: String
         var host: String
         var port: String
 
-        /// Nil for what is no URL; the library has to be there.
+        /// Parses a URL, or returns nil if it is invalid; the library must be loaded.
         init?(_ url: String) {
             var parts = clc_url()
             guard !url.utf8.contains(0), clc_parse(url, &parts) == 0 else { return nil }
@@ -61,7 +61,7 @@ struct HTTPCall {
             port = text(parts.port)
         }
 
-        /// Whether it may get what was meant for the other one: the same, or the same host over TLS.
+        /// Whether it may receive a request for the other one: it is the same, or the same host over TLS.
         func isSafe(insteadOf other: Place) -> Bool {
             self == other
                 || host == other.host && scheme == "https" && other.scheme == "http" && port == "443"
@@ -69,10 +69,10 @@ struct HTTPCall {
         }
     }
 
-    /// What is kept of an answer, and how much is read of it at most.
+    /// The number of bytes of a response that are stored, and the number that are read at most.
     private static let keptBytes = 1 << 12
     private static let mostBytes = 1 << 20
-    /// How often the signal is looked at when it has no descriptor.
+    /// The interval in milliseconds at which the signal is checked if it has no descriptor.
     private static let tick: Int32 = 20
 
     private final class Content {
@@ -80,9 +80,9 @@ struct HTTPCall {
         var count = 0
     }
 
-    /// Sends it and waits for the answer; blocks.
+    /// Sends the request and waits for the response; blocks.
     ///
-    /// The library has to be there.
+    /// The library must be loaded.
     func run() -> Ending {
         let content = Content()
         guard let transfer = start(content) else { return .failed(.wrong, "no memory for a request") }
@@ -96,7 +96,7 @@ struct HTTPCall {
         }
         let kind = clc_kind(clc_result(transfer))
         let status = clc_status(transfer)
-        // An answer without end has said how it ends by its status.
+        // The status is known even if the body exceeds the limit.
         guard clc_result(transfer) == 0 || kind == CLC_NOT_TAKEN && status != 0 else {
             let message = String(cString: clc_error(transfer))
             switch kind {
@@ -119,7 +119,7 @@ struct HTTPCall {
             let line = Array(header.name.utf8) + Array(header.value.isEmpty ? ";".utf8 : ": ".utf8) + header.value
             if clc_add_header(transfer, line.map { CChar(bitPattern: $0) } + [0]) != 0 { isTaken = false }
         }
-        // No question beforehand whether the body is welcome: not all servers answer that.
+        // No `Expect: 100-continue`, because not all servers answer it.
         if clc_add_header(transfer, "Expect:") != 0 { isTaken = false }
         if let authorities, clc_set_ca_file(transfer, authorities) != 0 { isTaken = false }
         if let proxy, clc_set_proxy(transfer, proxy) != 0 { isTaken = false }

@@ -4,9 +4,9 @@ import PluginProtocol
 package import Rules
 import System
 
-/// `log`: says something in the line of the action, and does nothing else.
+/// The `log` action: writes a message to the line of the action, and does nothing else.
 ///
-/// A warning or an error goes to the program's log as well.
+/// A warning or an error also goes to the program's log.
 package struct LogHandler: Handler {
     package init() {}
 
@@ -35,7 +35,7 @@ package struct LogHandler: Handler {
         return Outcome(.succeeded, message)
     }
 
-    /// What the event says, for people.
+    /// Returns the default message for an event.
     private static func sentence(_ event: FileEvent) -> String {
         let plain = "\(event.kind.rawValue) \(event.path)"
         if let tail = event.tail, !tail.bytes.isEmpty {

@@ -5,7 +5,7 @@ import PluginProtocol
 package import Rules
 package import System
 
-/// `notify`: shows a message on the desktop, by `notify-send`.
+/// The `notify` action: shows a desktop notification with `notify-send`.
 package struct NotifyHandler: Handler {
     private let launcher: ProcessLauncher
     private let environment: ProgramEnvironment
@@ -13,10 +13,10 @@ package struct NotifyHandler: Handler {
     private let find: @Sendable (String) -> PathBytes?
 
     /// - Parameters:
-    ///   - launcher: Runs it.
-    ///   - environment: What it gets to know of the machine.
-    ///   - bus: The address of the session's bus; nil when there is no session.
-    ///   - find: Where a program is.
+    ///   - launcher: The launcher that runs `notify-send`.
+    ///   - environment: The environment that `notify-send` receives.
+    ///   - bus: The address of the session bus; nil if there is no session.
+    ///   - find: Returns the path of a program.
     package init(
         launcher: ProcessLauncher, environment: ProgramEnvironment, bus: String?,
         find: @escaping @Sendable (String) -> PathBytes? = { ExecutableCheck.find($0) }
@@ -92,10 +92,10 @@ package struct NotifyHandler: Handler {
         }
     }
 
-    /// One line without control characters.
+    /// Returns the string as one line without control characters.
     private static func shown(_ text: String) -> [UInt8] { Array(ProgramReport.cleaned(Array(text.utf8)[...]).utf8) }
 
-    /// The text as the desktop takes it: not as markup, which a file's name may look like.
+    /// Escapes the string, since the desktop would interpret it as markup, which a file name may resemble.
     private static func plain(_ text: String) -> [UInt8] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let cleaned = lines.map { ProgramReport.cleaned(Array($0.utf8)[...]) }.joined(separator: "\n")
@@ -104,7 +104,7 @@ package struct NotifyHandler: Handler {
             case UInt8(ascii: "&"): Array("&amp;".utf8)
             case UInt8(ascii: "<"): Array("&lt;".utf8)
             case UInt8(ascii: ">"): Array("&gt;".utf8)
-            // notify-send itself reads these as C does.
+            // notify-send interprets these as C does.
             case UInt8(ascii: "\\"): Array("\\\\".utf8)
             default: [byte]
             }

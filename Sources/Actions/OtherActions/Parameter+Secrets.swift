@@ -2,7 +2,7 @@ import PluginProtocol
 import Rules
 
 extension Parameter {
-    /// The value with everything that the schema calls secret replaced by `***`, to be shown.
+    /// Returns the value for display, with everything that the schema marks as secret replaced by `***`.
     func hidingSecrets(_ schema: ParameterSchema?) -> Parameter {
         guard let schema else { return self }
         if schema.writeOnly == true { return .text(Array("***".utf8)) }

@@ -4,11 +4,10 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
-
-/// `webhook`: tells a server of the event, by a request over HTTP or HTTPS.
+/// The `webhook` action: reports the event to a server with an HTTP or HTTPS request.
 ///
-/// The id in it is the job's, so a receiver can tell that an attempt was made
-/// before. Nothing of what the request holds besides its host gets into a message.
+/// The request contains the job's id, so a receiver can detect a repeated attempt. Messages contain neither header
+/// values, the secret nor the proxy, and of the URL only scheme, host and port.
 package struct WebhookHandler: Handler {
     package init() {}
 
@@ -92,7 +91,7 @@ package struct WebhookHandler: Handler {
         }
     }
 
-    // MARK: The request
+    // MARK: Request
 
     private func call(for invocation: Invocation) throws(WebhookProblem) -> HTTPCall {
         let parameters = invocation.parameters
@@ -122,11 +121,11 @@ package struct WebhookHandler: Handler {
             proxy: invocation.text("proxy"), stop: invocation.stop, deadline: .now + invocation.timeout)
     }
 
-    /// What is sent, and its type.
+    /// Returns the body and its content type.
     private func content(for invocation: Invocation) -> ([UInt8], type: String) {
         switch invocation.parameters["body"] {
         case .text(let bytes)?: return (bytes, "text/plain; charset=utf-8")
-        // A name that is not UTF-8 is repaired: whoever wrote the body expects a text there.
+        // A name that is not UTF-8 is repaired, because the body is expected to contain strings.
         case let body?: return (body.repaired.lineBytes, "application/json")
         case nil:
             let source = invocation.text("source") ?? CloudEvent.source(of: invocation.job.rule)
@@ -134,7 +133,7 @@ package struct WebhookHandler: Handler {
         }
     }
 
-    /// The value of a header, which must not become two: a name of a file may hold a line break.
+    /// Returns the value of a header, which must not add another header: a file name may contain a line break.
     private static func checked(_ value: Parameter, _ name: String) throws(WebhookProblem) -> [UInt8] {
         let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
@@ -158,7 +157,7 @@ package struct WebhookHandler: Handler {
         return bytes
     }
 
-    // MARK: The answer
+    // MARK: Response
 
     private func outcome(of answer: HTTPCall.Answer, from place: HTTPCall.Place, _ invocation: Invocation) -> Outcome {
         let values: [String: JSONValue] = ["status": .integer(Int64(answer.status))]
@@ -167,24 +166,24 @@ package struct WebhookHandler: Handler {
         let message = "\(said)\(Self.excerpt(of: answer.body, without: Self.secrets(of: invocation)))"
         switch answer.status {
         case 408, 425, 429, 500...:
-            // Longer than a day nobody remembers why nothing is sent.
+            // At most a day: after a longer delay, the reason for it would be forgotten.
             let pause = answer.retryAfter.map { min($0, .seconds(86_400)) }
             return Outcome(.retry, message, code: "http-\(answer.status)", retryAfter: pause, values: values)
         default: return Outcome(.failed, message, code: "http-\(answer.status)", values: values)
         }
     }
 
-    /// What must not be told, though a server may send it back.
+    /// Returns the values that must not appear in messages, although a server may return them.
     private static func secrets(of invocation: Invocation) -> [[UInt8]] {
         var secrets = [invocation.parameters["secret"]?.bytes, invocation.parameters["proxy"]?.bytes].compactMap { $0 }
         if case .object(let members)? = invocation.parameters["headers"] {
             for bytes in members.values.compactMap(\.bytes) {
                 secrets.append(bytes)
-                // Without `Bearer` in front.
+                // The value without its prefix, such as `Bearer`.
                 secrets += bytes.split(separator: UInt8(ascii: " ")).map { Array($0) }
             }
         }
-        // A key often is a part of the URL.
+        // A key is often part of the URL.
         let url = invocation.text("url") ?? ""
         let place = url.range(of: "://").map { url[$0.upperBound...] } ?? url[...]
         for text in [String(place), place.removingPercentEncoding ?? ""] {
@@ -195,11 +194,11 @@ package struct WebhookHandler: Handler {
         return secrets.filter { $0.count >= 4 }.sorted { $0.count > $1.count }
     }
 
-    /// Up to 200 bytes of the answer on one line, with a colon in front; nothing of an empty one.
+    /// Returns up to 200 bytes of the response on one line, after a colon; empty for an empty response.
     private static func excerpt(of body: [UInt8], without secrets: [[UInt8]]) -> String {
         var shown: [UInt8] = []
         var rest = body[...]
-        // What begins at the end of what is kept may be a half of a secret.
+        // The stored part of the response may end in the middle of a secret.
         let longest = secrets.first?.count ?? 0
         while !rest.isEmpty, shown.count < 200 {
             if let secret = secrets.first(where: { rest.starts(with: $0) }) {
@@ -212,7 +211,7 @@ package struct WebhookHandler: Handler {
             }
         }
         let isCut = !rest.isEmpty
-        // Not in the middle of a character: bytes that go on with one, then the one that began it.
+        // Do not split a character: remove its continuation bytes, then its first byte.
         if let next = rest.first, next & 0xC0 == 0x80 {
             while let last = shown.last, last & 0xC0 == 0x80 { shown.removeLast() }
             if let last = shown.last, last >= 0xC0 { shown.removeLast() }
@@ -224,13 +223,13 @@ package struct WebhookHandler: Handler {
     }
 }
 
-/// What keeps a request from being made.
+/// The reason why a request cannot be made.
 private struct WebhookProblem: Error {
     var message: String
 }
 
 extension HTTPCall.Place: CustomStringConvertible {
-    /// `https://host`, with the port if it isn't the scheme's own.
+    /// `https://host`, with the port if it is not the default of the scheme.
     var description: String {
         let isUsual = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"
         return ProgramReport.cleaned(Array("\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)[...])
@@ -238,7 +237,7 @@ extension HTTPCall.Place: CustomStringConvertible {
 }
 
 extension Parameter {
-    /// As JSON, texts repaired.
+    /// The value as JSON, with invalid UTF-8 repaired.
     fileprivate var repaired: JSONValue {
         switch self {
         case .value(let value): value

@@ -1,7 +1,7 @@
 import CLibCrypto
 import PluginProtocol
 
-/// How a receiver can tell that a request comes from somebody who knows the secret.
+/// The kind of signature by which a receiver verifies that the sender knows the secret.
 enum WebhookSignature: String, CaseIterable {
     /// The three headers of Standard Webhooks 1.0: HMAC-SHA256 over `ID.TIMESTAMP.BODY`, in base64.
     case standard
@@ -14,14 +14,15 @@ enum WebhookSignature: String, CaseIterable {
             "With 'secret': the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), or X-Hub-Signature-256 as GitHub sends it."
     )
 
-    /// The headers to be added.
+    /// Returns the headers to add.
     ///
     /// - Parameters:
-    ///   - body: What is sent, byte for byte.
-    ///   - id: The same at each attempt.
-    ///   - seconds: Now, since 1970.
-    ///   - secret: With `whsec_` in front, the key is what follows in base64; else its own bytes.
-    /// - Returns: Names and values.
+    ///   - body: The body, byte for byte.
+    ///   - id: The id, which is the same at each attempt.
+    ///   - seconds: The current time, in seconds since 1970.
+    ///   - secret: The secret. After the prefix `whsec_`, the key is encoded in base64; otherwise, it is the bytes of
+    ///     the secret.
+    /// - Returns: The names and values.
     func headers(body: [UInt8], id: String, seconds: Int64, secret: [UInt8]) -> [(name: String, value: [UInt8])] {
         switch self {
         case .github:
@@ -46,7 +47,7 @@ enum WebhookSignature: String, CaseIterable {
     private static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var length: UInt32 = 0
-        // An empty key still is one: without an address the library would take the key of its last call.
+        // An empty key needs a valid address: with a null pointer, the library reuses the key of its last call.
         let padded = key.isEmpty ? [0] : key
         _ = HMAC(EVP_sha256(), padded, Int32(key.count), bytes, bytes.count, &digest, &length)
         return Array(digest.prefix(Int(length)))

@@ -1,6 +1,7 @@
-/// A value that lies apart from what has it, so that it takes no room where there is none, or where it is only passed on.
+/// An immutable value stored by reference, so that its owner needs little memory when there is no value, or passes it
+/// on.
 ///
-/// It is never changed; who wants another value makes another box.
+/// To change the value, create another box.
 package final class Box<Value: Sendable>: Sendable {
     package let value: Value
 

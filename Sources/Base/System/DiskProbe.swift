@@ -1,30 +1,28 @@
 package import CAlightLinux
 import Glibc
 
-/// Asks the disk about one path.
-///
-/// The only part of this target that touches the world.
+/// Queries the disk about one path.
 ///
 /// All calls block for as long as the file system does.
 package enum DiskProbe {
     package enum Sight: Sendable, Hashable {
         case present(Snapshot)
-        /// There is nothing of that name.
+        /// The path does not exist.
         case absent
-        /// The file system can't say; this is never a deletion.
+        /// The file system returned an error; this is never treated as a deletion.
         case unreadable(errno: Int32)
     }
 
-    /// What a look reads besides the facts that one system call gives.
+    /// The metadata to read in addition to the result of one system call.
     package struct Extras: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The extended attributes: one call more, and one for each attribute.
+        /// The extended attributes: one more call, and one for each attribute.
         package static let extended = Extras(rawValue: 1 << 0)
     }
 
-    /// What is at the path now, without following a final symbolic link.
+    /// Returns the metadata of the path now, without following a final symbolic link.
     package static func look(at path: PathBytes, reading extras: Extras = []) -> Sight {
         look(at: Place(path), reading: extras)
     }
@@ -34,7 +32,7 @@ package enum DiskProbe {
         let error: Int32
         var extended: [ExtendedAttribute]?
         if extras.contains(.extended) {
-            // Of one file, whatever has the name a moment later.
+            // All calls use one open file, even if the name is replaced in between.
             let entry = place.name.withCString { cal_open_entry(place.descriptor, $0, CAL_OPEN_ENTRY) }
             error = entry >= 0 ? cal_stat_descriptor(entry, &status) : -entry
             if error == 0 { extended = extendedAttributes(of: entry) }
@@ -48,39 +46,38 @@ package enum DiskProbe {
             snapshot.extended = extended
             return .present(snapshot)
         case ENOENT, ENOTDIR: return .absent
-        // A folder of a name that the file system can't hold: there is nothing there.
+        // The file system cannot store a name of this length, so nothing exists there.
         case ENAMETOOLONG: return .absent
         default: return .unreadable(errno: error)
         }
     }
 
-    /// Which file is at the path; nil when there is none, or it can't be looked at.
+    /// Returns the identity of the file at the path; nil if there is none, or it cannot be read.
     package static func identity(of path: PathBytes) -> FileIdentity? {
         if case .present(let snapshot) = look(at: path) { snapshot.identity } else { nil }
     }
 
-    /// The path without symbolic links; nil when there is nothing of that name.
+    /// Returns the path without symbolic links; nil if it does not exist.
     package static func resolve(_ path: PathBytes) -> PathBytes? {
         guard let resolved = path.withCString({ realpath($0, nil) }) else { return nil }
         defer { free(resolved) }
         return PathBytes(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
     }
 
-    /// Who holds a file: has it open for writing, or locked against writing.
+    /// The result of a check for processes that have a file open for writing, or locked against writing.
     package enum Holders: Sendable, Hashable {
         case nobody
         case somebody
-        /// The question has no answer here: another user's file, or a file system without such a thing.
+        /// The check is not possible: the file belongs to another user, or the file system does not support it.
         case unknown
     }
 
-    /// Whether a process can still write to the regular file: has it open for writing, or mapped writable.
+    /// Checks whether a process can still write to the regular file: has it open for writing, or mapped writable.
     ///
-    /// A read lease of fcntl(2) is asked for, and dropped at once. A writer that
-    /// opens in these microseconds waits for them. On the file of another user,
-    /// where the kernel grants no lease, the open files of the processes that may
-    /// be looked into are searched: a writer that is found is one, but where none
-    /// is found there may be one.
+    /// The check acquires a read lease of fcntl(2), and releases it at once. A writer that opens the file in these
+    /// microseconds waits for the release. For a file of another user, where the kernel grants no lease, the check
+    /// searches the open files of all processes that may be inspected. A writer that is found is certain; if none is
+    /// found, there may still be one.
     package static func writers(of path: PathBytes) -> Holders {
         writers(of: path, in: AT_FDCWD)
     }
@@ -99,13 +96,13 @@ package enum DiskProbe {
         }
     }
 
-    /// Whether the kernel grants this process leases on other users' files: it has CAP_LEASE, see capabilities(7).
+    /// Whether the kernel grants this process leases on files of other users: it has CAP_LEASE, see capabilities(7).
     package static var mayLeaseAnyFile: Bool { cal_may_lease_any_file() != 0 }
 
-    /// Whether a process holds a write lock on the regular file, by flock(2) or fcntl(2).
+    /// Checks whether a process holds a write lock on the regular file, by flock(2) or fcntl(2).
     ///
-    /// To find out, a shared flock(2) lock is held for some microseconds, in which
-    /// another process that asks for its lock without waiting is refused.
+    /// The check holds a shared flock(2) lock for some microseconds. During that time, another process that requests
+    /// its lock without waiting is refused.
     package static func locks(of place: Place) -> Holders {
         switch place.name.withCString({ cal_probe_locks(place.descriptor, $0) }) {
         case 0: .nobody
@@ -114,37 +111,38 @@ package enum DiskProbe {
         }
     }
 
-    /// The system clock.
+    /// Returns the time of the system clock.
     package static func now() -> Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
-    /// The time since the machine was booted, also while it was suspended.
+    /// Returns the time since boot, including the time in suspend.
     package static func sinceBoot() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
-    /// The time that a file would get which changes now.
+    /// Returns the timestamp that a file would get if it changed now.
     ///
-    /// The kernel stamps files with the system clock of its last tick, some milliseconds before ``now()``; what changes
-    /// from now on never gets an earlier time than this. A file that has this very time may have changed before, too.
+    /// The kernel stamps files with the system clock of its last tick, some milliseconds before ``now()``. Changes from
+    /// now on never get an earlier timestamp than this. A file with exactly this timestamp may also have changed
+    /// before.
     package static func fileTime() -> Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME_COARSE, &time)
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
-    // The kernel's bounds, XATTR_LIST_MAX and XATTR_SIZE_MAX: no list and no value is longer.
+    // The kernel's limits, XATTR_LIST_MAX and XATTR_SIZE_MAX: no list and no value is longer.
     private static let attributeBound = 65_536
 
-    /// The extended attributes, sorted by name; nil when they can't be read, or not all of them.
+    /// Returns the extended attributes, sorted by name; nil if any of them cannot be read.
     ///
-    /// An attribute that is hidden now, by a mode that was taken away, is not known
-    /// to be gone: half a list would tell so.
+    /// An attribute that became unreadable by a change of the mode is not known to be removed, which a partial list
+    /// would claim.
     private static func extendedAttributes(of entry: Int32) -> [ExtendedAttribute]? {
         let length = cal_list_open_attributes(entry, nil, 0)
         if length == 0 { return [] }
@@ -157,7 +155,7 @@ package enum DiskProbe {
             var attributes: [ExtendedAttribute] = []
             for name in names.sorted() {
                 let length = name.withCString { cal_read_open_attribute(entry, $0, buffer.baseAddress, buffer.count) }
-                // Removed since it was listed.
+                // The attribute was removed after it was listed.
                 if length == -Int64(ENODATA) { continue }
                 guard length >= 0 else { return nil }
                 attributes.append(ExtendedAttribute(name: name, value: Array(buffer[..<Int(length)])))
@@ -168,7 +166,7 @@ package enum DiskProbe {
 }
 
 extension Snapshot {
-    /// The facts as statx(2) gave them.
+    /// Creates a snapshot from the result of statx(2).
     package init(_ status: cal_stat) {
         let type: FileType =
             switch status.mode & UInt32(S_IFMT) {

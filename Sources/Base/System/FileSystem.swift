@@ -2,68 +2,70 @@ import Glibc
 
 /// The file system that the core works on: the kernel's, or a simulated one.
 ///
-/// All that decides about events asks the disk by such a value. Handlers and programs work on the kernel's.
+/// All code that decides about events accesses the disk through such a value. Handlers and programs use the kernel's
+/// file system.
 ///
 /// Calls block for as long as the file system does. Callable from any thread.
 package protocol FileSystem: Sendable {
     /// Opens the directory of a root, which may be a symbolic link.
     func open(root: PathBytes) throws(SystemError) -> OpenDirectory
 
-    /// Opens a directory by a relative path, following no link on the way.
+    /// Opens a directory by a relative path, without following any link.
     ///
-    /// - Throws: `ELOOP` for one that is behind a link.
+    /// - Throws: `ELOOP` for a directory behind a link.
     func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory
 
-    /// The metadata of what is there now, without following a final symbolic link.
+    /// Returns the current metadata, without following a final symbolic link.
     func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.Sight
 
-    /// The names in a directory in the order of the file system, without `.` and `..`.
+    /// Returns the names in a directory in the order of the file system, without `.` and `..`.
     ///
-    /// - Throws: Why it can't be listed, or not to its end.
+    /// - Throws: The error if it cannot be listed, or not to its end.
     func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes]
 
-    /// Whether a process can still write to the regular file.
+    /// Checks whether a process can still write to the regular file.
     func writers(of place: DiskProbe.Place) -> DiskProbe.Holders
 
-    /// Whether a process holds a write lock on the regular file.
+    /// Checks whether a process holds a write lock on the regular file.
     func locks(of place: DiskProbe.Place) -> DiskProbe.Holders
 
-    /// Whether the directory of the place is on overlayfs.
+    /// Whether the directory is on overlayfs.
     func isOnOverlay(_ place: DiskProbe.Place) -> Bool
 
-    /// Reads bytes of a regular file that still has the inode; none if it can't be read, or is another file by now.
+    /// Reads bytes of a regular file that still has the inode; returns none if it cannot be read, or is another file by
+    /// now.
     func read(_ place: DiskProbe.Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8]
 
-    /// The path without symbolic links; nil when there is nothing of that name.
+    /// Returns the path without symbolic links; nil if it does not exist.
     func resolve(_ path: PathBytes) -> PathBytes?
 
-    /// Makes a directory and those above it that are missing, with the mode that the umask leaves.
+    /// Creates a directory and its missing parents, with the default mode less the umask.
     ///
-    /// - Returns: 0, or the errno.
+    /// - Returns: 0 or the errno.
     func makeDirectory(_ path: PathBytes) -> Int32
 
     /// The mount points.
     var mountPoints: Set<PathBytes> { get }
 
-    /// Whether the mount with this id of statx(2) is still there, at whatever mount point.
+    /// Whether the mount with this id of statx(2) still exists, at any mount point.
     func isMounted(_ mount: UInt64) -> Bool
 }
 
 extension FileSystem where Self == KernelFileSystem {
-    /// The kernel's.
+    /// The file system of the kernel.
     package static var kernel: KernelFileSystem { KernelFileSystem() }
 }
 
 extension FileSystem {
-    /// The metadata of what is at the path now, without following a final symbolic link.
+    /// Returns the current metadata of the path, without following a final symbolic link.
     package func stat(_ path: PathBytes) -> DiskProbe.Sight { stat(DiskProbe.Place(path), reading: []) }
 
     package func stat(_ place: DiskProbe.Place) -> DiskProbe.Sight { stat(place, reading: []) }
 
-    /// Whether there is anything of that name, where links lead.
+    /// Whether the path exists, following links.
     package func exists(_ path: PathBytes) -> Bool { resolve(path) != nil }
 
-    /// How many entries a directory has; nil when it can't be listed.
+    /// Returns the number of entries of a directory; nil if it cannot be listed.
     package func children(of directory: DiskProbe.Place) -> Int? { try? names(in: directory).count }
 }
 

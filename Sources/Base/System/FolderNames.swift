@@ -1,23 +1,24 @@
 import CAlightLinux
 import Glibc
 
-/// The names in an open folder, without `.` and `..`, in the order of the file system.
+/// The names in an open directory, without `.` and `..`, in the order of the file system.
 struct FolderNames: ~Copyable {
     private let stream: OpaquePointer
-    /// Why the listing ended; 0 at its end.
+    /// The error that stopped the listing; 0 at its end.
     private(set) var error: Int32 = 0
 
-    /// Opens the folder without following a link.
+    /// Opens the directory without following a link.
     ///
     /// - Parameters:
-    ///   - path: The folder.
-    ///   - directory: The open folder that the path is relative to.
+    ///   - path: The directory.
+    ///   - directory: The open directory that the path is relative to.
     /// - Throws: The error of opening it.
     init(_ path: PathBytes, in directory: Int32 = AT_FDCWD) throws(SystemError) {
         try self.init(opened: path.withCString { cal_open_folder(directory, $0) })
     }
 
-    /// Takes a folder that was opened for listing, or the negative errno of that.
+    /// Takes ownership of a directory that was opened for listing; the argument is negative if opening failed with that
+    /// errno.
     init(opened descriptor: Int32) throws(SystemError) {
         guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
         guard let stream = fdopendir(descriptor) else {
@@ -30,17 +31,17 @@ struct FolderNames: ~Copyable {
 
     deinit { closedir(stream) }
 
-    /// The open folder, for calls that are relative to it.
+    /// The open directory, for calls that are relative to it.
     var descriptor: Int32 { dirfd(stream) }
 
-    /// The names that are left; ``error`` tells whether these are all.
+    /// Returns the remaining names; ``error`` shows whether they are complete.
     mutating func rest() -> [PathBytes] {
         var names: [PathBytes] = []
         while let name = next() { names.append(name) }
         return names
     }
 
-    /// The next name; nil at the end, and when reading fails.
+    /// Returns the next name; nil at the end, and if reading fails.
     mutating func next() -> PathBytes? {
         while true {
             errno = 0
@@ -48,7 +49,7 @@ struct FolderNames: ~Copyable {
                 error = errno
                 return nil
             }
-            // The record is as long as its name: reading all of d_name would run over its end.
+            // The record is only as long as its name, so reading all of d_name would run over its end.
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
             let start = UnsafeRawPointer(entry) + offset
             let length = strlen(start.assumingMemoryBound(to: CChar.self))
@@ -59,17 +60,17 @@ struct FolderNames: ~Copyable {
 }
 
 extension DiskProbe {
-    /// The names in a folder; none if it can't be listed.
+    /// Returns the names in a directory; none if it cannot be listed.
     package static func names(in folder: PathBytes) -> [PathBytes] {
         (try? names(opened: folder.withCString { cal_open_folder(AT_FDCWD, $0) })) ?? []
     }
 
-    /// The names in a folder, to which links may lead.
+    /// Returns the names in a directory, following links.
     package static func names(following folder: PathBytes) throws(SystemError) -> [PathBytes] {
         try names(in: AT_FDCWD, folder)
     }
 
-    /// The names in an open folder, which stays open.
+    /// Returns the names in an open directory, which stays open.
     package static func names(in descriptor: Int32) throws(SystemError) -> [PathBytes] {
         try names(in: descriptor, ".")
     }

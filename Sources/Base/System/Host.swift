@@ -1,6 +1,6 @@
-/// The machine as the core sees it: its files, its clocks, and chance.
+/// The machine as the core sees it: its files, its clocks, and its random numbers.
 ///
-/// The core asks nothing else of the machine, so that a simulated one repeats a run exactly.
+/// The core accesses the machine only through this type, so that a simulated machine repeats a run exactly.
 package final class Host: Sendable {
     package let fileSystem: any FileSystem
     package let clock: Clock
@@ -21,11 +21,11 @@ package final class Host: Sendable {
 
 /// The clocks of a machine.
 package struct Clock: Sendable {
-    /// The monotonic clock, by which deadlines are kept.
+    /// The monotonic clock for deadlines.
     package var now: @Sendable () -> ContinuousClock.Instant
     /// The time of day.
     package var time: @Sendable () -> Timestamp
-    /// The time that a file would get which changes now, some milliseconds before ``time``; see
+    /// The timestamp that a file would get if it changed now, some milliseconds before ``time``; see
     /// ``DiskProbe/fileTime()``.
     package var fileTime: @Sendable () -> Timestamp
 

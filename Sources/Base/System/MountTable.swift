@@ -2,8 +2,8 @@ import Glibc
 
 /// The mounts of this process, see proc_pid_mountinfo(5).
 ///
-/// The descriptor reports an exceptional condition to poll(2) when a mount came
-/// or went. A bind mount that goes gives no other sign.
+/// The descriptor reports an exceptional condition to poll(2) when a mount was added or removed. The removal of a bind
+/// mount has no other sign.
 package final class MountTable {
     package struct Mount: Hashable {
         var number: Int
@@ -13,7 +13,7 @@ package final class MountTable {
     package let descriptor: Int32
     private var mounts: Set<Mount>
 
-    /// Opens the table; nil when there is none to be had.
+    /// Opens the table; nil if it cannot be opened.
     package init?() {
         descriptor = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
@@ -22,15 +22,15 @@ package final class MountTable {
 
     deinit { close(descriptor) }
 
-    /// Whether the mount with this id of statx(2) is still there, be it under another one.
+    /// Whether the mount with this id of statx(2) still exists, even if another mount covers it.
     package static func isMounted(_ number: UInt64) -> Bool {
         MountTable()?.mounts.contains { UInt64($0.number) == number } ?? false
     }
 
-    /// Where something is mounted now.
+    /// The current mount points.
     package static var points: Set<PathBytes> { Set(MountTable()?.mounts.map(\.point) ?? []) }
 
-    /// What came and what went since the last call, outer mounts first.
+    /// Returns the mounts added and removed since the last call, outer mounts first.
     package func changes() -> (came: [PathBytes], went: [PathBytes]) {
         guard let present = Self.read(descriptor) else { return ([], []) }
         let came = present.subtracting(mounts).map(\.point).sorted()
@@ -51,7 +51,7 @@ package final class MountTable {
         }
     }
 
-    /// The lines of the table: number, parent, device, root, mount point, and more.
+    /// Parses the lines of the table: id, parent, device, root, mount point, and more.
     package static func parse(_ bytes: [UInt8]) -> Set<Mount> {
         var mounts: Set<Mount> = []
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
@@ -62,7 +62,7 @@ package final class MountTable {
         return mounts
     }
 
-    /// Blanks, tabs, newlines and backslashes are written as `\040` and so on.
+    /// Replaces escapes such as `\040`, which the kernel writes for spaces, tabs, newlines and backslashes.
     private static func unescaped(_ field: ArraySlice<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         var rest = field

@@ -1,8 +1,8 @@
 extension PathBytes: Codable {
-    /// Reads a text, or the bytes of a path that is none.
+    /// Decodes a string, or an array of bytes for a path that is not UTF-8.
     ///
-    /// - Parameter decoder: Holds one value.
-    /// - Throws: When the value is neither.
+    /// - Parameter decoder: The decoder of one value.
+    /// - Throws: An error if the value is neither.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if let text = try? container.decode(String.self) {
@@ -12,10 +12,10 @@ extension PathBytes: Codable {
         }
     }
 
-    /// Writes the path as text if it is UTF-8, else as its bytes.
+    /// Encodes the path as a string if it is UTF-8, and otherwise as an array of bytes.
     ///
-    /// - Parameter encoder: Gets one value.
-    /// - Throws: What the encoder throws.
+    /// - Parameter encoder: The encoder of one value.
+    /// - Throws: The errors of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         if let text { try container.encode(text) } else { try container.encode(bytes) }

@@ -1,37 +1,37 @@
 import Glibc
 
-/// A path as the kernel knows it: bytes without NUL, in no particular encoding.
+/// A path in the form that the kernel uses: bytes without NUL, in no particular encoding.
 ///
-/// Two paths are equal when their bytes are, so names that only look alike
-/// (composed and decomposed accents) stay apart, and names that are not UTF-8
-/// survive from the kernel to `execve`. Text is made only to be shown.
+/// Two paths are equal if their bytes are. So names that only look alike (composed and decomposed accents) stay
+/// distinct, and names that are not UTF-8 pass from the kernel to `execve` unchanged. Strings are created only for
+/// display.
 public struct PathBytes: Hashable, Sendable {
     /// The bytes, without a terminating NUL.
     public var bytes: [UInt8]
 
-    /// Makes a path of the bytes as they are; nothing is normalised.
+    /// Creates a path of the bytes without normalizing them.
     public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
 
-    /// Makes a path of a text's UTF-8.
+    /// Creates a path of the UTF-8 of a string.
     public init(_ text: String) { bytes = Array(text.utf8) }
 
     public func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 
-    /// The bytes after the last slash; the whole path when there is none.
+    /// The bytes after the last slash; the whole path if there is none.
     public var lastComponent: ArraySlice<UInt8> {
         guard let slash = bytes.lastIndex(of: .slash) else { return bytes[...] }
         return bytes[(slash + 1)...]
     }
 
-    /// The folder that holds the path; `/` for an entry of the root folder, and for `/` itself.
+    /// The directory that contains the path; `/` for an entry of the root directory, and for `/` itself.
     public var parent: PathBytes {
         guard let slash = bytes.lastIndex(of: .slash) else { return PathBytes(".") }
         return slash == 0 ? PathBytes("/") : PathBytes(bytes[..<slash])
     }
 
-    /// The path itself, the folder that it is in, the one above that, and so on to the first of all.
+    /// The path itself, its directory, the parent of that, and so on up to the topmost directory.
     package var andParents: some Sequence<PathBytes> {
         sequence(first: self) { path in
             let parent = path.parent
@@ -39,7 +39,7 @@ public struct PathBytes: Hashable, Sendable {
         }
     }
 
-    /// The path of an entry of this folder.
+    /// Returns the path of an entry of this directory.
     public func appending(_ name: some Collection<UInt8>) -> PathBytes {
         var joined: [UInt8] = []
         joined.reserveCapacity(bytes.count + 1 + name.count)
@@ -49,35 +49,36 @@ public struct PathBytes: Hashable, Sendable {
         return PathBytes(joined)
     }
 
-    /// The path of an entry of this folder, the name given as text.
+    /// Returns the path of an entry of this directory, with the name as a string.
     public func appending(_ name: String) -> PathBytes { appending(Array(name.utf8)) }
 
-    /// The path that is meant in this folder: an absolute one is itself.
+    /// Returns the path relative to this directory; an absolute path is returned unchanged.
     public func resolving(_ path: some Collection<UInt8>) -> PathBytes {
         path.first == .slash ? PathBytes(Array(path)) : appending(path)
     }
 
-    /// Whether this path is the folder itself or something below it.
+    /// Whether this path is the directory itself or is below it.
     public func isInside(_ folder: PathBytes) -> Bool {
         guard bytes.starts(with: folder.bytes) else { return false }
         return bytes.count == folder.bytes.count || folder.bytes.last == .slash || bytes[folder.bytes.count] == .slash
     }
 
-    /// Whether it is a path as rows have them: absolute, and with no `..` that leads out of a directory.
+    /// Whether the path has the form of stored paths: absolute, and without `..` components that lead out of a
+    /// directory.
     package var isAbsoluteName: Bool {
         bytes.first == .slash && !bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
     }
 
-    /// The part of this path below the folder, without a leading slash; nil when it is not inside.
+    /// Returns the part of this path below the directory, without a leading slash; nil if it is not inside.
     public func relative(to folder: PathBytes) -> ArraySlice<UInt8>? {
         guard isInside(folder) else { return nil }
         let rest = bytes[folder.bytes.count...]
         return rest.first == .slash ? rest.dropFirst() : rest
     }
 
-    /// The path with `.`, `..`, doubled and trailing slashes taken out by name alone.
+    /// The path without `.`, `..`, doubled and trailing slashes, by name alone.
     ///
-    /// Symbolic links are not looked at: `link/..` becomes the link's folder.
+    /// Symbolic links are not resolved: `link/..` becomes the directory of the link.
     public var normalized: PathBytes {
         if isCertainlyNormal { return self }
         var kept: [ArraySlice<UInt8>] = []
@@ -99,7 +100,7 @@ public struct PathBytes: Hashable, Sendable {
         return joined.isEmpty ? PathBytes(".") : PathBytes(joined)
     }
 
-    /// Whether no name in it is empty or starts with a dot.
+    /// Whether no name in the path is empty or starts with a dot.
     private var isCertainlyNormal: Bool {
         guard let first = bytes.first, first != .dot else { return false }
         var before: UInt8?
@@ -110,15 +111,15 @@ public struct PathBytes: Hashable, Sendable {
         return before != .slash
     }
 
-    /// The path as text when it is UTF-8, else nil.
+    /// The path as a string if it is UTF-8; nil otherwise.
     public var text: String? { String(validating: bytes, as: UTF8.self) }
 
     /// Calls the closure with the bytes as a C string.
     ///
-    /// Inlinable, so that nobody is asked at run time for the type of what the closure returns.
+    /// Inlinable, so that specialization avoids a lookup of the closure's result type at run time.
     @inlinable
     public func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
-        // On the stack, unless the path is very long: this comes before every system call.
+        // The buffer is on the stack unless the path is very long, because this precedes every system call.
         try withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { terminated in
             bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(terminated).copyMemory(from: $0) }
             terminated[bytes.count] = 0
@@ -129,7 +130,7 @@ public struct PathBytes: Hashable, Sendable {
 }
 
 extension PathBytes: CustomStringConvertible {
-    /// The path to show: bytes that are not UTF-8 become U+FFFD, so it may name no file.
+    /// The path for display: bytes that are not UTF-8 become U+FFFD, so it may not name an existing file.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
@@ -139,7 +140,7 @@ extension PathBytes: ExpressibleByStringLiteral {
 
 extension PathBytes: Comparable {
     public static func < (left: PathBytes, right: PathBytes) -> Bool {
-        // Large sets of paths are sorted; the generic comparison takes several times as long.
+        // Large sets of paths are sorted, and the generic comparison takes several times as long.
         let length = min(left.bytes.count, right.bytes.count)
         let order = left.bytes.withUnsafeBytes { left in
             right.bytes.withUnsafeBytes { right in

@@ -1,15 +1,14 @@
-/// What kind of thing a path names.
+/// The type of a file.
 public enum FileType: String, Sendable, Hashable, CaseIterable, Codable {
     case file, directory, symlink
     /// A pipe, a socket or a device.
     case other
 }
 
-/// Which file a path names: the same after a rename, another after a replacement.
+/// The identity of a file: the same after a rename, different after a replacement.
 ///
-/// Device, inode and birth time together; never the inode alone, which ext4
-/// gives to the next file at once. Where the file system keeps no birth time it
-/// is zero, and a reused inode can't be told from its predecessor.
+/// It consists of device, inode and birth time, never the inode alone, because ext4 reuses an inode at once. If the
+/// file system has no birth times, the birth is zero, and a reused inode is indistinguishable from its predecessor.
 public struct FileIdentity: Hashable, Sendable, Codable, CustomStringConvertible {
     public var deviceMajor: UInt32
     public var deviceMinor: UInt32
@@ -38,33 +37,34 @@ public struct FileIdentity: Hashable, Sendable, Codable, CustomStringConvertible
     }
 }
 
-/// The facts of a path at one moment, as statx(2) gives them without following links.
+/// The metadata of a path at one time, as returned by statx(2) without following links.
 public struct Snapshot: Hashable, Sendable, Codable {
     public var identity: FileIdentity
     public var type: FileType
-    /// Bytes.
+    /// The size in bytes.
     public var size: UInt64
-    /// Last change of the content.
+    /// The last change of the content.
     ///
-    /// Anyone may set it, so it never decides that a file is finished.
+    /// Programs may set it to any value, so it never decides whether a file is finished.
     public var modified: Timestamp
-    /// Last change of content or attributes, set by the kernel alone.
+    /// The last change of content or attributes, set only by the kernel.
     public var changed: Timestamp
-    /// Birth; nil where the file system does not keep it.
+    /// The birth time; nil if the file system does not store it.
     public var born: Timestamp?
     /// Permission bits, without the file type.
     public var mode: UInt16
     public var uid: UInt32
     public var gid: UInt32
-    /// Number of names.
+    /// The number of hard links.
     public var links: UInt32
-    /// The mount through which the path was seen, as statx(2) numbers it, until the next boot; 0 when unknown.
+    /// The mount that the path was accessed through, as a mount id of statx(2), valid until the next boot; 0 if
+    /// unknown.
     public var mount: UInt64
-    /// The extended attributes, sorted by name; nil when nobody asked for them.
+    /// The extended attributes, sorted by name; nil if they were not requested.
     public var extended: [ExtendedAttribute]?
-    /// A checksum of the content; nil when nobody asked for it.
+    /// A checksum of the content; nil if it was not requested.
     public var digest: [UInt8]?
-    /// How many bytes of the file have been delivered to a rule that follows it; nil when none does.
+    /// The number of bytes delivered to a rule that follows the file; nil if no rule does.
     public var delivered: UInt64?
     public init(
         identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp, changed: Timestamp, born: Timestamp?,
@@ -88,29 +88,30 @@ public struct Snapshot: Hashable, Sendable, Codable {
         self.delivered = delivered
     }
 
-    /// Stands for the facts of a root of which nothing has ever been seen.
+    /// The placeholder for the metadata of a root that has never been seen.
     public static let unseen = Snapshot(
         identity: FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0), type: .directory, size: 0,
         modified: Timestamp(seconds: 0, nanoseconds: 0), changed: Timestamp(seconds: 0, nanoseconds: 0), born: nil,
         mode: 0, uid: 0, gid: 0, links: 0)
 
-    /// The same metadata under an identity that no file has: every file at the path differs from it.
+    /// The same metadata with an identity that no file has, so that every file at the path differs from it.
     package var asAnotherFile: Snapshot {
         var other = self
         other.identity = Self.unseen.identity
         return other
     }
 
-    /// Whether both show the same file with the same content, as far as size and times can tell.
+    /// Whether both describe the same file with the same content, as far as size and times show.
     public func hasSameContent(as other: Snapshot) -> Bool {
         identity == other.identity && type == other.type && size == other.size && modified == other.modified
     }
 
-    /// Whether this may be the copy of a file in the upper layer of overlayfs, made when the file of the lower layer was
-    /// about to change.
+    /// Whether this may be the copy of a file in the upper layer of overlayfs, created when the file of the lower layer
+    /// was about to change.
     ///
-    /// The copy has the inode number, but a birth time of its own. A new file may also be given the number of a removed
-    /// one of the upper layer; size and modification time tell the two apart, unless the copy has been written to.
+    /// The copy has the same inode number, but a birth time of its own. A new file may also reuse the number of a
+    /// removed file of the upper layer. Size and modification time distinguish the two, unless the copy has been
+    /// written to.
     package func mayBeCopy(of lower: Snapshot) -> Bool {
         type == lower.type && lower.identity.birth != 0 && lower.identity.birth < identity.birth
             && identity.withoutBirth == lower.identity.withoutBirth

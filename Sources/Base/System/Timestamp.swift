@@ -1,4 +1,4 @@
-/// A moment of the system clock, to the nanosecond, as file systems keep it.
+/// A time of the system clock with nanoseconds, as file systems store it.
 public struct Timestamp: Hashable, Sendable, Comparable, Codable {
     /// Whole seconds since 1970-01-01T00:00:00Z; negative before.
     public var seconds: Int64
@@ -14,9 +14,9 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
-    /// How much later this moment is than the other; negative when it is earlier.
+    /// Returns the duration from the other timestamp to this one; negative if this one is earlier.
     ///
-    /// A file may carry any time at all: the result is bounded by 2^62 seconds either way.
+    /// A file may have any timestamp, so the result is limited to 2^62 seconds in either direction.
     public func since(_ other: Timestamp) -> Duration {
         let (difference, isOverflow) = seconds.subtractingReportingOverflow(other.seconds)
         let bound: Int64 = 1 << 62
@@ -26,7 +26,7 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable {
         return .seconds(difference) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
     }
 
-    /// The moment so many milliseconds of the system clock later or earlier, exact to the nanosecond.
+    /// Returns the timestamp moved by a duration of the system clock, exact to the nanosecond.
     public func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         let nanoseconds = Int64(nanoseconds) + attoseconds / 1_000_000_000
@@ -37,17 +37,18 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable {
 }
 
 extension Timestamp: CustomStringConvertible {
-    /// RFC 3339 in UTC, with as many decimals as it takes: `2026-11-21T07:04:23.118204511Z`.
+    /// The timestamp in RFC 3339 and UTC, with as many decimals as necessary: `2026-11-21T07:04:23.118204511Z`.
     ///
-    /// A year that four digits don't hold has as many as it takes, after a minus before the year 0.
+    /// A year that does not fit into four digits has as many as necessary, and a year before 0 has a minus sign.
     public var description: String {
-        // Rounded down, without the overflow of rounding by addition: a file may carry any time at all.
+        // Rounds down without addition, which could overflow: a file may have any timestamp.
         let (quotient, remainder) = seconds.quotientAndRemainder(dividingBy: 86_400)
         let days = remainder < 0 ? quotient - 1 : quotient
         let second = Int(remainder < 0 ? remainder + 86_400 : remainder)
         let (year, month, day) = Self.civil(days: days)
-        // The longest, some 292 billion years away from now, needs 40. Written digit by digit, since each request to a plugin
-        // has four: strings put together were a sixth of the instructions of an action's thread.
+        // The longest result, for a date some 292 billion years from now, needs 40 bytes. The digits are written one by
+        // one, because each request to a plugin has four timestamps: concatenating strings took a sixth of the
+        // instructions of an action's thread.
         return String(unsafeUninitializedCapacity: 48) { buffer in
             var text = Characters(buffer: buffer)
             if year < 0 { text.add("-") }
@@ -72,7 +73,7 @@ extension Timestamp: CustomStringConvertible {
         }
     }
 
-    /// Text that is written from the front.
+    /// A string written from the front.
     private struct Characters {
         let buffer: UnsafeMutableBufferPointer<UInt8>
         private(set) var count = 0
@@ -82,7 +83,7 @@ extension Timestamp: CustomStringConvertible {
             count += 1
         }
 
-        /// Adds a number, with zeros before it up to a width.
+        /// Appends a number, padded with zeros to a width.
         mutating func add(_ number: UInt, _ width: Int) {
             var (length, rest) = (1, number / 10)
             while rest > 0 || length < width {
@@ -97,7 +98,7 @@ extension Timestamp: CustomStringConvertible {
             count += length
         }
 
-        /// Takes away the zeros at the end.
+        /// Removes the trailing zeros.
         mutating func removeZeros() {
             while buffer[count - 1] == UInt8(ascii: "0") { count -= 1 }
         }

@@ -2,35 +2,37 @@ import CAlightLinux
 import Glibc
 import Synchronization
 
-/// How one thread sleeps until another wakes it, or until a deadline.
+/// A primitive that lets one thread sleep until another wakes it, or until a deadline.
 ///
-/// A counter that poll(2) waits for: unlike a semaphore's, its time-out does not
-/// follow a clock that is set.
+/// It is a counter that poll(2) waits for. Unlike the timeout of a semaphore, its timeout does not depend on a clock
+/// that can be set.
 package final class Wake: Sendable {
     private let descriptor: Int32
-    /// Held while the descriptor is written to, so that nobody closes it meanwhile; nil when it is closed.
+    /// Locked while the descriptor is written to, so that it is not closed meanwhile; nil when it is closed.
     private let waker: Mutex<Waker?>
-    /// Whether the counter has been counted up, or is about to be, since the sleeper looked.
+    /// Whether the counter was incremented, or is about to be, since the sleeper last checked.
     private let isSignalled = Atomic(false)
 
     /// Opens the counter.
     ///
-    /// - Throws: When there is no descriptor to be had.
+    /// - Throws: An error if no descriptor is available.
     package init() throws(SystemError) {
         let waker = try Waker()
         descriptor = waker.descriptor
         self.waker = Mutex(waker)
     }
 
-    /// Ends the sleep; many calls before the sleeper looks are one.
+    /// Wakes the sleeper.
+    ///
+    /// Several calls before it checks count as one.
     package func signal() {
         guard !isSignalled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         waker.withLock { $0?.wake() }
     }
 
-    /// Sleeps until woken or until the deadline, nil for none.
+    /// Sleeps until woken, or until the deadline; nil means no deadline.
     ///
-    /// For one thread. What was signalled before the call ends it at once.
+    /// Only one thread may call this. A signal before the call makes it return at once.
     package func wait(until deadline: ContinuousClock.Instant?) {
         var rest: Int64 = -1
         if let deadline {
@@ -39,18 +41,18 @@ package final class Wake: Sendable {
         }
         var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         _ = cal_poll(&waited, 1, rest)
-        // No lock: whoever signals may still hold it, and would be waited for.
+        // Takes no lock: the signaling thread may still hold it, and this thread would wait for it.
         if waited.revents != 0 {
             var count: UInt64 = 0
             _ = read(descriptor, &count, 8)
         }
-        // After the read, so that a signal that comes now counts up again; what one that came before is about is there
-        // for the sleeper to see, who looks after this.
+        // Reset after the read, so that a signal from now on increments the counter again. The sleeper sees the changes
+        // of an earlier signal, because it checks after this.
         _ = isSignalled.exchange(false, ordering: .acquiringAndReleasing)
     }
 
-    /// Gives the descriptor back; later signals do nothing.
+    /// Closes the descriptor; later signals have no effect.
     ///
-    /// Only the thread that sleeps may call it, or nobody does any more.
+    /// Call this on the sleeping thread, or when no thread sleeps any more.
     package func close() { waker.withLock { $0 = nil } }
 }

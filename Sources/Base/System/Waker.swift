@@ -3,10 +3,10 @@ import Glibc
 
 /// Wakes a thread that sleeps in poll(2).
 package final class Waker: Sendable {
-    /// Becomes readable when somebody wakes, until ``clear()``.
+    /// Becomes readable on a wake, until ``clear()``.
     package let descriptor: Int32
 
-    /// - Throws: When there is no descriptor to be had.
+    /// - Throws: An error if no descriptor is available.
     package init() throws(SystemError) {
         descriptor = cal_eventfd()
         guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }

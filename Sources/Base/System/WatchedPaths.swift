@@ -3,18 +3,20 @@ import Glibc
 
 /// Resolves watched paths: the one place where they are opened.
 ///
-/// The directory of a path is opened beneath the innermost root that holds it, and no link on the way is followed. So a
-/// process that swaps directories for links leads no look out of the root. The root itself is opened by its path, as
-/// `cal_open_root` does.
+/// Resolves watched paths: the one place where they are opened.
 ///
-/// The directory that was opened last stays open until ``forget()``, since most paths that are looked at in a row are in
-/// the same one. An open directory keeps its file system from being unmounted, so that has to be soon. Used by one thread.
+/// The directory of a path is opened beneath the innermost root that contains it, without following any link. So a
+/// process that replaces directories by links cannot lead an access out of the root. The root itself is opened by its
+/// path, as by `cal_open_root`.
+///
+/// The last directory stays open until ``forget()``, because most consecutive paths are in the same directory. An open
+/// directory prevents its file system from being unmounted, so call ``forget()`` soon. Used by one thread.
 package final class WatchedPaths {
     package let fileSystem: any FileSystem
     private let roots: Set<PathBytes>
     private var root: (path: PathBytes, directory: OpenDirectory)?
     private var last: (path: PathBytes, root: PathBytes, directory: OpenDirectory)?
-    /// The innermost root that holds the directory that was asked for last.
+    /// The innermost root that contains the last requested directory.
     private var holder: (directory: PathBytes, root: PathBytes?)?
 
     package init(roots: some Sequence<PathBytes>, in fileSystem: any FileSystem = .kernel) {
@@ -22,24 +24,24 @@ package final class WatchedPaths {
         self.fileSystem = fileSystem
     }
 
-    /// Closes the directories: another process may have moved them, or put links in their place.
+    /// Closes the directories, because another process may have moved them, or replaced them by links.
     ///
-    /// Such a change is reported after it, so within one turn the answers may be old.
+    /// Such a change is reported after it happened, so the answers within one turn may be outdated.
     package func forget() {
         root = nil
         last = nil
     }
 
-    /// The name of a path in its directory.
+    /// Returns the name of a path in its open directory.
     ///
-    /// - Throws: Why the directory can't be opened; `ELOOP` for one that is behind a link.
+    /// - Throws: The error of opening the directory; `ELOOP` for a directory behind a link.
     package func place(of path: PathBytes) throws(SystemError) -> DiskProbe.Place {
         let parent = path.parent
         guard let root = root(holding: parent) else { return DiskProbe.Place(path) }
         return DiskProbe.Place(try directory(parent, below: root), PathBytes(path.lastComponent))
     }
 
-    /// What is at the path now, without following any link below the root.
+    /// Returns the current metadata of the path, without following any link below the root.
     package func look(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.Sight {
         do throws(SystemError) {
             return fileSystem.stat(try place(of: path), reading: extras)
@@ -48,15 +50,15 @@ package final class WatchedPaths {
         }
     }
 
-    /// The names in a directory, in the order of the file system.
+    /// Returns the names in a directory, in the order of the file system.
     ///
-    /// - Throws: Why it can't be listed, or not to its end.
+    /// - Throws: The error if it cannot be listed, or not to its end.
     package func names(in folder: PathBytes) throws(SystemError) -> [PathBytes] {
         guard let root = root(holding: folder) else { return try fileSystem.names(in: DiskProbe.Place(folder)) }
         return try fileSystem.names(in: DiskProbe.Place(directory(folder, below: root), "."))
     }
 
-    /// Whether a process can still write to the regular file.
+    /// Checks whether a process can still write to the regular file.
     package func writers(of path: PathBytes) -> DiskProbe.Holders {
         (try? place(of: path)).map { fileSystem.writers(of: $0) } ?? .unknown
     }
@@ -102,7 +104,7 @@ package final class OpenDirectory: Sendable {
     package let descriptor: Int32
     private let close: @Sendable (Int32) -> Void
 
-    /// Takes over a descriptor, by which a file system knows the directory.
+    /// Takes ownership of a descriptor that identifies the directory in a file system.
     package init(_ descriptor: Int32, close: @escaping @Sendable (Int32) -> Void) {
         self.descriptor = descriptor
         self.close = close
@@ -136,7 +138,7 @@ extension DiskProbe {
             self.name = name
         }
 
-        /// A path that is not a watched one.
+        /// Creates a place from a path that is not a watched path.
         package init(_ path: PathBytes) {
             directory = nil
             name = path
@@ -144,7 +146,9 @@ extension DiskProbe {
 
         var descriptor: Int32 { directory?.descriptor ?? AT_FDCWD }
 
-        /// Opens a regular file for reading, no link and without waiting for a pipe: the descriptor, or a negative errno.
+        /// Opens a regular file for reading, without following a link or waiting for a pipe.
+        ///
+        /// Returns the descriptor or a negative errno.
         package func openForReading() -> Int32 { name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_READING) } }
     }
 
@@ -171,12 +175,14 @@ extension DiskProbe {
         }
     }
 
-    /// What is at the path now, below the root that it is watched by.
+    /// Returns the current metadata of the path, below the root that it is watched by.
     package static func look(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> Sight {
         WatchedPaths(roots: [root]).look(at: path, reading: extras)
     }
 
-    /// Opens a watched file for reading: the descriptor, or a negative errno.
+    /// Opens a watched file for reading.
+    ///
+    /// Returns the descriptor or a negative errno.
     package static func openForReading(_ path: PathBytes, below root: PathBytes) -> Int32 {
         do throws(SystemError) {
             return try WatchedPaths(roots: [root]).place(of: path).openForReading()
@@ -187,7 +193,8 @@ extension DiskProbe {
 }
 
 extension DiskProbe.Sight {
-    /// What is seen in a directory that can't be opened: nothing, where there is none or only a link.
+    /// Creates the result for a path in a directory that cannot be opened: absent if the directory does not exist, or
+    /// is behind a link.
     package init(directory errno: Int32) {
         switch errno {
         case ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP, EXDEV: self = .absent

@@ -1,7 +1,7 @@
 import CAlightLinux
 import Glibc
 
-/// A thread of its own for work that blocks, which Swift's cooperative pool must not do.
+/// A dedicated thread for blocking work, which must not run in Swift's cooperative pool.
 package struct WorkerThread: Sendable {
     private final class Box: Sendable {
         let name: String
@@ -14,11 +14,11 @@ package struct WorkerThread: Sendable {
 
     private let handle: pthread_t
 
-    /// Starts the thread at once; nil when the system has no room for one.
+    /// Starts the thread at once; nil if the system cannot create one.
     ///
     /// - Parameters:
-    ///   - name: At most 15 bytes are shown by ps and top.
-    ///   - body: Runs on the thread.
+    ///   - name: The name for ps and top, which show at most 15 bytes.
+    ///   - body: The closure to run on the thread.
     package init?(name: String, body: @escaping @Sendable () -> Void) {
         let box = Unmanaged.passRetained(Box(name: name, body: body))
         var handle = pthread_t()
@@ -38,11 +38,11 @@ package struct WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits for the thread to end.
+    /// Waits for the thread to finish.
     ///
-    /// Call it once, or ``detach()`` instead.
+    /// Call it once, or call ``detach()`` instead.
     package func join() { pthread_join(handle, nil) }
 
-    /// Lets the thread end by itself; nobody waits for it.
+    /// Lets the thread finish without being joined.
     package func detach() { pthread_detach(handle) }
 }

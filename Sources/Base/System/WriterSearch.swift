@@ -4,16 +4,14 @@ import Synchronization
 
 /// Finds files that are open for writing in `/proc`, where the kernel grants no lease.
 ///
-/// Only processes that this one may look into are seen: those of the same user,
-/// or all with CAP_SYS_PTRACE. Mappings without a descriptor are not looked for.
+/// The search covers only processes that this one may inspect: those of the same user, or all with CAP_SYS_PTRACE. It
+/// does not find mappings without a descriptor.
 ///
-/// A search over 1,000 descriptors in 77 processes took 12 ms, without
-/// optimisation. Its findings stand for twenty times as long as it took, so
-/// however many files are asked about, searching takes no more than a twentieth
-/// of the time. Old findings do no harm: they can only delay, since not being
-/// found proves nothing.
+/// A search over 1,000 descriptors in 77 processes took 12 ms without optimization. Its result is reused for twenty
+/// times as long as the search took. So searching takes at most a twentieth of the time, for any number of files. An
+/// outdated result can only cause a delay, because a writer that is not found proves nothing.
 package enum WriterSearch {
-    /// What a file is the same by.
+    /// The identity of an open file.
     struct File: Hashable {
         var deviceMajor: UInt32
         var deviceMinor: UInt32
@@ -38,7 +36,7 @@ package enum WriterSearch {
         var expiry: ContinuousClock.Instant?
     }
 
-    /// After so many descriptors a search ends with what it has.
+    /// The number of descriptors after which a search stops with its findings so far.
     private static let bound = 20_000
 
     private static let findings = Mutex(Findings())
@@ -58,9 +56,10 @@ package enum WriterSearch {
         }
     }
 
-    /// The processes that have the files open for writing, in the order of their numbers, as far as they can be seen.
+    /// Returns the processes that have the files open for writing, in ascending order of their ids, as far as they are
+    /// visible.
     ///
-    /// Blocks as long as a search takes.
+    /// Blocks for the duration of a search.
     package static func writers(of paths: [PathBytes]) -> [PathBytes: [Writer]] {
         var places: [File: [PathBytes]] = [:]
         for path in paths {

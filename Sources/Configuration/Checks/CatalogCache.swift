@@ -2,7 +2,7 @@ import FileEvents
 import Rules
 import System
 
-/// Asks the catalog once for each name, since it may look at the disk or start a plugin.
+/// Queries the catalog once per name, since a query may read the disk or start a plugin.
 final class CatalogCache {
     private struct Key: Hashable {
         var name: String

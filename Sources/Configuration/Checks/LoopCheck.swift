@@ -3,27 +3,29 @@ import Globbing
 import Rules
 import System
 
-/// Finds rules that start themselves, or each other in a circle, by what their actions write.
+/// Finds rules that trigger themselves, or each other in a cycle, by the destinations of their actions.
 ///
-/// It knows destinations that handlers declare. What a program writes is unknown,
-/// and nothing is said of it; the engine's brake is there for that.
+/// Only destinations that handlers declare are known. What a program writes is unknown and is not reported; the
+/// engine's loop guard covers that at run time.
 struct LoopCheck {
-    /// What one rule writes is taken by another.
+    /// A rule writes files that another rule matches.
     private struct Link {
         var to: Int
         var destination: Destination
         var glob: Glob
-        /// Whether it is so every time.
+        /// Whether this is the case for every file.
         var isCertain: Bool
     }
 
     private let rules: [DecodedRule]
-    /// Which rules are worth a trial, which takes long: of a thousand rules each would be compared with each.
+    /// The candidates for a match.
+    ///
+    /// The match itself is slow, and a thousand rules would all be compared with each other.
     private let index: PathFilterIndex
     private let endings: [[[UInt8]]]
 
     init(_ rules: [DecodedRule]) {
-        // Without a rule that says where it writes nothing is asked.
+        // Without a rule that declares a destination there is nothing to check.
         let isNeeded = rules.contains { !$0.destinations.isEmpty }
         self.rules = isNeeded ? rules.filter { $0.isEnabled && !$0.allowsLoop } : []
         index = PathFilterIndex(self.rules.map(\.rule.filter))
@@ -42,7 +44,7 @@ struct LoopCheck {
         let certain = links.mapValues { $0.filter(\.isCertain) }
         var told: Set<Set<Int>> = []
         for index in sources {
-            // A way that is certain is an error, however short another one is that may be gone.
+            // A certain chain is an error, even if a shorter chain exists that is not certain.
             for ways in [certain, links] {
                 guard let chain = shortestChain(from: index, ways),
                     told.insert(Set([index] + chain.map(\.to))).inserted
@@ -77,19 +79,19 @@ struct LoopCheck {
                 links.append(Link(to: target, destination: destination, glob: glob, isCertain: isCertain))
             }
         }
-        // Of several ways to one rule the surest.
+        // Of several links to one rule, the most certain comes first.
         return links.enumerated().sorted { left, right in
             left.element.isCertain == right.element.isCertain
                 ? left.offset < right.offset : left.element.isCertain
         }.map(\.element)
     }
 
-    /// What is at a destination: what was moved, or a file that was made.
+    /// The types of the files at a destination: those of the moved files, or a regular file.
     private func types(_ destination: Destination, of rule: Rule) -> Set<FileType> {
         guard destination.isBuiltIn else { return [.file] }
         return switch destination.handler {
         case "move": rule.types
-        // A hard link is a file, too, but mostly it is the other kind.
+        // A hard link is a regular file, but symbolic links are far more common.
         case "link": [.symlink]
         default: [.file]
         }
@@ -108,7 +110,7 @@ struct LoopCheck {
             && rule.types.isSuperset(of: types(destination, of: source))
     }
 
-    /// The shortest way over other rules back to this one.
+    /// Returns the shortest chain of links through other rules back to this one.
     private func shortestChain(from start: Int, _ links: [Int: [Link]]) -> [Link]? {
         var steps: [(link: Link, before: Int?)] = []
         var known: Set<Int> = [start]
@@ -134,7 +136,7 @@ struct LoopCheck {
         return nil
     }
 
-    // MARK: - What is said
+    // MARK: - Messages
 
     private static let help = "or set 'allow_loop: true' if the loop is intended and ends"
 

@@ -3,21 +3,21 @@ import Glibc
 package import System
 
 extension RuleLoader {
-    /// What the machine and Alight's own user let programs be given and kept from.
+    /// The limits that the machine and Alight's own user set for the programs it starts.
     package struct Machine: Sendable {
         /// Whether Alight runs as root.
         package var isRoot = true
-        /// The least niceness that programs can be given.
+        /// The lowest nice value that programs can be given.
         package var leastNice = -20
-        /// The version of Landlock's interface; a negative errno when there is none.
+        /// The ABI version of Landlock; a negative errno if Landlock is not available.
         package var landlock: Int32 = 4
         package var canShutOffNetwork = true
         package var accounts = Accounts()
 
-        /// A machine that can do everything.
+        /// Creates a machine without limits.
         package init() {}
 
-        /// This one, and the present user.
+        /// Creates a description of this machine and the current user.
         package init(landlock: Int32, canShutOffNetwork: Bool) {
             self.landlock = landlock
             self.canShutOffNetwork = canShutOffNetwork
@@ -25,7 +25,8 @@ extension RuleLoader {
             leastNice = isRoot ? -20 : Self.leastNiceOfOthers
         }
 
-        /// Nobody else may come before what Alight has itself, unless a limit says so, which counts from 20 downwards.
+        /// The lowest nice value of a process without privileges: its own, or that of RLIMIT_NICE, which counts down
+        /// from 20.
         private static var leastNiceOfOthers: Int {
             let own = Int(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0))
             var limit = rlimit()
@@ -35,7 +36,7 @@ extension RuleLoader {
     }
 }
 
-/// The users of the machine.
+/// The user accounts of the machine.
 package struct Accounts: Sendable {
     package struct Account: Sendable, Hashable {
         package var name: String
@@ -57,7 +58,7 @@ package struct Accounts: Sendable {
     package var numbered: @Sendable (UInt32) -> Account? = { number in
         read { getpwuid_r(number, $0, $1, $2, $3) }
     }
-    /// All groups of the user of that name, with that one among them.
+    /// All groups of the named user, including the given group.
     package var groups: @Sendable (String, UInt32) -> [UInt32] = { Self.groups(of: $0, $1) }
 
     package init() {}

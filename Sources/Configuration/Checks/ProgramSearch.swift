@@ -2,7 +2,7 @@ import FileEvents
 import Glibc
 import System
 
-/// Finds the program of an `exec`.
+/// Finds the program of an `exec` action.
 enum ProgramSearch {
     enum Problem: Error {
         case notInFolders([String])
@@ -33,9 +33,10 @@ enum ProgramSearch {
         }
     }
 
-    /// The absolute path of a program.
+    /// Returns the absolute path of a program.
     ///
-    /// With a slash it is a path, meant from the folder of the rules file; without one it is looked up in the folders.
+    /// A name with a slash is a path relative to the directory of the rules file. A name without one is searched for
+    /// in the given directories.
     static func find(_ name: [UInt8], from folder: PathBytes, in folders: [String]) -> Result<PathBytes, Problem> {
         guard name.contains(.slash) else {
             for candidate in folders.map({ PathBytes($0).appending(name) })

@@ -3,9 +3,10 @@ import Globbing
 import Rules
 import System
 
-// Warnings of paths that can't match, as far as that is seen at once, and of patterns of the wrong kind.
+// Warnings about paths that can't match, as far as it can be determined cheaply, and about patterns of the wrong
+// kind.
 extension RuleDecoder {
-    /// Warns of a glob that can't take anything.
+    /// Warns about a glob that can't match anything.
     func checkReach(of pattern: PathPattern, _ draft: RuleDraft) {
         let warning =
             refusal(of: pattern, filter: draft.rule.filter) ?? hiding(of: pattern, draft)
@@ -13,7 +14,7 @@ extension RuleDecoder {
         if let warning { problems.warning(warning.message, at: mark(pattern.node), help: warning.help) }
     }
 
-    /// What leaves out all that the glob takes.
+    /// Returns the filter that excludes everything the glob matches.
     private func refusal(of pattern: PathPattern, filter: PathFilter) -> (message: String, help: String)? {
         let root = PathBytes(pattern.glob.root)
         func covered(by set: GlobSet, _ globs: [Glob] = []) -> Bool {
@@ -21,7 +22,7 @@ extension RuleDecoder {
             func isCovered(_ sample: [UInt8]) -> Bool {
                 PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false
             }
-            // One sample of plain words mostly shows that it is not so; all samples take long to make.
+            // One plain sample usually rules this out; creating all samples is slow.
             for limit in [1, 16] {
                 guard pattern.glob.samples(.plain, limit: limit).allSatisfy(isCovered) else { return false }
             }
@@ -53,7 +54,7 @@ extension RuleDecoder {
         return nil
     }
 
-    /// What asks for hidden names where wildcards leave them out.
+    /// Returns a warning for a pattern that requires hidden names although wildcards do not match them.
     private func hiding(of pattern: PathPattern, _ draft: RuleDraft) -> (message: String, help: String)? {
         guard !draft.matchesHidden else { return nil }
         let bytes = pattern.glob.pattern
@@ -72,7 +73,7 @@ extension RuleDecoder {
         )
     }
 
-    /// What is not on the disk, or is something else there.
+    /// Returns a warning for a path that does not exist or has another file type.
     private func absence(of pattern: PathPattern, _ rule: Rule) -> (message: String, help: String)? {
         if rule.missing == .fail, case .missing = FileReading.kind(of: PathBytes(pattern.glob.root)) {
             let root = escaped(String(decoding: pattern.glob.root, as: UTF8.self), limit: 80)
@@ -92,7 +93,7 @@ extension RuleDecoder {
 
     // MARK: - Groups
 
-    /// Warns of a kind that a group needs and the rule never takes, so that no group is ever complete.
+    /// Warns about a kind that a group requires and the rule never matches, so that no group is ever complete.
     func checkKinds(_ draft: RuleDraft, patterns: [PathPattern]) {
         let filter = draft.rule.filter
         guard draft.group != nil, !patterns.isEmpty else { return }
@@ -114,7 +115,7 @@ extension RuleDecoder {
         }
     }
 
-    /// Whether the filter could match a name of the kind, the built-in ignores not counted.
+    /// Whether the filter can match a name of the kind, without regard to the built-in ignores.
     private func mayHold(_ filter: PathFilter, _ kind: Glob) -> Bool {
         guard !filter.isTree else { return true }
         var filter = filter
@@ -129,9 +130,9 @@ extension RuleDecoder {
 
     // MARK: - Patterns of the wrong kind
 
-    /// Warns of a regular expression where a glob is read, as which it is right, too.
+    /// Warns about a regular expression in place of a glob, although it is also a valid glob.
     func warnOfExpression(_ text: String, _ node: YAMLNode, key: String) {
-        // Most paths have none of these, and need no search.
+        // Most paths contain none of these characters and need no search.
         guard text.utf8.contains(where: { #"\^$("#.utf8.contains($0) }) else { return }
         let signs = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?:", #".*\."#, #".+\."#]
         let isEnded = text.hasSuffix("$") && !text.hasSuffix(#"\$"#)
@@ -142,7 +143,8 @@ extension RuleDecoder {
             help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' for what names hold")
     }
 
-    /// Warns of a glob like `IMG_*.jpg` where a regular expression is read, as which it is right, too.
+    /// Warns about a glob such as `IMG_*.jpg` in place of a regular expression, although it is also a valid
+    /// expression.
     func warnOfGlob(_ text: String, _ node: YAMLNode) {
         guard let star = text.lastIndex(of: "*") else { return }
         let head = text[..<star].utf8
@@ -160,12 +162,12 @@ extension RuleDecoder {
 }
 
 extension Glob {
-    /// How many names every match has below the root; nil when that differs, or is not seen at once.
+    /// The number of path components of every match below the root; nil if it varies or can't be determined cheaply.
     fileprivate var leastNames: Int? {
         guard !pattern.contains(where: { "{\\".utf8.contains($0) }) else { return nil }
         let names = pattern.split(separator: .slash)
         let anywhere = names.count { $0.elementsEqual("**".utf8) }
-        // A last `**` stands for one name at least.
+        // A final `**` matches at least one component.
         let last = names.last?.elementsEqual("**".utf8) == true ? 1 : 0
         return names.count - root.split(separator: .slash).count - anywhere + last
     }

@@ -4,18 +4,18 @@ import PluginProtocol
 import Rules
 import System
 
-/// An action of a built-in handler after which the file is not at its path.
+/// An action of a built-in handler that removes the file from its path.
 struct Removal {
-    /// The handler's verb, for messages: `moves`.
+    /// The handler's verb for messages, such as `moves`.
     var verb: String
-    /// Where the file is afterwards; nil if it is nowhere.
+    /// The new location of the file; nil if the file is deleted.
     var destination: Destination?
     var range: Range<Int>
     let problems: DiagnosticCollector
 }
 
 extension RuleDecoder {
-    /// What the step does to a file that is not at its path afterwards; nil if it stays, or if that isn't known.
+    /// Returns how the step removes the file from its path; nil if the file stays or if that is unknown.
     func removal(_ step: DecodedStep, _ parameters: ParameterTemplate, at range: Range<Int>) -> Removal? {
         guard let handler = step.handler, handler.reference.location == nil else { return nil }
         func removal(_ verb: String, to destination: Destination? = nil) -> Removal {
@@ -40,20 +40,20 @@ extension RuleDecoder {
     }
 }
 
-/// Finds rules that move or delete files that other rules match as well, so that these may find them gone.
+/// Finds rules that move or delete files that other rules also match, so that those rules may find them gone.
 ///
-/// Nothing is reported where it can't be shown from the rules that both receive the same file.
+/// A pair is reported only if the rules themselves show that both receive the same file.
 struct RemovalCheck {
-    /// A rule shares files with that many others at most before the rest is not searched for.
+    /// The maximum number of reports for one rule; further rules are not compared with it.
     private static let mostReports = 3
-    /// Globs of pairs that are compared, as a whole and of one pair; beyond that it would delay the start.
+    /// The maximum number of globs to compare, in total and for one pair; more would delay the start.
     private static let mostGlobs = (inAll: 1_000, ofPair: 100)
-    /// Pairs of rules that are considered at all.
+    /// The maximum number of pairs of rules to compare.
     private static let mostPairs = 100_000
 
     private let rules: [DecodedRule]
     private let index: PathFilterIndex
-    /// What each rule's globs begin with.
+    /// The literal starts of each rule's globs.
     private let starts: [[[UInt8]]]
     private let endings: [[[UInt8]]]
 
@@ -77,13 +77,13 @@ struct RemovalCheck {
             for other in Set(others).sorted()
             where other != number && reports < Self.mostReports && globs < Self.mostGlobs.inAll {
                 pairs += 1
-                // Of two rules that remove the same file one warning is enough.
+                // For two rules that remove the same file, one warning is enough.
                 if other < number, rules[other].removal != nil { continue }
                 // A rule that only deletes loses nothing.
                 if let own = rules[other].removal, own.destination == nil, rules[other].rule.actions.count == 1 {
                     continue
                 }
-                // It waits until a rule of higher priority has finished with the file.
+                // A rule waits until a rule of higher priority has finished with the file.
                 let mayPrecede =
                     rules[other].removal == nil && !rule.rule.types.isDisjoint(with: rules[other].rule.types)
                 if mayPrecede, rules[other].rule.priority > rule.rule.priority { continue }
@@ -104,7 +104,7 @@ struct RemovalCheck {
         }
     }
 
-    /// Whether both rules run for one change of one file, as far as the path doesn't decide.
+    /// Whether both rules run for the same change of a file, apart from its path.
     private func bothRun(_ number: Int, _ other: Int) -> Bool {
         let one = rules[number].rule
         let two = rules[other].rule
@@ -113,18 +113,18 @@ struct RemovalCheck {
             return false
         }
         if let condition = one.condition, let other = two.condition, condition.excludes(other) { return false }
-        // After a rule with `stop` the other one doesn't receive the file.
+        // After a rule with `stop`, the other rule does not receive the file.
         let isFirst = (-one.priority, number) < (-two.priority, other)
         return !(isFirst ? one : two).isLast
     }
 
-    /// Whether two of their globs begin alike, and two end alike, without which they share no path.
+    /// Whether the rules have globs with compatible starts and endings; without them they share no path.
     private func haveLikeEnds(_ one: Int, _ two: Int) -> Bool {
         starts[one].contains { start in starts[two].contains { $0.agrees(with: start) } }
             && (rules[one].rule.types.contains(.directory) || endings[one].canMeet(endings[two]))
     }
 
-    /// Samples of the paths that both rules match, or that are in a directory that the first one removes.
+    /// Returns sample paths that both rules match, or that are in a directory that the first one removes.
     private func shared(_ rule: Rule, _ other: Rule) -> [[UInt8]] {
         let isUnit = rule.types.isDisjoint(with: other.types)
         if isUnit, !rule.types.contains(.directory) { return [] }
@@ -134,7 +134,7 @@ struct RemovalCheck {
             + rule.samples(words).filter { other.glob(matching: $0) != nil }
     }
 
-    /// Whether the other rule may match one of the files where it is afterwards.
+    /// Whether the other rule may match one of the files at its new location.
     private func arrive(_ paths: [[UInt8]], at destination: Destination, of rule: Rule, _ other: Rule) -> Bool {
         guard !other.events.isDisjoint(with: [.created, .moved]) else { return false }
         let words = PathWords(of: other.patterns)
@@ -159,14 +159,14 @@ struct RemovalCheck {
 }
 
 extension Glob {
-    /// The bytes in front of the first character with a meaning of its own, in lower case.
+    /// The bytes before the first special character, in lower case.
     fileprivate var literalStart: [UInt8] {
         pattern.prefix { !"*?[{\\".utf8.contains($0) }.map(\.lowercased)
     }
 }
 
 extension [UInt8] {
-    /// Whether one of both begins with the other.
+    /// Whether one of the two starts with the other.
     fileprivate func agrees(with other: [UInt8]) -> Bool {
         count < other.count ? other.starts(with: self) : starts(with: other)
     }

@@ -3,29 +3,29 @@ import Globbing
 import Rules
 import System
 
-// Paths that a rule could match, to be tried on other rules.
+// Sample paths that a rule can match, to test against other rules.
 extension Rule {
-    /// All patterns that its paths have to match, or must not match.
+    /// All patterns that the rule's paths must match or must not match.
     var patterns: [Glob] {
         globs + filter.exclude.globs + filter.outputs.globs + (condition?.certainNames ?? []).joined()
     }
 
-    /// Paths that it matches, words in place of wildcards.
+    /// Returns paths that the rule matches, with words in place of wildcards.
     func samples(_ words: PathWords) -> [[UInt8]] {
         globs.flatMap { $0.samples(words, limit: max(4_000 / globs.count, 16)) }.filter { glob(matching: $0) != nil }
     }
 
-    /// The glob by which it matches the path; nil when the path or the name is not what it asks for.
+    /// Returns the glob by which the rule matches the path; nil if the path or the name does not match.
     func glob(matching path: [UInt8]) -> Glob? {
         let name = PathBytes(path).lastComponent
         guard (condition?.certainNames ?? []).allSatisfy({ $0.contains { $0.matches(name) } }) else { return nil }
         return filter.glob(taking: path)
     }
 
-    /// The ends of what it matches, in lower case; empty for any.
+    /// The endings of the paths that the rule matches, in lower case; an empty ending for any.
     var endings: [[UInt8]] { filter.isTree ? [[]] : globs.flatMap(\.endings) }
 
-    /// The glob by which it matches a directory in which the path is.
+    /// Returns the glob by which the rule matches a parent directory of the path.
     func glob(matchingFolderOf path: [UInt8]) -> Glob? {
         let ends = path.indices.dropFirst().filter { path[$0] == .slash }
         return ends.lazy.compactMap { self.glob(matching: Array(path[..<$0])) }.first
@@ -33,7 +33,7 @@ extension Rule {
 }
 
 extension Condition {
-    /// The globs for names of which one has to match, for each `name` that is not a choice.
+    /// For each `name` condition that must match, its globs, one of which must match.
     var certainNames: [[Glob]] {
         switch self {
         case .name(let globs): [globs]
@@ -44,7 +44,7 @@ extension Condition {
 }
 
 extension [[UInt8]] {
-    /// Whether a text can have an end of both lists.
+    /// Whether a string can have an ending from both lists.
     func canMeet(_ others: [[UInt8]]) -> Bool {
         contains { one in
             others.contains { other in

@@ -1,6 +1,6 @@
-/// Finds out whether bytes are a text that YAML takes.
+/// Checks whether bytes are text that YAML accepts.
 enum TextCheck {
-    /// The text of a file without its byte order mark, or what is wrong with it.
+    /// Returns the text of a file without its byte order mark, or a diagnostic.
     static func source(file: String, bytes: [UInt8]) -> Result<SourceText, Diagnostic> {
         if let name = utf16Name(bytes) {
             return .failure(
@@ -9,7 +9,7 @@ enum TextCheck {
                     help: "save it as UTF-8, or convert it with 'iconv -f \(name) -t UTF-8'"))
         }
         if let offset = firstInvalidOffset(bytes) {
-            // Up to the first invalid byte the readable form has the same offsets.
+            // Before the first invalid byte, the lossy text has the same offsets.
             let lossy = SourceText(file: file, bytes: Array(String(decoding: bytes, as: UTF8.self).utf8))
             return .failure(
                 Diagnostic(
@@ -34,11 +34,11 @@ enum TextCheck {
                 help: help))
     }
 
-    /// The name of the encoding, for texts that begin like UTF-16 or UTF-32.
+    /// Returns the name of the encoding if the bytes start like UTF-16 or UTF-32.
     private static func utf16Name(_ bytes: [UInt8]) -> String? {
         if bytes.starts(with: [0xFF, 0xFE, 0, 0]) { return "UTF-32" }
         if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) { return "UTF-16" }
-        // Without a byte order mark; a rules file begins with an ASCII character.
+        // Without a byte order mark: a rules file starts with an ASCII character.
         guard bytes.count >= 4 else { return nil }
         if bytes[0] == 0, bytes[1] != 0, bytes[2] == 0, bytes[3] != 0 { return "UTF-16BE" }
         if bytes[0] != 0, bytes[1] == 0, bytes[2] != 0, bytes[3] == 0 { return "UTF-16LE" }
@@ -54,7 +54,7 @@ enum TextCheck {
         }
     }
 
-    /// The first character that YAML has no place for: controls, noncharacters, byte order marks.
+    /// Returns the offset of the first character that YAML forbids: controls, noncharacters, byte order marks.
     private static func firstForbiddenOffset(_ bytes: [UInt8]) -> Int? {
         bytes.withUnsafeBufferPointer { bytes in
             for (offset, byte) in bytes.enumerated() {

@@ -3,7 +3,7 @@ import PluginProtocol
 import Rules
 import System
 
-// Files that decide what root does.
+// Checks of the files that determine what root executes.
 extension RuleDecoder {
     /// Refuses commands that another user could change, unless they run as a user other than root.
     func checkCommands(_ draft: RuleDraft) {
@@ -21,7 +21,7 @@ extension RuleDecoder {
         }
     }
 
-    /// An argument with a placeholder stands as an empty one, and is checked when the command is run.
+    /// Checks a command; an argument with a placeholder counts as empty, and is checked when the command runs.
     private func checkCommand(_ templates: [Template], at mark: Range<Int>) {
         guard let program = templates.first?.literal else { return }
         checkCommand(PathBytes(program), templates.dropFirst().map { $0.literal ?? [] }, at: mark)

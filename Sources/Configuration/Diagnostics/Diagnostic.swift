@@ -1,22 +1,22 @@
 package import Rules
 
-/// A problem in a rules file: where it is, what is wrong, what to do.
+/// A problem in a rules file: its location, a message and a remedy.
 package struct Diagnostic: Error, Sendable, Hashable {
     package enum Severity: String, Sendable { case error, warning }
 
     package var severity: Severity
-    /// Where the problem is; line 0 is the file as a whole.
+    /// The location of the problem; line 0 stands for the whole file.
     package var place: SourcePlace
-    /// How many columns the caret line underlines, from 1.
+    /// The number of columns that the caret line underlines, at least 1.
     package var length: Int
     package var message: String
     package var help: String?
-    /// The line to show, cut around the problem when it is long; nil when there is none.
+    /// The source line to show, shortened around the problem if it is long; nil if there is none.
     package var sourceLine: String?
-    /// The characters of `sourceLine` in front of the caret.
+    /// The number of characters of `sourceLine` before the caret.
     package var caret: Int
 
-    /// A problem of a file as a whole, such as one that can't be read.
+    /// Creates a diagnostic for a whole file, such as one that can't be read.
     package init(_ severity: Severity, file: String, message: String, help: String?) {
         self.severity = severity
         place = SourcePlace(file: file, line: 0, column: 0)
@@ -26,7 +26,7 @@ package struct Diagnostic: Error, Sendable, Hashable {
         caret = 0
     }
 
-    /// A problem of a range of a text.
+    /// Creates a diagnostic for a range of a source text.
     package init(_ severity: Severity, in source: SourceText, at range: Range<Int>, message: String, help: String?) {
         self.severity = severity
         place = source.place(at: range.lowerBound)
@@ -45,16 +45,16 @@ private struct Excerpt {
     var caret: Int
     var length: Int
 
-    /// As much of a line as a terminal shows without wrapping it.
+    /// The number of characters that a terminal shows without wrapping.
     private static let width = 120
-    /// How much of a long line stands in front of the caret.
+    /// The number of characters of a long line shown before the caret.
     private static let lead = 60
 
     init(of source: SourceText, at range: Range<Int>) {
         let line = source.lineRange(at: range.lowerBound)
         let start = min(range.lowerBound, line.upperBound)
         let end = max(start, min(range.upperBound, line.upperBound))
-        // No more than four bytes are a character, so this window is wide enough however long the line is.
+        // A character has at most four bytes, so this window is wide enough, however long the line is.
         var from = start
         for _ in 0...Self.width where from > line.lowerBound { from = source.offset(before: from) }
         var to = start
@@ -66,7 +66,7 @@ private struct Excerpt {
         let isCutAfter = to < line.upperBound
         if isCutBefore || isCutAfter || before.count + after.count > Self.width {
             let lead = max(Self.lead, Self.width - after.count - 1)
-            // An ellipsis for a single character would hide more than it saves.
+            // An ellipsis in place of a single character would hide more than it saves.
             if before.count > lead + 1 { before = ["…"] + before.suffix(lead) }
             let room = Self.width - before.count
             if after.count > room { after = after.prefix(room - 1) + ["…"] }
@@ -77,7 +77,7 @@ private struct Excerpt {
         for scalar in before + after { text.unicodeScalars.append(Self.shown(scalar)) }
     }
 
-    /// Control characters would act on the terminal.
+    /// Returns the character to show; control characters would affect the terminal.
     private static func shown(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         switch scalar.properties.generalCategory {
         case .control: scalar == "\t" ? scalar : "\u{FFFD}"
@@ -87,10 +87,10 @@ private struct Excerpt {
     }
 }
 
-/// What the user wrote, for a message: in quotes, without characters that act on a terminal, cut when long.
+/// Returns user input for a message: quoted, without characters that affect the terminal, shortened if long.
 func quoted(_ text: some StringProtocol) -> String { "'\(escaped(text, limit: 80))'" }
 
-/// A text to show, without characters that act on a terminal, and with an ellipsis for what goes beyond the limit.
+/// Returns text without characters that affect the terminal; an ellipsis replaces everything beyond the limit.
 func escaped(_ text: some StringProtocol, limit: Int = .max) -> String {
     var result = ""
     for (count, scalar) in text.unicodeScalars.enumerated() {

@@ -1,13 +1,13 @@
 import Rules
 
-/// Gathers what is wrong with one file.
+/// Collects the diagnostics of one file.
 ///
-/// Reading goes on after an error, so that all are told at once. The same
-/// problem is kept once: a value that several aliases name is read several times.
+/// Reading continues after an error, so that all errors are reported at once. The same problem is stored once,
+/// because a value with several aliases is read several times.
 final class DiagnosticCollector {
-    /// More than anybody mends at once.
+    /// More than a user fixes at once.
     static let shownLimit = 100
-    /// As many as are worth the memory; the rest is only counted.
+    /// The number of findings worth the memory; the rest is only counted.
     private static let keptLimit = 20_000
 
     private struct Finding: Hashable {
@@ -21,15 +21,15 @@ final class DiagnosticCollector {
     private var findings: [Finding] = []
     private var known: Set<Finding> = []
     private var dropped = 0
-    /// Where secrets stand, which no line that is shown may hold.
+    /// The ranges of secrets, which no displayed line may contain.
     private var secrets: [Range<Int>] = []
     private(set) var errorCount = 0
 
     init(_ source: SourceText) { self.source = source }
 
-    /// Adds an error; the help is asked for only while it has a chance to be shown.
+    /// Adds an error; the help is evaluated only while the error may be shown.
     ///
-    /// With the severity of a warning it still refuses the rule that it is found in.
+    /// An error with the severity of a warning still rejects the rule that contains it.
     func error(
         _ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil,
         severity: Diagnostic.Severity = .error
@@ -42,10 +42,10 @@ final class DiagnosticCollector {
         add(Finding(range: range, severity: .warning, message: message, help: isCrowded ? nil : help()))
     }
 
-    /// Has what stands there shown as asterisks.
+    /// Displays the range as asterisks.
     func hide(_ range: Range<Int>) { secrets.append(range) }
 
-    /// Whether there are far more problems than are shown; looking for words that were meant takes its time.
+    /// Whether there are far more problems than are shown; a search for similar names is then not worth its time.
     private var isCrowded: Bool { findings.count > 10 * Self.shownLimit }
 
     private func add(_ finding: Finding) {
@@ -56,7 +56,7 @@ final class DiagnosticCollector {
         }
     }
 
-    /// All in the order of the file; beyond the limit only how many more there are.
+    /// Returns all diagnostics in file order; beyond the limit, only the number of the remaining ones.
     func sorted() -> [Diagnostic] {
         let sorted = findings.enumerated().sorted { left, right in
             (left.element.range.lowerBound, left.offset) < (right.element.range.lowerBound, right.offset)

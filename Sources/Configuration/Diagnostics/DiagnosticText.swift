@@ -1,13 +1,13 @@
 import Rules
 
-/// Diagnostics as people read them.
+/// Diagnostics in readable form.
 ///
 ///     rules/photos.yaml:12:14: error: unknown event 'change'
 ///      12 |     events: [change]
 ///         |              ^~~~~~
 ///         help: write 'modified'; the events are created, modified, deleted, moved, attributes
 package enum DiagnosticText {
-    /// One diagnostic, without a newline at its end; in colour for a terminal.
+    /// Returns one diagnostic without a trailing newline, in color for a terminal.
     package static func text(of diagnostic: Diagnostic, isColored: Bool = false) -> String {
         func styled(_ text: String, _ style: Style) -> String {
             isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
@@ -16,7 +16,7 @@ package enum DiagnosticText {
         var place = escaped(diagnostic.place.file)
         if diagnostic.place.line > 0 { place += ":\(diagnostic.place.line):\(diagnostic.place.column)" }
         let kind = styled("\(diagnostic.severity.rawValue):", severity)
-        // Who writes a message quotes what the user wrote; what a handler or a plugin says of it is only known here.
+        // The writer of a message quotes user input; a message of a handler or a plugin is escaped only here.
         var lines = ["\(styled("\(place):", .bold)) \(kind) \(styled(escaped(diagnostic.message), .bold))"]
         if let source = diagnostic.sourceLine {
             let number = " \(diagnostic.place.line)"
@@ -29,7 +29,7 @@ package enum DiagnosticText {
         return lines.joined(separator: "\n")
     }
 
-    /// What ECMA-48 calls a graphic rendition.
+    /// The graphic renditions of ECMA-48.
     private enum Style: String {
         case bold = "1"
         case error = "1;31"
@@ -37,7 +37,7 @@ package enum DiagnosticText {
         case caret = "1;32"
     }
 
-    /// All diagnostics, each ended by a newline.
+    /// Returns all diagnostics, each followed by a newline.
     package static func text(of diagnostics: [Diagnostic]) -> String {
         diagnostics.map { text(of: $0) + "\n" }.joined()
     }
@@ -48,12 +48,12 @@ package enum DiagnosticText {
         for scalar in scalars.prefix(caret) {
             padding += scalar == "\t" ? "\t" : String(repeating: " ", count: columns(of: scalar))
         }
-        // A tab under the caret is as wide as the terminal makes it; one column points at it well enough.
+        // The width of a tab under the caret depends on the terminal; one column is enough to point at it.
         let marked = scalars.dropFirst(caret).prefix(length).reduce(0) { $0 + columns(of: $1) }
         return (padding, String(repeating: "~", count: max(marked, 1) - 1))
     }
 
-    /// How many columns of a terminal a character takes.
+    /// Returns the number of terminal columns that a character occupies.
     package static func columns(of scalar: Unicode.Scalar) -> Int {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .enclosingMark: return 0
@@ -61,7 +61,7 @@ package enum DiagnosticText {
         }
     }
 
-    /// The blocks of wide characters (Unicode's East Asian Width W and F), coarsely.
+    /// The blocks of wide characters (East Asian Width W and F of Unicode), approximated.
     private static let wide: [ClosedRange<UInt32>] = [
         0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97C, 0xAC00...0xD7A3, 0xF900...0xFAFF,
         0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF,

@@ -1,11 +1,11 @@
-/// A piece of a command that a table holds.
+/// A piece of a command in an imported table.
 enum CommandPiece: Hashable {
     case text(String)
-    /// The folder that the file is in, or the watched file.
+    /// The directory of the file, or the watched file.
     case folder
     /// The file's name.
     case name
-    /// What happened, in words.
+    /// The name of the event.
     case event
     /// The watched file itself.
     case path
@@ -21,7 +21,7 @@ enum CommandPiece: Hashable {
         }
     }
 
-    /// What a shell has instead.
+    /// The equivalent in a shell.
     var variable: String? {
         switch self {
         case .text: nil
@@ -32,7 +32,7 @@ enum CommandPiece: Hashable {
         }
     }
 
-    /// The pieces with folder, slash and name put together to the path.
+    /// Returns the pieces with directory, slash and name merged into the path.
     static func joined(_ pieces: [CommandPiece]) -> [CommandPiece] {
         var result: [CommandPiece] = []
         for piece in pieces {
@@ -52,7 +52,8 @@ enum CommandPiece: Hashable {
 
     static func template(_ pieces: [CommandPiece]) -> String { joined(pieces).map(\.placeholder).joined() }
 
-    /// The pieces as a line for a shell: each fact is one quoted variable, so that nothing in a name is read.
+    /// Returns the pieces as a shell line: each value is one quoted variable, so that the shell interprets nothing in
+    /// a name.
     static func shellLine(_ pieces: [CommandPiece]) -> String {
         var line = ""
         var quote: Character?
@@ -85,15 +86,15 @@ enum CommandPiece: Hashable {
     }
 }
 
-/// A command split into arguments as a shell reads blanks, quotes and backslashes, and nothing else.
+/// A command split into arguments by the shell's rules for spaces, quotes and backslashes only.
 struct CommandWords {
     var words: [[CommandPiece]] = []
-    /// What a shell would not have passed on as it stands, such as `|`.
+    /// Characters that a shell would not have passed on unchanged, such as `|`.
     var syntax: [String] = []
     /// Whether a quote is open at the end.
     var isOpen = false
 
-    /// What is special outside of quotes.
+    /// The characters that are special outside quotes.
     private static let special: [Character] = ["|", "&", ";", "<", ">", "(", ")", "`", "*", "?", "[", "{", "$"]
 
     init(_ pieces: [CommandPiece]) {
@@ -110,7 +111,7 @@ struct CommandWords {
             }
             for character in text {
                 if isEscaped {
-                    // Between double quotes a backslash escapes only what would be special there.
+                    // Within double quotes a backslash escapes only characters that are special there.
                     let isPlain = quote == "\"" && !["$", "`", "\"", "\\"].contains(character)
                     add(.text((isPlain ? "\\" : "") + String(character)))
                     isEscaped = false
@@ -143,18 +144,18 @@ struct CommandWords {
 
     /// The elements of `exec`.
     ///
-    /// In a line that is an argument of a shell, facts become variables, for a name must not become a command.
+    /// In a shell script, the values become variables, since a name must not become a command.
     var arguments: [String] {
         var arguments = words.map(CommandPiece.template)
         if isShell { arguments[2] = YAMLText.literal(CommandPiece.shellLine(words[2])) }
-        // The program itself can't be a placeholder, but env(1) takes any.
+        // The program itself can't be a placeholder, but env(1) accepts any program.
         if let first = words.first, first.contains(where: { $0.variable != nil }) {
             arguments.insert("/usr/bin/env", at: 0)
         }
         return arguments
     }
 
-    /// Whether the line calls a shell with a script as its argument that holds facts.
+    /// Whether the line calls a shell with a script argument that contains values.
     var isShell: Bool {
         guard words.count > 2, words[2].contains(where: { $0.variable != nil }),
             let program = Self.literal(words[0])?.split(separator: "/").last,

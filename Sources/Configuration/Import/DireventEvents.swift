@@ -2,7 +2,7 @@
 struct DireventEvents {
     var mask = IncronMask("0")
     var unknown: [String] = []
-    /// The generic event that is the only one.
+    /// The generic event, if it is the only one.
     private(set) var only: (name: String, number: Int)?
     private var isCreationAlone = false
 
@@ -13,7 +13,7 @@ struct DireventEvents {
         ("delete", 8, IncronMask.delete | IncronMask.movedFrom),
     ]
 
-    /// Without names all events are meant.
+    /// Creates the events from their names; no names stand for all events.
     init(_ names: [String]) {
         for name in names.isEmpty ? Self.generic.map(\.name) : names {
             if let event = Self.generic.first(where: { $0.name == name }) {
@@ -29,14 +29,14 @@ struct DireventEvents {
     }
 
     func words(ofFile isFile: Bool) -> [String] {
-        // A file that is replaced by one that is moved there was 'create', too, but so would every write be.
+        // direvent also reports 'create' for a file replaced by a move, but then every write would be one.
         var mask = mask
-        // Of a file direvent tells 'delete' as of one in a folder.
+        // direvent reports 'delete' for a watched file as for one in a directory.
         if isFile, mask.has(IncronMask.delete | IncronMask.movedFrom) { mask.bits |= IncronMask.deleteSelf }
         return mask.events(ofFile: isFile).filter { !isCreationAlone || $0 != "modified" }
     }
 
-    /// A text with its macros: in a line for a shell all of them, else those outside of single quotes.
+    /// Returns a string split at its macros: all of them in a shell line, otherwise those outside single quotes.
     func pieces(of text: String, isShell: Bool = false, for rule: inout ImportedRule) -> [CommandPiece] {
         var pieces: [CommandPiece] = []
         var rest = text[...]
@@ -58,7 +58,7 @@ struct DireventEvents {
         return CommandPiece.joined(pieces)
     }
 
-    /// The name behind a `$`, with or without braces; nil when there is none.
+    /// Returns the name after a `$`, with or without braces; nil if there is none.
     private static func macro(_ rest: inout Substring) -> String? {
         func isName(_ character: Character) -> Bool {
             character.isASCII && (character.isLetter || character.isNumber || character == "_")

@@ -1,12 +1,10 @@
 import FileEvents
 package import System
-
-/// Turns a configuration of direvent(8) into a rules file.
+/// Converts a configuration of direvent(8) into a rules file.
 ///
-/// It was written from direvent.conf(5), and from what direvent 5.2 does where
-/// that is silent: a macro in single quotes is left alone unless a shell
-/// reads the line, and one of several
-/// patterns of `file` is enough, also of those with `!`.
+/// The conversion follows direvent.conf(5) and, where that is silent, the behavior of direvent 5.2: a macro in single
+/// quotes is not expanded unless a shell reads the line, and one matching pattern of `file` is enough, including
+/// those with `!`.
 package struct DireventImport {
     private let nature: (PathBytes) -> PathNature
     private let lines: [Substring]
@@ -17,7 +15,7 @@ package struct DireventImport {
     /// - Parameters:
     ///   - bytes: The configuration.
     ///   - source: Its name, for the comment at the top.
-    ///   - nature: What a path names: a folder is watched with what is in it.
+    ///   - nature: Returns what a path names; a directory is watched together with its files.
     /// - Returns: The text of the rules file.
     package static func rules(
         from bytes: [UInt8], source: String, nature: @escaping (PathBytes) -> PathNature = PathNature.now
@@ -131,7 +129,7 @@ package struct DireventImport {
         rule.kept.append(rule.paths.count == 1 ? "the path" : "the paths")
     }
 
-    /// The globs of the last name that stand for the patterns of `file`.
+    /// Returns globs of the last path component for the patterns of `file`.
     private func globs(for patterns: [String], in rule: inout ImportedRule) -> [String] {
         guard !patterns.isEmpty else { return ["*"] }
         func isRegex(_ pattern: String) -> Bool { pattern.drop { $0 == "!" }.hasPrefix("/") }

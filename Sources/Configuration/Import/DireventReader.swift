@@ -1,16 +1,16 @@
-/// A statement of direvent.conf(5), with the line that it begins in.
+/// A statement of direvent.conf(5), with the line on which it starts.
 struct DireventStatement {
     var keyword: String
-    /// Its values, with the elements of lists.
+    /// The values, including the elements of lists.
     var texts: [String] = []
-    /// The statements between braces; nil for a simple one.
+    /// The statements between braces; nil for a simple statement.
     var block: [DireventStatement]?
     var line: Int
-    /// The last line that belongs to it.
+    /// The last line of the statement.
     var lastLine: Int
 }
 
-/// Reads the tokens and statements of direvent.conf(5), as far as they make sense.
+/// Reads the tokens and statements of direvent.conf(5), as far as they are valid.
 struct DireventReader {
     private enum Token: Equatable {
         case text(String)
@@ -22,9 +22,9 @@ struct DireventReader {
     /// The line of each character, and of the end.
     private let lines: [Int]
     private var index = 0
-    /// The line in which the last token ends, after ``next()``.
+    /// The line on which the last token ends, after ``next()``.
     private var line: Int { lines[index] }
-    /// What can't be read or is not followed, with its line.
+    /// Constructs that can't be read or are not followed, with their lines.
     private(set) var remarks: [(line: Int, text: String)] = []
 
     init(_ text: String) {
@@ -62,7 +62,7 @@ struct DireventReader {
                 break reading
             case .mark(";"): break reading
             case .mark("}"), .end:
-                // A missing ';' ends with its block.
+                // A statement without ';' ends with its block.
                 index = before
                 remarks.append((statement.line, "'\(keyword)' has no ';' at its end"))
                 break reading
@@ -133,7 +133,7 @@ struct DireventReader {
 
     private mutating func restOfLine() -> String { take { !$0.isNewline } }
 
-    /// A text in quotes, and those that follow it.
+    /// Returns a quoted string, together with the quoted strings that follow it.
     private mutating func quoted() -> String {
         var result = ""
         index += 1

@@ -3,7 +3,7 @@ import PluginProtocol
 package import Rules
 package import System
 
-/// A commented rule to begin with, for `alight new`.
+/// A commented first rule for `alight new`.
 package struct FirstRule {
     package enum Work {
         case exec([String])
@@ -11,14 +11,15 @@ package struct FirstRule {
     }
 
     package var name: String
-    /// Absolute.
+    /// The absolute path of the directory.
     package var folder: PathBytes
-    /// What `~` stands for; nil when there is none.
+    /// The value of `~`; nil if there is no home directory.
     package var home: PathBytes?
     package var events: [String]
     package var work: Work
 
-    /// Events that are nil become `created` and `modified`, or what the handler takes and needs.
+    /// Creates a rule; without events, they are `created` and `modified`, or those that the handler accepts and
+    /// needs.
     package init(name: String, folder: PathBytes, home: PathBytes?, events: [String]?, work: Work) {
         self.name = name
         self.folder = folder
@@ -34,7 +35,7 @@ package struct FirstRule {
         return EventSpelling.words(of: taken.isEmpty ? handler.events ?? usual : taken)
     }
 
-    /// A name for a rule about this folder.
+    /// Returns a rule name for this directory.
     package static func name(for folder: PathBytes) -> String {
         let word = folder.lastComponent.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
         return word.isEmpty ? "first" : String(decoding: word.prefix(40), as: UTF8.self)
@@ -64,7 +65,7 @@ package struct FirstRule {
         """ + "\n"
     }
 
-    /// The line that a handler needs that takes no files; other rules are for files by default.
+    /// The `types` line for a handler that does not accept files; other rules match files by default.
     private var types: String {
         guard case .use(_, let handler) = work, let types = handler.types, !types.contains(.file) else { return "" }
         return "    types: \(YAMLText.list(types.map(\.rawValue).sorted()))\n"
@@ -99,7 +100,7 @@ package struct FirstRule {
         }
     }
 
-    /// The parameters: those that are needed with a value to begin with, the others as comments.
+    /// Returns the parameters: required ones with an initial value, the others as comments.
     private func parameters(of handler: HandlerDescription) -> [String] {
         let schema = handler.parameters
         let needed = Self.needed(in: schema)
@@ -116,7 +117,8 @@ package struct FirstRule {
         }
     }
 
-    /// The parameters without which a rule is refused or does nothing: those of the schema's own example, and the required ones.
+    /// Returns the parameters without which a rule is rejected or does nothing: those of the schema's example, and
+    /// the required ones.
     private static func needed(in schema: ParameterSchema?) -> [String: JSONValue?] {
         var needed: [String: JSONValue?] = [:]
         for key in schema?.required ?? [] { needed[key] = .some(schema?.properties?[key].flatMap(sample)) }
@@ -124,13 +126,13 @@ package struct FirstRule {
         return needed
     }
 
-    /// The names of the parameters that the rule needs, and for which the handler gives no value to begin with.
+    /// The names of the required parameters for which the handler provides no initial value.
     package var unfilled: [String] {
         guard case .use(_, let handler) = work else { return [] }
         return Self.needed(in: handler.parameters).filter { $0.value == nil }.keys.sorted()
     }
 
-    /// A value that the schema allows; nil when it gives none and none can be guessed.
+    /// Returns a value that the schema allows; nil if the schema provides none and none can be guessed.
     private static func sample(of schema: ParameterSchema) -> JSONValue? {
         if let value = schema.const ?? schema.examples?.first ?? schema.default ?? schema.enum?.first { return value }
         let guess: JSONValue?

@@ -1,11 +1,10 @@
 import FileEvents
 package import System
-
-/// What a path names on this machine, for tables that mean different things by a file and a folder.
+/// The kind of file at a path on this machine, for tables that treat files and directories differently.
 package enum PathNature: Sendable {
     case file, folder, missing
 
-    /// What is there now, links followed.
+    /// Returns the current kind, following symbolic links.
     package static func now(at path: PathBytes) -> PathNature {
         switch FileReading.kind(of: path) {
         case .folder: .folder
@@ -15,9 +14,9 @@ package enum PathNature: Sendable {
     }
 }
 
-/// One entry of another program's table as it stands in a rules file.
+/// One entry of another program's table, as a rule.
 struct ImportedRule {
-    /// The lines of the entry as its author wrote them.
+    /// The original lines of the entry.
     var origin: [String]
     var name: String
     var isEnabled = true
@@ -30,35 +29,35 @@ struct ImportedRule {
     var keys: [(name: String, value: String)] = []
     /// The argument vector, each a template.
     var arguments: [String] = []
-    /// What was kept, in a few words.
+    /// Short descriptions of what was preserved.
     var kept: [String] = []
-    /// What does something else than it did, and why.
+    /// The differences in behavior, with their reasons.
     var changes: [String] = []
-    /// What somebody may want instead, as lines of YAML.
+    /// A suggested alternative, as lines of YAML.
     var suggestion: [String] = []
 
-    /// Adds what does something else, once.
+    /// Adds a difference once.
     mutating func addChange(_ change: String) {
         if !changes.contains(change) { changes.append(change) }
     }
 }
 
-/// What stands in an imported file, in order.
+/// An entry of an imported file, in order.
 enum ImportedEntry {
     /// A comment or an empty line of the table.
     case comment(String)
     case rule(ImportedRule)
-    /// An entry that no rule stands for.
+    /// An entry without a corresponding rule.
     case dropped(origin: [String], reason: String)
 }
 
-/// Writes the rules file.
+/// The rules file of an imported table.
 struct ImportedFile {
-    /// Where the table came from, and what holds for all of it.
+    /// The origin of the table, and notes that apply to all of it.
     var head: [String]
-    /// The program that the table is for.
+    /// The program to which the table belongs.
     var program: String
-    /// The keys of `defaults:` besides those that all programs need, each with its reason.
+    /// The keys of `defaults:` other than those that all programs need, each with its reason.
     var defaults: [(key: String, value: String, reason: String)]
     var entries: [ImportedEntry]
 
@@ -122,11 +121,11 @@ struct ImportedFile {
     }
 }
 
-/// Names for rules, each once.
+/// Generates unique rule names.
 struct ImportedNames {
     private var taken: Set<String> = []
 
-    /// A name that says where the rule looks and which line it came from.
+    /// Returns a name made of the watched path and the source line.
     mutating func name(for path: [UInt8], line: Int) -> String {
         let last = PathBytes(path).normalized.lastComponent
         let allowed = last.filter { byte in

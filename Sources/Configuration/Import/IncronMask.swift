@@ -1,11 +1,11 @@
-/// The mask of an incron table: events, and the options that stand among them.
+/// The mask of an incron table: events and options.
 struct IncronMask {
     var bits: UInt32 = 0
-    /// `loopable=true`, or `IN_NO_LOOP` of old.
+    /// Set by `loopable=true`, or by `IN_NO_LOOP` of older versions.
     var isDeaf = false
     var isRecursive = true
     var entersHidden = false
-    /// Words that mean nothing.
+    /// Unknown words.
     var unknown: [String] = []
 
     static let access: UInt32 = 0x1, modify: UInt32 = 0x2, attrib: UInt32 = 0x4, closeWrite: UInt32 = 0x8
@@ -26,7 +26,7 @@ struct IncronMask {
         ("IN_CLOSE", closeWrite | closeNoWrite), ("IN_ALL_EVENTS", allEvents),
     ]
 
-    /// Reads a mask, in symbols and options or as a number.
+    /// Parses a mask: symbols and options, or a number.
     init(_ text: String) {
         if let number = UInt32(text) {
             bits = number
@@ -52,17 +52,17 @@ struct IncronMask {
 
     func has(_ bits: UInt32) -> Bool { self.bits & bits != 0 }
 
-    /// The only event that is asked for, as incron tells of it; nil when there are several.
+    /// The only event of the mask, as incron names it; nil if there are several.
     var only: (name: String, number: UInt32)? {
         let events = bits & Self.allEvents
         guard events.nonzeroBitCount == 1, !has(Self.unmount | Self.overflow) else { return nil }
         return Self.symbols.first { $0.bits == events }.map { ($0.name, events) }
     }
 
-    /// Whether folders have events of this mask, too.
+    /// Whether directories also have events of this mask.
     var tellsOfFolders: Bool { has(Self.allEvents & ~(Self.writing | Self.deleteSelf | Self.moveSelf)) }
 
-    /// The words of a rule that watches a folder, or a file.
+    /// Returns the event names for a rule that watches a directory or a file.
     func events(ofFile isFile: Bool) -> [String] {
         let changing = isFile ? Self.writing : Self.writing | Self.movedTo
         let words: [(bits: UInt32, word: String)] = [
@@ -75,7 +75,7 @@ struct IncronMask {
         return words.filter { has($0.bits) }.map(\.word)
     }
 
-    /// What a rule with these events does otherwise than incron does.
+    /// Returns the differences between a rule with these events and incron.
     func changes(ofFile isFile: Bool) -> [String] {
         var changes = unknown.map { "'\($0)' is no event; incron passes over it, too" }
         func note(_ condition: Bool, _ text: String) {

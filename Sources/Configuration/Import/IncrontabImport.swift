@@ -2,13 +2,12 @@ import FileEvents
 import Globbing
 package import System
 
-/// Turns a table of incron(8) into a rules file.
+/// Converts a table of incron(8) into a rules file.
 ///
-/// It was written from incrontab(5), and from what incron 0.5.12 does where that
-/// is silent: folders are watched with all below them, dot folders excepted; of a
-/// path that occurs twice only the first line counts.
+/// The conversion follows incrontab(5) and, where that is silent, the behavior of incron 0.5.12: directories are
+/// watched recursively, except hidden ones, and only the first line of a path applies.
 package struct IncrontabImport {
-    /// What stands at a path; with wildcards what a path stands for that matches it.
+    /// Returns the kind of file at a path; for a path with wildcards, the kind of the paths that match it.
     private let nature: (PathBytes) -> PathNature
     private var names = ImportedNames()
     private var known: [PathBytes: Int] = [:]
@@ -18,7 +17,7 @@ package struct IncrontabImport {
     /// - Parameters:
     ///   - table: The bytes of the table.
     ///   - source: Its name, for the comment at the top.
-    ///   - nature: What a path names: a folder is watched with what is in it.
+    ///   - nature: Returns what a path names; a directory is watched together with its files.
     /// - Returns: The text of the rules file.
     package static func rules(
         from table: [UInt8], source: String, nature: @escaping (PathBytes) -> PathNature = PathNature.now
@@ -72,7 +71,7 @@ package struct IncrontabImport {
         return rule(path, mask: IncronMask(String(decoding: mask, as: UTF8.self)), command, line: line, origin: origin)
     }
 
-    /// The next field; a backslash takes the character behind it literally.
+    /// Returns the next field; a backslash escapes the following character.
     private static func field(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
         rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
         var field: [UInt8] = []
@@ -155,7 +154,7 @@ package struct IncrontabImport {
         var pieces: [CommandPiece] = []
         func add(_ text: String) { pieces.append(.text(text)) }
         let sometimes = mask.tellsOfFolders && !isFile
-        // What happens to the watched folder has the folder itself as its path.
+        // An event of the watched directory has the directory itself as its path.
         let isSelf = isFile || !mask.has(IncronMask.allEvents & ~(IncronMask.deleteSelf | IncronMask.moveSelf))
         var rest = command[...]
         while let character = rest.popFirst() {
@@ -209,7 +208,7 @@ package struct IncrontabImport {
 }
 
 extension YAMLText {
-    /// A glob for a path with wildcards of glob(7).
+    /// Returns a glob for a path with the wildcards of glob(7).
     static func wildGlob(_ bytes: [UInt8]) -> String {
         let text = String(decoding: bytes, as: UTF8.self).replacing("\u{FFFD}", with: "?")
         return String(text.flatMap { "{},\\".contains($0) ? ["\\", $0] : [$0] })

@@ -1,14 +1,14 @@
 import PluginProtocol
 import Rules
 
-/// Writes texts as YAML, for rules that a program makes.
+/// Writes strings as YAML, for generated rules.
 package enum YAMLText {
     private static let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./".unicodeScalars)
 
-    /// A scalar that is read as exactly this text, in a list between brackets too; quoted only where it has to be.
+    /// Returns a scalar that is read as exactly this string, also within brackets; quoted only if necessary.
     package static func scalar(_ text: String) -> String {
         let isPlain = text.unicodeScalars.allSatisfy { plain.contains($0) } && !text.hasPrefix("-")
-        // `yes` is a text in YAML 1.2, but no longer when somebody else reads the file.
+        // `yes` is a string in YAML 1.2, but not for every other reader.
         let isWord = ["yes", "no", "on", "off", "y", "n"].contains(text.lowercased())
         if isPlain, !isWord, PlainScalar(text) == .text { return text }
         var quoted = "\""
@@ -30,10 +30,10 @@ package enum YAMLText {
         return quoted + "\""
     }
 
-    /// A list between brackets.
+    /// Returns a list in brackets.
     package static func list(_ texts: [String]) -> String { "[\(texts.map(scalar).joined(separator: ", "))]" }
 
-    /// A value on one line.
+    /// Returns a value on one line.
     static func flow(_ value: JSONValue) -> String {
         switch value {
         case .string(let text): scalar(text)
@@ -44,13 +44,13 @@ package enum YAMLText {
         }
     }
 
-    /// A text as one line of a comment, without the mark in front.
+    /// Returns text as one line of a comment, without the comment sign.
     package static func comment(_ text: String) -> String { escaped(text, limit: 400) }
 
-    /// Literal text of a path or an argument, in which nothing is a placeholder.
+    /// Returns literal text for a path or an argument, with placeholders escaped.
     package static func literal(_ text: String) -> String { text.replacing("${", with: "$${") }
 
-    /// A glob that matches exactly these bytes; one that is no character is matched by `?`, since YAML can't hold it.
+    /// Returns a glob that matches exactly these bytes; `?` matches invalid UTF-8, which YAML can't represent.
     package static func glob(_ bytes: [UInt8]) -> String {
         var glob = ""
         var decoder = UTF8.ForwardParser()

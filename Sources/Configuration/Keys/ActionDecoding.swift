@@ -3,22 +3,22 @@ import PluginProtocol
 import Rules
 import System
 
-/// One action as it was read, with what its handler said.
+/// A decoded action, with the description of its handler.
 struct DecodedStep {
     var action: Action
     var handler: HandlerDescription?
-    /// The handler's name in the file.
+    /// The range of the handler's name in the file.
     var handlerMark: Range<Int>?
-    /// Where it writes.
+    /// The destinations to which it writes.
     var destinations: [Destination] = []
-    /// What it does to a file that is not at its path afterwards.
+    /// The way in which it removes the file from its path.
     var removal: Removal?
-    /// Where the program of `exec` or the line of `shell` is.
+    /// The range of the program of `exec` or the line of `shell`.
     var commandMark: Range<Int>?
 }
 
 extension RuleDecoder {
-    /// The actions of a rule: one, or a list of them.
+    /// Returns the actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
         guard let elements = entry.value.elements else {
             return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
@@ -123,7 +123,7 @@ extension RuleDecoder {
         guard var parameters else { return nil }
         if let schema = description.parameters {
             for (index, problem) in ParameterCheck.problems(in: parameters, schema: schema).enumerated() {
-                // Beyond what is shown, the place is not worth the search.
+                // Beyond the number of shown problems, the exact location is not worth the search.
                 let with = index < DiagnosticCollector.shownLimit ? with?.value : nil
                 problems.error(
                     problem.message, at: mark(problem, with: with, otherwise: node.range), help: problem.help)
@@ -142,7 +142,7 @@ extension RuleDecoder {
         return step
     }
 
-    /// Keeps the values that the schema calls secret out of the lines that diagnostics show.
+    /// Hides the values that the schema marks as secret from the lines that diagnostics show.
     private func hideSecrets(in node: YAMLNode, _ schema: ParameterSchema) {
         if schema.writeOnly == true { problems.hide(node.range) }
         for entry in node.entries ?? [] {
@@ -161,7 +161,7 @@ extension RuleDecoder {
         return parameters(entry.value, step: number)
     }
 
-    /// Where a parameter's problem is, as deep as its path can be followed.
+    /// Returns the range of a parameter's problem, as deep as its path can be followed.
     private func mark(_ problem: ParameterProblem, with root: YAMLNode?, otherwise: Range<Int>) -> Range<Int> {
         guard var node = root else { return otherwise }
         var range = otherwise
@@ -183,7 +183,7 @@ extension RuleDecoder {
 
     // MARK: - exec
 
-    /// A program and its arguments.
+    /// Returns a program and its arguments.
     func exec(_ entry: YAMLNode.Entry, number: Int) -> [Template]? {
         guard let elements = entry.value.elements else {
             let isLine = entry.value.text?.contains(" ") == true
@@ -208,11 +208,11 @@ extension RuleDecoder {
         return [program] + known
     }
 
-    /// The first element of a command.
+    /// Returns the range of the first element of a command.
     func programMark(_ entry: YAMLNode.Entry) -> Range<Int> { mark(entry.value.elements?.first ?? entry.value) }
 
     private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {
-        // `null` in a command is the word; `~` is the home folder.
+        // In a command, `null` is the word itself; `~` is the home directory.
         if node.isEmpty || node.text == nil {
             _ = text(node, name: "an element of '\(key)'", at: mark(node), help: "write \"\" for an empty argument")
             return nil
@@ -266,12 +266,12 @@ extension RuleDecoder {
     }
 }
 
-/// What a shell has instead of placeholders.
+/// The shell equivalents of placeholders.
 enum ShellVariable {
-    /// What to write for a placeholder; nil for a word that is none, and so the shell's own.
+    /// Returns what to write for a placeholder; nil for any other word, which belongs to the shell.
     static func help(for word: String) -> String? {
         if word.hasPrefix("env:") { return "write the value; of the environment a shell gets HOME, LANG, PATH and TZ" }
-        // `${1}` may be the shell's own; whether it is, `where` says.
+        // `${1}` may belong to the shell; `where` determines whether it does.
         if case .group = Placeholder(word: word) { return nil }
         return Placeholder(word: word).map { "write \(expression(for: $0))" }
     }

@@ -1,21 +1,21 @@
 import RegularExpressions
 import Rules
 
-/// A placeholder for what a group of a regular expression took, as it stands in an action.
+/// A use of a placeholder for a regular expression group in an action.
 struct CaptureUse {
     var word: String
     var range: Range<Int>
-    /// Whether it stands in a line for the shell, to which `${1}` may be its own.
+    /// Whether the use is in a shell line, where `${1}` may belong to the shell.
     var isInShell: Bool
 }
 
-/// Gathers such placeholders while actions are read; whether they have a value, `where` says.
+/// Collects uses of group placeholders while actions are decoded; `where` determines whether they have a value.
 final class CaptureLog {
     private(set) var uses: [CaptureUse] = []
 
     func note(_ use: CaptureUse) { uses.append(use) }
 
-    /// What is noted while the closure runs.
+    /// Returns the uses recorded while the closure runs.
     func noted<Value>(during body: () -> Value) -> (Value, [CaptureUse]) {
         let before = uses.count
         let value = body()
@@ -24,7 +24,7 @@ final class CaptureLog {
 }
 
 extension RuleDecoder {
-    /// Notes the placeholders of a text that stand for groups.
+    /// Records the placeholders of a string that stand for groups.
     func noteCaptures(in text: String, _ node: YAMLNode, isInShell: Bool = false) {
         guard text.contains("${") else { return }
         for token in PlaceholderScan.tokens(in: text) where Placeholder(word: token.word)?.isCapture == true {
@@ -35,7 +35,7 @@ extension RuleDecoder {
         }
     }
 
-    /// Tells of placeholders for groups that are not there, or that need not have a value.
+    /// Reports placeholders for groups that do not exist or need not have a value.
     func checkCaptures(_ uses: [CaptureUse], condition: Condition?) {
         let certain = condition?.certainExpressions ?? []
         let all = condition?.expressions ?? []
@@ -43,7 +43,7 @@ extension RuleDecoder {
             guard let placeholder = Placeholder(word: use.word) else { continue }
             let hasGroup = certain.contains { placeholder.isIn($0) }
             if use.isInShell {
-                // Numbers are a shell's own parameters, too.
+                // Numbers are also the shell's own parameters.
                 if hasGroup {
                     problems.error(
                         "'shell' accepts no placeholders, such as '${\(escaped(use.word, limit: 80))}'", at: use.range,
@@ -74,7 +74,7 @@ extension RuleDecoder {
 }
 
 extension Placeholder {
-    /// Whether the expression has the group.
+    /// Whether the expression contains the group.
     fileprivate func isIn(_ expression: RegularExpression) -> Bool {
         switch self {
         case .group(let number): number <= expression.groupCount

@@ -17,7 +17,7 @@ extension RuleDecoder {
         }
     }
 
-    /// Files are older than anything that Alight waits for: a century is the most.
+    /// Parses an age; it can exceed any delay in Alight, so the maximum is a century.
     func ageValue(_ text: String) throws(ComparisonText.Problem) -> Duration {
         do throws(DurationProblem) {
             return try DurationText.parse(text, days: 36_500)
@@ -43,7 +43,7 @@ extension RuleDecoder {
 
     // MARK: - Content types
 
-    /// What people write for content types.
+    /// Common short forms of content types.
     private static let mediaSynonyms = [
         "pdf": "application/pdf", "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
         "webp": "image/webp", "svg": "image/svg+xml", "zip": "application/zip", "json": "application/json",
@@ -121,7 +121,7 @@ extension RuleDecoder {
 
     // MARK: - Globs and regular expressions
 
-    /// A glob for the last component.
+    /// Parses a glob for the last path component.
     func nameGlob(_ text: String, _ node: YAMLNode) -> Glob? {
         guard checkIsGlob(text, node, key: "name") else { return nil }
         guard !text.contains("/") else {
@@ -133,13 +133,13 @@ extension RuleDecoder {
         return glob(Array(text.utf8), written: text, node)
     }
 
-    /// A glob for the path below the root, or an absolute one.
+    /// Parses a glob for the path below the root, or an absolute one.
     func conditionGlob(_ text: String, _ node: YAMLNode) -> Glob? {
         guard checkIsGlob(text, node, key: "path"), let pattern = expanded(text, node) else { return nil }
         return glob(pattern, written: text, node)
     }
 
-    /// A glob for a program's name, or for the path of its file.
+    /// Parses a glob for a program's name or for the path of its executable.
     func program(_ text: String, _ node: YAMLNode) -> Condition.Program? {
         guard checkIsGlob(text, node, key: "by") else { return nil }
         guard text.contains("/") else {
@@ -160,7 +160,7 @@ extension RuleDecoder {
         return glob(pattern, written: text, node).map { Condition.Program($0) }
     }
 
-    /// Hidden names are matched: whether they are taken at all, `path` of the rule has decided.
+    /// Parses a glob that matches hidden names; the `path` of the rule decides whether such files are matched at all.
     private func glob(_ pattern: [UInt8], written text: String, _ node: YAMLNode) -> Glob? {
         do throws(GlobError) {
             return try Glob(pattern, options: Glob.Options(matchesHidden: true))
@@ -171,7 +171,7 @@ extension RuleDecoder {
         }
     }
 
-    /// Tells of a regular expression where a glob belongs.
+    /// Reports a regular expression in place of a glob.
     private func checkIsGlob(_ text: String, _ node: YAMLNode, key: String) -> Bool {
         let isAnchored = text.hasPrefix("^") || (text.hasSuffix("$") && !text.hasSuffix(#"\$"#))
         let hasClass = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?", ".*\\."].contains { text.contains($0) }
@@ -205,7 +205,7 @@ extension RuleDecoder {
             warnOfGlob(text, entry.value)
             return .regex(expression)
         } catch {
-            // A quantifier with nothing in front is how globs begin.
+            // Globs often start with a quantifier without an operand.
             let isGlob = text.hasPrefix("*") || text.hasPrefix("?") || text.contains("*.{")
             let help =
                 isGlob && (try? Glob(text)) != nil
@@ -224,7 +224,7 @@ extension RuleDecoder {
 }
 
 extension RuleLoader.Surroundings {
-    /// The number of a user of this machine.
+    /// Returns the uid of a user of this machine.
     package static func user(named name: String) -> UInt32? {
         var record = passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -233,11 +233,11 @@ extension RuleLoader.Surroundings {
         return found?.pointee.pw_uid
     }
 
-    /// The number of a group of this machine.
+    /// Returns the gid of a group of this machine.
     package static func group(named name: String) -> UInt32? {
         var record = Glibc.group()
         var found: UnsafeMutablePointer<Glibc.group>?
-        // A group may have many members, all of which go into the buffer.
+        // All members of a group go into the buffer, and there may be many.
         var buffer = [CChar](repeating: 0, count: 1 << 20)
         guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
         return found?.pointee.gr_gid

@@ -5,7 +5,7 @@ import System
 
 typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
 
-// The keys of the configuration's file, and the variables that stand for them.
+// The keys of the configuration file and their environment variables.
 extension ConfigurationDecoder {
     static let keys = KeyTable([
         key(
@@ -76,12 +76,12 @@ extension ConfigurationDecoder {
             into: \.logLevel),
     ]
 
-    /// The keys by the variables of the environment that stand for them: `ALIGHT_` and the key in capitals.
+    /// The keys by their environment variables: `ALIGHT_` and the key in upper case.
     static let variables: [(name: String, key: ConfigurationKey)] =
         keys.keys.filter { $0.name != "log" }.map { ("ALIGHT_\($0.name.uppercased())", $0) }
         + log.map { ("ALIGHT_LOG_\($0.name.uppercased())", $0) }
 
-    /// What separates the elements of a list in a variable; `PATH` has colons, too.
+    /// The separators of list elements in a variable; `PATH` also uses colons.
     static let separators: [String: Character] = ["external_url": ",", "plugins": ":", "rules": ":"]
 
     private static let path = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
@@ -92,7 +92,7 @@ extension ConfigurationDecoder {
         "duration", SchemaForm.duration(allowsZero: true)
     ) { $0.checked($1, ConfigurationValues.period) }
 
-    /// A key whose value is kept with where it comes from.
+    /// Creates a key whose value is stored together with its origin.
     private static func key<Value>(
         _ name: String, _ description: String, _ form: Form<ConfigurationDecoder, Value>, standard: JSONValue? = nil,
         examples: [JSONValue] = [], into place: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
@@ -103,7 +103,7 @@ extension ConfigurationDecoder {
         return Key(name, description, setting, standard: standard, examples: examples, into: place)
     }
 
-    /// A key with a mapping of keys, or with the value of the first of them alone.
+    /// Creates a key with a mapping of keys, or with the value of the first of them alone.
     private static func group(
         _ name: String, _ description: String, _ keys: [ConfigurationKey], isAlone: Bool = true,
         expected: String = "a mapping", standard: JSONValue? = nil, examples: [JSONValue] = []

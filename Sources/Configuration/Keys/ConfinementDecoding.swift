@@ -2,9 +2,9 @@ import FileEvents
 import Rules
 import System
 
-// What programs may use and reach.
+// Limits and permissions of programs.
 extension RuleDecoder {
-    /// Tells of limits that hold for nobody.
+    /// Warns about limits that have no effect.
     func checkConfinement(_ draft: RuleDraft) {
         guard machine.isRoot, !draft.hasFaultyUser, draft.rule.confinement.user.map({ $0.uid == 0 }) ?? true,
             draft.rule.confinement.limits?.processes != nil,
@@ -19,7 +19,7 @@ extension RuleDecoder {
 
     // MARK: - Single values
 
-    /// Three octal digits, in quotes: without them some readers of YAML take `027` for a number of another value.
+    /// Parses three octal digits in quotes; without quotes some YAML readers parse `027` as a different number.
     func umask(_ entry: YAMLNode.Entry) -> UInt32? {
         let help = "write three octal digits in quotes, such as \"027\""
         guard let text = text(entry, help: help) else { return nil }

@@ -4,20 +4,20 @@ import PluginProtocol
 import Rules
 import System
 
-/// Where an action writes, as a rule's author gave it.
+/// A destination to which an action writes, as the rule specifies it.
 struct Destination {
-    /// The path, against the folder of the rules file where it is relative.
+    /// The path; a relative one is relative to the directory of the rules file.
     var template: Template
     var folder: PathBytes
     /// The name of the handler.
     var handler: String
-    /// Whether the handler is built in: these leave a file that is at its destination already.
+    /// Whether the handler is built in; built-in handlers skip a file that is already at its destination.
     var isBuiltIn: Bool
-    /// Whether it is written to only when a job has failed for good.
+    /// Whether the action writes there only after a job has failed permanently.
     var isOfFailure = false
-    /// The extensions that a file there can have; empty for any.
+    /// The possible extensions of a file at the destination; empty for any.
     var extensions: [String] = []
-    /// As it stands in the file.
+    /// The destination as written in the rules file.
     var written: String
     var range: Range<Int>
     let problems: DiagnosticCollector
@@ -28,9 +28,9 @@ struct Destination {
         return copy
     }
 
-    /// Samples of the paths that it can stand for when the rule runs, as the other rule could match them.
+    /// Returns sample paths that the destination can expand to, in forms that the other rule could match.
     ///
-    /// Empty when nothing is known of them.
+    /// The result is empty if nothing is known about the paths.
     func paths(of rule: Rule, like other: Rule) -> [[UInt8]] {
         let literals = template.parts.flatMap { part -> [ArraySlice<UInt8>] in
             if case .literal(let bytes) = part { bytes.split(separator: .slash) } else { [] }
@@ -40,9 +40,9 @@ struct Destination {
         return inputs.flatMap { paths(for: $0, of: rule, words, limit: max(4_000 / inputs.count, 16)) }
     }
 
-    /// Samples of the paths that it can stand for when the rule runs for this file.
+    /// Returns sample paths that the destination can expand to when the rule runs for this file.
     ///
-    /// The words stand for what only the run shows.
+    /// The words replace values that are known only at run time.
     func paths(for input: [UInt8], of rule: Rule, _ words: PathWords, limit: Int = 1_000) -> [[UInt8]] {
         let input = PathBytes(input)
         let none = Timestamp(seconds: 0, nanoseconds: 0)
@@ -52,7 +52,7 @@ struct Destination {
         let event = FileEvent(
             kind: .created, path: input, root: rule.root(taking: input) ?? input.parent, snapshot: snapshot, time: none)
         let facts = PlaceholderFacts(event: event, rule: rule.name, job: "", attempt: 1, now: none)
-        // A hidden name, or nothing, is possible, too.
+        // A hidden name or an empty value is also possible.
         let texts = words.words + [Array(".x".utf8), []]
         var lists: [[[UInt8]]] = []
         for part in template.parts {
@@ -63,7 +63,7 @@ struct Destination {
                 case .path, .name, .stem, .extension, .directory, .relative, .root, .rule:
                     lists.append([facts.value(of: placeholder)])
                 case .from, .stepOutput:
-                    // A whole path, of which nothing is known.
+                    // A whole path of which nothing is known.
                     guard !lists.isEmpty else { return [] }
                     lists.append(texts)
                 case .mtime(let format?) where format.contains("/"), .now(let format?) where format.contains("/"):
@@ -74,7 +74,7 @@ struct Destination {
         }
         let paths = PathWords.combinations(of: lists, limit: limit).map { text in
             let path = folder.resolving(text.last == .slash ? text + input.lastComponent : text).normalized
-            // A name that has none of the extensions gets the first, unless it is written out.
+            // A name without one of the extensions gets the first one, unless the template ends in a literal name.
             guard let first = extensions.first, !isWrittenOut, !DestinationExtensions.has(path.bytes, extensions) else {
                 return path.bytes
             }
@@ -83,12 +83,12 @@ struct Destination {
         return isBuiltIn ? paths.filter { $0 != input.bytes } : paths
     }
 
-    /// Whether the template itself has the end of the name.
+    /// Whether the template itself specifies the end of the name.
     private var isWrittenOut: Bool {
         if case .literal(let last)? = template.parts.last { last.last != .slash } else { false }
     }
 
-    /// Folders, one of which holds each path that it can stand for when the rule runs.
+    /// Returns directories that together contain every path that the destination can expand to.
     func folders(of rule: Rule) -> [PathBytes] {
         let leavesFolder = template.parts.dropFirst().contains { part in
             guard case .literal(let bytes) = part else { return false }
@@ -104,7 +104,7 @@ struct Destination {
         }
     }
 
-    /// What the paths end with that it can stand for: each with one of these, in lower case.
+    /// Returns the possible endings of the paths that the destination can expand to, in lower case.
     func endings(of rule: Rule) -> [[UInt8]] {
         switch template.parts.last {
         case .literal(let bytes) where bytes.last != .slash: [bytes.map(\.lowercased)]
@@ -116,7 +116,7 @@ struct Destination {
 }
 
 extension RuleDecoder {
-    /// What the schema marks as a destination, at any depth of mappings.
+    /// Returns the parameters that the schema marks as destinations, at any depth of mappings.
     func destinations(
         _ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?, of handler: HandlerDescription,
         extensions: [String] = []

@@ -1,13 +1,13 @@
 import Rules
 
-/// A kind of files in `require`, and where it stands.
+/// A kind of file in `require`, and its range in the source.
 struct RequiredKind {
     var kind: Grouping.Kind
     var mark: Range<Int>
 }
 
 extension RuleDecoder {
-    /// Words of letters, digits, `-`, `_` and `.`, so that a shell needs no quotes for them.
+    /// Parses tags: words of letters, digits, `-`, `_` and `.`, which need no quotes in a shell.
     func tags(_ entry: YAMLNode.Entry) -> [String]? {
         let nodes = entry.value.text == nil ? elements(entry, noun: "nightly", allowsEmpty: true) : [entry.value]
         return nodes?.compactMap { node in
@@ -27,7 +27,7 @@ extension RuleDecoder {
         }
     }
 
-    /// One text with hours, or several.
+    /// Parses one string with hours, or several.
     func window(_ entry: YAMLNode.Entry) -> RunWindow? {
         let nodes: [YAMLNode]
         if let elements = entry.value.elements {

@@ -1,13 +1,13 @@
 import Rules
 
-/// Placeholders without quotes inside of `{ }` and `[ ]`, where YAML takes their braces for its own.
+/// Detects unquoted placeholders within `{ }` and `[ ]`, where YAML interprets their braces.
 enum FlowPlaceholder {
     static let message = "a placeholder inside { } or [ ] must be quoted"
 
-    /// The problem when a placeholder stands unquoted in a flow collection between two places.
+    /// Returns a problem if an unquoted placeholder appears in a flow collection between two offsets.
     ///
-    /// The line of the first place is looked at from its beginning. A placeholder
-    /// behind the second, where the reading failed, is not the reason.
+    /// The scan starts at the beginning of the line that contains the first offset. A placeholder after the second
+    /// offset, where parsing failed, is not the cause.
     static func problem(in source: SourceText, from start: Int, to end: Int) -> YAMLProblem? {
         let bytes = source.bytes
         var index = source.lineRange(at: min(start, end)).lowerBound
@@ -55,7 +55,8 @@ enum FlowPlaceholder {
         return nil
     }
 
-    /// What to write instead of a mapping like `{stem: null}`, which came of an unquoted `{stem}`; nil for any other.
+    /// Returns the replacement for a mapping such as `{stem: null}`, the result of an unquoted `{stem}`; nil for any
+    /// other node.
     static func help(for node: YAMLNode, in source: SourceText) -> String? {
         guard node.isFlow, let entries = node.entries, entries.count == 1, let entry = entries.first,
             entry.key.isPlain, entry.value.isEmpty, let word = entry.key.text,

@@ -1,13 +1,13 @@
 import PluginProtocol
 
-/// The form of a value: how it is read, what a JSON Schema says of it, and what the reference calls it.
+/// The form of a value: its reader, its JSON Schema and its name in the reference.
 struct Form<Reader: NodeReading, Value>: Sendable {
     typealias Read = @Sendable (Reader, YAMLNode.Entry) -> Value?
 
-    /// What the reference calls it: `duration`, `list of globs`.
+    /// The name of the form in the reference, such as `duration` or `list of globs`.
     let noun: String
     let schema: @Sendable () -> JSONValue
-    /// Returns nil after it has told what is wrong.
+    /// Reads a value; returns nil after it has reported a problem.
     let read: Read
 
     init(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue, read: @escaping Read) {
@@ -28,7 +28,7 @@ extension Form where Value == Int {
         Form("number", SchemaForm.integer(range)) { $0.integer($1, in: range) }
     }
 
-    /// A number of bytes in a range, which is given as it is to be shown.
+    /// A number of bytes in a range; `shown` is the range for messages.
     static func size(_ range: ClosedRange<Int>, shown: String) -> Form {
         let most = range.upperBound == .max ? nil : range.upperBound
         return Form("size", SchemaForm.size(atLeast: range.lowerBound, atMost: most)) {
@@ -46,7 +46,7 @@ extension Form where Value == Duration {
 }
 
 extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
-    /// One of a type's words.
+    /// One of the raw values of a type.
     static func choice(_: Value.Type) -> Form {
         let words = Value.allCases.map { "`\($0.rawValue)`" }
         return Form(
@@ -58,7 +58,7 @@ extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMe
 }
 
 extension Form where Value == YAMLNode.Entry {
-    /// A value that is read later, since that takes other keys.
+    /// A value that is decoded later, since it depends on other keys.
     static func unread(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue) -> Form {
         Form(noun, schema()) { $1 }
     }
@@ -70,11 +70,11 @@ extension Form where Value: Sendable {
     /// A mapping of keys.
     ///
     /// - Parameters:
-    ///   - keys: The keys that there are.
-    ///   - initial: What holds without any.
-    ///   - expected: What messages say that the value must be.
-    ///   - help: What to write instead of something else; nil for the names of the keys.
-    ///   - finish: Looks at keys together, when all of them could be read.
+    ///   - keys: The known keys.
+    ///   - initial: The value without any keys.
+    ///   - expected: The expected type for messages.
+    ///   - help: The help for a value of another type; nil for the names of the keys.
+    ///   - finish: Checks keys against each other, if all of them were read without errors.
     /// - Returns: The form.
     static func mapping(
         _ keys: [Key<Reader, Value>], over initial: Value, expected: String = "a mapping", help: String? = nil,
@@ -92,14 +92,14 @@ extension Form where Value: Sendable {
         }
     }
 
-    /// False for nothing, or a value.
+    /// `false` for none, or a value.
     static func orFalse<Wrapped>(_ form: Form<Reader, Wrapped>) -> Form where Value == Wrapped? {
         Form("\(form.noun), or `false`", SchemaForm.orFalse(form.schema())) { reader, entry in
             entry.value.isOff ? .some(nil) : form.read(reader, entry).map { .some($0) }
         }
     }
 
-    /// True for what holds without further words, false for nothing, or a mapping that says how.
+    /// `true` for the defaults, `false` for none, or a mapping with settings.
     static func switched<Wrapped: Sendable>(
         _ keys: [Key<Reader, Wrapped>], over plain: Wrapped,
         finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Wrapped) -> Void = { _, _, _ in }

@@ -2,11 +2,11 @@ import FileEvents
 import Rules
 import System
 
-// What a handler takes, compared with what a rule asks for.
+// Compares the events and types that a handler accepts with those that a rule uses.
 extension RuleDecoder {
-    /// Tells of events and types that the rule asks for and the handler does not take, and of events that it lacks.
+    /// Reports events and types of the rule that the handler does not accept, and events that the handler needs.
     ///
-    /// What is done on failure may leave some of the events alone, but not all.
+    /// A handler in `on_failure` must accept at least one of the rule's events, but not all of them.
     func checkLimits(of step: DecodedStep, _ draft: RuleDraft, onFailure: Bool = false) {
         let events = draft.rule.events
         guard let handler = step.handler, let mark = step.handlerMark else { return }
@@ -54,7 +54,7 @@ extension RuleDecoder {
         }
     }
 
-    /// Tells of events of a root where a handler takes no folders.
+    /// Reports root events if the handler does not accept directories.
     private func checkLifecycle(
         _ name: String, _ taken: Set<FileType>, _ draft: RuleDraft, otherwise: Range<Int>
     ) {

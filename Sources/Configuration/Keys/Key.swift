@@ -1,22 +1,22 @@
 import PluginProtocol
 
-/// A key of a mapping: all that there is to say of it.
+/// The definition of a key in a mapping.
 ///
-/// The loader, the JSON Schema, the reference in `docs/` and messages about unknown keys have what they know from here.
+/// The loader, the JSON Schema, the reference in `docs/` and messages about unknown keys are all derived from it.
 struct Key<Reader: NodeReading, Target>: Sendable {
     let name: String
-    /// One sentence, for editors and for the reference.
+    /// A one-sentence description for editors and for the reference.
     let description: String
-    /// What the reference calls its value.
+    /// The name of the value's form in the reference.
     let noun: String
-    /// What holds without the key; nil for nothing that could be written.
+    /// The default value; nil if there is none that can be written.
     let standard: JSONValue?
     let examples: [JSONValue]
-    /// Whether `defaults` takes it too.
+    /// Whether the key is also allowed in `defaults`.
     let isShared: Bool
     /// The schema of the value alone.
     let form: @Sendable () -> JSONValue
-    /// Reads a value into the target; leaves the target as it is after it has told what is wrong.
+    /// Reads a value into the target; after it has reported a problem, the target is unchanged.
     let read: @Sendable (Reader, YAMLNode.Entry, inout Target) -> Void
 
     init(
@@ -87,15 +87,15 @@ struct KeyTable<Reader: NodeReading, Target>: Sendable {
         indices = Dictionary(uniqueKeysWithValues: zip(names, keys.indices))
     }
 
-    /// The key of that name.
+    /// Returns the key with that name.
     subscript(name: String) -> Key<Reader, Target>? { indices[name].map { keys[$0] } }
 
-    /// Reads the entries in their order, without those that are unknown.
+    /// Reads the entries in order; unknown ones are skipped.
     func read(_ entries: [YAMLNode.Entry], by reader: Reader, into target: inout Target) {
         for entry in entries { self[entry.name]?.read(reader, entry, &target) }
     }
 
-    /// The schemas of the values, by the names of the keys.
+    /// The schemas of the values, keyed by name.
     var schemas: [String: JSONValue] { schemas { _ in true } }
 
     func schemas(where isTaken: (Key<Reader, Target>) -> Bool) -> [String: JSONValue] {

@@ -4,17 +4,17 @@ import Globbing
 import Rules
 import System
 
-/// A glob of `path:`, made absolute, and where it was written.
+/// An absolute glob of `path:`, and its node in the source.
 struct PathPattern {
     var glob: Glob
     var node: YAMLNode
 }
 
 extension RuleDecoder {
-    /// More than any path has, and more than a glob may expand to.
+    /// The maximum length in bytes of a glob before expansion, longer than any path.
     static let maximumPathLength = 16_384
 
-    /// The globs of `path:`, one or a list.
+    /// Parses the globs of `path:`, one or a list.
     func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
         let options = Glob.Options(matchesHidden: matchesHidden, isCaseSensitive: isCaseSensitive)
         let nodes: [YAMLNode]
@@ -35,7 +35,7 @@ extension RuleDecoder {
         }
     }
 
-    /// The globs of `exclude:` or `outputs:`, which are relative to the root and match hidden names.
+    /// Parses the globs of `exclude:` or `outputs:`, which are relative to the root and match hidden names.
     func relativeGlobs(_ entry: YAMLNode.Entry) -> [Glob]? {
         let example = entry.name == "outputs" ? "thumbs" : "**/drafts"
         return elements(entry, noun: "\"\(example)/**\"", allowsEmpty: true)?.compactMap { node in
@@ -54,11 +54,11 @@ extension RuleDecoder {
         }
     }
 
-    // MARK: - From text to glob
+    // MARK: - From string to glob
 
     private func glob(from text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
         guard var pattern = expanded(text, node) else { return nil }
-        // Checked as it is written first, so that a message quotes that and not where the file happens to be.
+        // The pattern is first checked as written, so that a message quotes it and not the directory of the file.
         let bytes = Array(text.utf8)
         let skipped = PathPrefix.parentsLength(of: bytes)
         let written = PathPrefix.unescapingDollars(bytes[skipped...])
@@ -78,14 +78,14 @@ extension RuleDecoder {
         do throws(GlobError) {
             return try Glob(pattern, options: options)
         } catch {
-            // What was put in or left out is in front, so the place counts from the end.
+            // Expansion changes only the start of the pattern, so the offset counts from the end.
             let offset = max(0, text.utf8.count - (pattern.count - error.offset))
             problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
             return nil
         }
     }
 
-    /// The text with `~` and `${env:NAME}` replaced, what they bring taken literally.
+    /// Returns the string with `~` and `${env:NAME}` expanded; the inserted values are literal.
     func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
         guard text.utf8.count <= Self.maximumPathLength else {
             problems.error(
@@ -107,7 +107,7 @@ extension RuleDecoder {
             rest = rest.dropFirst()
         }
         let bytes = Array(text.utf8)
-        // Most have no placeholder.
+        // Most patterns contain no placeholder.
         guard bytes.contains(UInt8(ascii: "$")) else { return pattern + rest }
         var index = bytes.count - rest.count
         var isComplete = true
@@ -147,20 +147,20 @@ extension RuleDecoder {
     }
 }
 
-/// Works on the literal beginning of a pattern.
+/// Operations on the literal start of a pattern.
 enum PathPrefix {
     private static let wild = Set("*?[{\\".utf8)
 
-    /// A pattern that matches exactly these bytes.
+    /// Returns a pattern that matches exactly these bytes.
     static func escaped(_ bytes: [UInt8]) -> [UInt8] { Glob.escaped(bytes) }
 
-    /// Literal text of a rules file, in which `$${` stands for `${`.
+    /// Returns literal text of a rules file with `$${` replaced by an escaped `${`.
     static func unescapingDollars(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         guard bytes.contains(UInt8(ascii: "$")) else { return Array(bytes) }
         return Array(bytes).replacing(Array("$${".utf8), with: Array(#"$\{"#.utf8))
     }
 
-    /// How many bytes of the literal beginning it takes to be past its last `..`.
+    /// Returns the length of the literal start up to and including its last `..`.
     static func parentsLength(of pattern: [UInt8]) -> Int {
         let head = pattern.prefix { !wild.contains($0) }
         let folders = head.count == pattern.count ? head : head[...(head.lastIndex(of: .slash) ?? -1)]
@@ -170,10 +170,10 @@ enum PathPrefix {
         return min(parents.endIndex + 1, pattern.count)
     }
 
-    /// An absolute pattern without `..` in the folders in front of its first wildcard.
+    /// Returns an absolute pattern without `..` in the directories before its first wildcard.
     static func normalized(_ pattern: [UInt8]) -> [UInt8] {
         let wildcard = pattern.indices.first {
-            // Escapes in front come from folder names, and belong to the literal part.
+            // Escapes at the start come from directory names and belong to the literal part.
             wild.contains(pattern[$0]) && !isEscape(pattern, at: $0)
         }
         let end = wildcard.map { pattern[..<$0].lastIndex(of: .slash) ?? 0 } ?? pattern.count
@@ -183,7 +183,7 @@ enum PathPrefix {
         return (folder == [.slash] && end < pattern.count ? [] : folder) + pattern[end...]
     }
 
-    /// Whether the byte is a backslash that escapes, or is escaped by one.
+    /// Whether the byte is a backslash that escapes another byte, or is itself escaped.
     private static func isEscape(_ pattern: [UInt8], at index: Int) -> Bool {
         pattern[index] == UInt8(ascii: "\\") || (index > 0 && pattern[index - 1] == UInt8(ascii: "\\"))
     }

@@ -1,14 +1,14 @@
-/// A `${…}` in a text.
+/// A `${…}` in a string.
 struct PlaceholderToken {
-    /// The bytes of the text, from `$` to `}`.
+    /// The range of bytes from `$` to `}`.
     var range: Range<Int>
-    /// What stands between the braces.
+    /// The text between the braces.
     var word: String
 }
 
-/// Finds placeholders where they may not be expanded, only spoken of.
+/// Finds placeholders in strings without expanding them.
 enum PlaceholderScan {
-    /// The tokens of a text in their order; `$${` is none, and neither is one that is never closed.
+    /// Returns the tokens of a string in order; `$${` and an unclosed `${` are not tokens.
     static func tokens(in text: String) -> [PlaceholderToken] {
         let bytes = Array(text.utf8)
         var tokens: [PlaceholderToken] = []

@@ -3,7 +3,7 @@ import Globbing
 import Rules
 import System
 
-// What a file has to wait for besides, and the files that belong to it.
+// Additional conditions before a file is ready, and the files that belong to it.
 extension RuleDecoder {
     func doneFile(_ entry: YAMLNode.Entry) -> Template? {
         guard let text = text(entry) else { return nil }
@@ -23,7 +23,7 @@ extension RuleDecoder {
         return template
     }
 
-    /// A text whose placeholders follow from the last name of a file.
+    /// Parses a string whose placeholders depend only on the last path component.
     private func nameTemplate(_ entry: YAMLNode.Entry, _ text: String) -> Template? {
         guard let template = template(text, entry.value, step: 0) else { return nil }
         guard Set(template.placeholders).isSubset(of: Placeholder.ofName) else {
@@ -50,7 +50,7 @@ extension RuleDecoder {
         return template
     }
 
-    /// Extensions, or globs for names.
+    /// Parses extensions, or globs for names.
     func required(_ entry: YAMLNode.Entry) -> [RequiredKind]? {
         elements(entry, noun: "mkv, nfo")?.compactMap { node in
             guard let text = text(node, name: "a kind in 'require'", at: mark(node)) else { return nil }
@@ -74,7 +74,7 @@ extension RuleDecoder {
         }
     }
 
-    /// Tells of what does not go with a set.
+    /// Reports keys that can't be combined with a group.
     func checkGroup(_ draft: RuleDraft) {
         let rule = draft.rule
         guard let group = draft["group"] else {
@@ -105,7 +105,7 @@ extension RuleDecoder {
         }
     }
 
-    // MARK: - Surroundings of programs
+    // MARK: - Environment of programs
 
     func environment(_ entry: YAMLNode.Entry) -> [EnvironmentVariable]? {
         guard let entries = entry.value.entries, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
@@ -150,7 +150,7 @@ extension RuleDecoder {
 }
 
 extension Readiness {
-    /// What matches every file that could say that another is done, from a root.
+    /// A glob, relative to the root, that matches every possible done file.
     var markers: Glob? {
         guard let doneFile else { return nil }
         var pattern: [UInt8] = []

@@ -1,8 +1,8 @@
 import Rules
 
-// What becomes of jobs that fail, and of files that change while their action runs.
+// The handling of failed jobs, and of files that change while their action runs.
 extension RuleDecoder {
-    /// Tells of a way with busy paths that does not go with the rule's other keys.
+    /// Reports a value of `while_busy` that conflicts with the rule's other keys.
     func checkWhileBusy(_ draft: RuleDraft) {
         let choice = draft.rule.whileBusy
         guard choice != .coalesce, let mark = draft["while_busy"].map({ self.mark($0) }) else { return }
@@ -17,7 +17,7 @@ extension RuleDecoder {
         }
     }
 
-    /// The names that a rule had before.
+    /// Parses the former names of a rule.
     func formerly(_ entry: YAMLNode.Entry, name: String) -> [FormerName] {
         let nodes = entry.value.elements ?? [entry.value]
         guard !nodes.isEmpty else {
@@ -45,17 +45,17 @@ extension RuleDecoder {
     }
 }
 
-/// A name that a rule had before, and where it says so.
+/// A former name of a rule, and its range in the source.
 struct FormerName {
     var name: String
     var range: Range<Int>
-    /// Where to tell that it can't be taken: whether it can shows when all files are read.
+    /// The collector for a conflict, which is detected only after all files are read.
     var problems: DiagnosticCollector
     var place: SourcePlace
 }
 
 extension RuleNames {
-    /// Tells of former names that belong to rules in force, and of those that two of them claim.
+    /// Reports former names that belong to enabled rules, and those that two rules claim.
     static func check(_ rules: [DecodedRule]) {
         guard rules.contains(where: { !$0.formerly.isEmpty }) else { return }
         let inForce = rules.filter(\.isEnabled)

@@ -4,40 +4,39 @@ import Globbing
 import PluginProtocol
 import Rules
 import System
-
-/// A rule as it was read, and whether it is to run.
+/// A decoded rule, and whether it is enabled.
 struct DecodedRule {
     var rule: Rule
     var isEnabled: Bool
     var formerly: [FormerName] = []
-    /// Where its actions write, as far as that is declared.
+    /// The destinations of its actions, as far as they are declared.
     var destinations: [Destination] = []
     var allowsLoop = false
-    /// The first of its actions after which the file is not at its path.
+    /// The first of its actions that removes the file from its path.
     var removal: Removal?
 }
 
-/// Turns the tree of one rules file into rules, and tells all that is wrong with it.
+/// Converts the tree of one rules file into rules and collects all diagnostics.
 ///
-/// Nothing is thrown: a value that can't be read is told of and left out, and a
-/// rule with an error is not returned. Split by subject over several files.
+/// Nothing is thrown: a value that can't be read is reported and skipped, and a rule with an error is not returned.
+/// The implementation is split by subject over several files.
 struct RuleDecoder: NodeReading {
     let source: SourceText
-    /// The absolute folder of the file.
+    /// The absolute directory of the file.
     let folder: PathBytes
-    /// The name of the file without its extension, of which the names of unnamed rules are made.
+    /// The name of the file without its extension, from which the names of unnamed rules are derived.
     let stem: String
     let surroundings: RuleLoader.Surroundings
     let catalog: CatalogCache
     let names: RuleNames
     let problems: DiagnosticCollector
-    /// Where the tree leaves something out, because YAML itself is wrong there; in rising order.
+    /// The offsets at which YAML errors left something out of the tree, in ascending order.
     let faults: [Int]
-    /// What actions ask of the groups of regular expressions.
+    /// The uses of regular expression groups in actions.
     let captures = CaptureLog()
 
     static let topKeys = ["rules", "defaults"]
-    /// The keys of an action, which some put into the rule itself.
+    /// The keys of an action, which are sometimes written in the rule itself by mistake.
     static let actionKeys = ["use", "with", "exec", "shell", "shares_file"]
 
     /// Reads the whole file.
@@ -45,7 +44,7 @@ struct RuleDecoder: NodeReading {
         let start = 0..<min(1, source.bytes.count)
         guard let root, !root.isNull else {
             if source.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) {
-                // A file that is being saved is empty for a moment, and must not count as one without rules.
+                // A file is briefly empty while it is saved, and must not count as one without rules.
                 problems.error(
                     "the file is empty", at: start, help: "start it with 'rules:', or remove it")
             } else {
@@ -160,7 +159,7 @@ struct RuleDecoder: NodeReading {
         let name = given.flatMap { text($0) } ?? "\(stem)-\(number)"
         let range = given?.value.range ?? place
         let isPrintable = name.unicodeScalars.allSatisfy {
-            // The table of all characters is asked only for those beyond ASCII.
+            // The Unicode tables are needed only for characters beyond ASCII.
             $0.isASCII ? $0.value >= 0x20 && $0.value != 0x7F : $0.properties.generalCategory != .control
         }
         guard !name.isEmpty, isPrintable, name.utf8.count <= 200 else {
@@ -180,13 +179,13 @@ struct RuleDecoder: NodeReading {
     }
 }
 
-/// The names that rules have taken, over all files.
+/// The names of rules, over all files.
 final class RuleNames {
     private var places: [String: SourcePlace] = [:]
 
     var claimed: Set<String> { Set(places.keys) }
 
-    /// Takes a name; returns where the rule is that has it already.
+    /// Claims a name; returns the location of the rule that already has it.
     func claim(_ name: String, at place: SourcePlace) -> SourcePlace? {
         if let other = places[name] { return other }
         places[name] = place

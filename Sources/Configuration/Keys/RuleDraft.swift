@@ -4,20 +4,19 @@ import Globbing
 import Rules
 import Settling
 import System
-
-/// A rule while it is read: what its keys say as it stands, and what is put together from several of them.
+/// A rule while it is decoded: the values of its keys, and the parts that depend on several keys.
 struct RuleDraft {
     var rule: Rule
     var isEnabled = true
     var allowsLoop = false
-    // What the path filter is made of, besides the globs of `path`.
+    // The parts of the path filter other than the globs of `path`.
     var exclude: [Glob] = []
     var outputs: [Glob] = []
     var ignoresDefaults = true
     var depth: Int?
     var matchesHidden = false
     var isCaseSensitive = false
-    // Values that are read when others are known.
+    // Values that are decoded after others.
     var name: YAMLNode.Entry?
     var path: YAMLNode.Entry?
     var action: YAMLNode.Entry?
@@ -26,10 +25,10 @@ struct RuleDraft {
     var onFailure: [DecodedStep] = []
     var group: Template?
     var required: [RequiredKind] = []
-    /// The words in `events:` and `types:`, to point at.
+    /// The words in `events:` and `types:`, for the locations of diagnostics.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
-    /// The rule's own entries, and those of `defaults` that it hasn't.
+    /// The rule's own entries, and those of `defaults` that it does not override.
     let entries: [YAMLNode.Entry]
 
     init(_ rule: Rule, _ node: YAMLNode, over defaults: [YAMLNode.Entry]) {
@@ -38,10 +37,10 @@ struct RuleDraft {
         entries = own + defaults.filter { node.entry($0.name) == nil }
     }
 
-    /// The entry of a key, of the rule or of `defaults`; to point at, and to ask whether the key is given.
+    /// The entry of a key, from the rule or from `defaults`; nil if the key is not set.
     subscript(key: String) -> YAMLNode.Entry? { entries.first { $0.name == key } }
 
-    /// Whether `run_as` could not be read, which has been told.
+    /// Whether `run_as` could not be read; this has been reported.
     var hasFaultyUser: Bool { rule.confinement.user == nil && self["run_as"].map { !$0.value.isOff } == true }
 
     func filter(_ patterns: [PathPattern]) -> PathFilter {
@@ -52,10 +51,10 @@ struct RuleDraft {
             outputs: GlobSet(outputs), depth: depth, isTree: rule.settle.isTree)
     }
 
-    /// The rule with all that goes into it.
+    /// The complete rule.
     ///
-    /// What is followed by `tail` is told as it grows: by a process that keeps it open, and at least as often as it would
-    /// be if it rested.
+    /// A file followed by `tail` is reported while it grows: even if a process has it open, and at least as often as
+    /// it would be if it settled.
     var finished: Rule {
         var rule = rule
         rule.actions = steps.map(\.action)

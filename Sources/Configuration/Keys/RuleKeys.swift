@@ -12,11 +12,11 @@ typealias RuleKey = Key<RuleDecoder, RuleDraft>
 extension RuleDecoder {
     static let keys = KeyTable(aboutFiles + aboutSettling + aboutEvents + aboutActions + aboutPrograms + aboutOrder)
 
-    /// The keys that `defaults` takes too.
+    /// The keys that are also allowed in `defaults`.
     static let sharedKeys = KeyTable(keys.keys.filter(\.isShared))
 
     static let glob = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
-    /// Relative to the root.
+    /// Globs relative to the root.
     private static let relativeGlobs = Form<RuleDecoder, [Glob]>(
         "list of globs",
         SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.pathPattern)"))
@@ -349,7 +349,7 @@ extension RuleDecoder {
             Form("list", SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
     ]
 
-    /// `22:00-06:00`, `Mon-Fri 22:00-06:00`; days in any case.
+    /// `22:00-06:00` or `Mon-Fri 22:00-06:00`; the case of the days does not matter.
     private static let windowPattern: String = {
         let names = ["sun(day)?", "mon(day)?", "tue(sday)?", "wed(nesday)?", "thu(rsday)?", "fri(day)?", "sat(urday)?"]
         let day = "(" + names.joined(separator: "|") + ")"

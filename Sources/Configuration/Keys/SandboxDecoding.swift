@@ -1,9 +1,9 @@
 import Glibc
 import Rules
 
-// What programs can reach, and whether this machine can keep them to it.
+// The files that programs can access, and whether this machine can enforce it.
 extension RuleDecoder {
-    /// Tells of a sandbox that is none, and of one that this machine can't keep programs to.
+    /// Reports a sandbox that restricts nothing, and one that this machine can't enforce.
     func checkSandbox(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
         if !sandbox.confinesFiles, sandbox.allowsNetwork {
             problems.warning(
@@ -13,7 +13,8 @@ extension RuleDecoder {
         checkMachine(sandbox, confines: sandbox.confinesFiles, entry)
     }
 
-    /// Absolute paths, or relative ones from the folder of the rules file; placeholders are for each start.
+    /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
+    /// start.
     func paths(_ entry: YAMLNode.Entry) -> [Template]? {
         elements(entry, noun: "/srv/out", allowsEmpty: true)?.compactMap { node in
             guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
@@ -32,7 +33,7 @@ extension RuleDecoder {
         }
     }
 
-    /// `yes` and `no`, as well as `true` and `false`.
+    /// Parses `yes` and `no`, as well as `true` and `false`.
     func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
         switch entry.value.text {
         case "yes", "true": if entry.value.isPlain { return true }

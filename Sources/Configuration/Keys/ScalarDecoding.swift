@@ -1,13 +1,13 @@
 import Rules
 
-// Single values: each reader returns nil after it has told what is wrong.
+// Single values: each reader returns nil after it has reported a problem.
 extension NodeReading {
-    /// A text; numbers and words like `yes` are taken as they are written.
+    /// Reads a string; numbers and words such as `yes` are taken literally.
     func text(_ entry: YAMLNode.Entry, help: String? = nil) -> String? {
         text(entry.value, name: quoted(entry.name), at: mark(entry), help: help)
     }
 
-    /// A text of an entry or of an element, which has that name in messages.
+    /// Reads the string of an entry or an element, with the given name for messages.
     func text(_ node: YAMLNode, name: String, at range: Range<Int>, help: String? = nil) -> String? {
         if node.isFaulty { return nil }
         if node.isEmpty || (node.isNull && node.text != "~") {
@@ -29,7 +29,7 @@ extension NodeReading {
         return nil
     }
 
-    /// What to write for something that means true or false elsewhere.
+    /// Returns the help for a value that means true or false in other formats.
     func boolHelp(_ entry: YAMLNode.Entry) -> String? {
         let help: String
         switch entry.value.text?.lowercased() {
@@ -40,7 +40,7 @@ extension NodeReading {
         return entry.value.isPlain ? help : help + " without quotes"
     }
 
-    /// A mapping of few keys.
+    /// Reads a mapping of a few keys.
     func mapping<Value>(
         _ entry: YAMLNode.Entry, _ noun: String = "a mapping", keys: [String], help: String? = nil,
         _ read: (YAMLNode) -> Value?
@@ -74,7 +74,7 @@ extension NodeReading {
         return number
     }
 
-    /// A duration that is not negative; zero only where it has a meaning.
+    /// Reads a duration that is not negative; zero only if allowed.
     func duration(_ entry: YAMLNode.Entry, allowsZero: Bool = false, atLeast least: (Duration, String)? = nil)
         -> Duration?
     {
@@ -103,7 +103,7 @@ extension NodeReading {
         }
     }
 
-    /// A number of bytes in a range, which is given as it is to be shown.
+    /// Reads a number of bytes in a range; `shown` is the range for messages.
     func size(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>, shown: String) -> Int? {
         guard let text = entry.value.text, !entry.value.isNull else {
             reportType(entry, "a size", help: "write a number and a unit, such as '64 KB'")
@@ -120,7 +120,7 @@ extension NodeReading {
         return nil
     }
 
-    /// One word of a few.
+    /// Reads one of several words.
     func word(_ entry: YAMLNode.Entry, of words: [String], noun: String) -> String? {
         guard let text = text(entry, help: "write \(words.joined(separator: " or "))") else { return nil }
         if words.contains(text) { return text }
@@ -130,12 +130,12 @@ extension NodeReading {
         return nil
     }
 
-    /// One of the words that a type has.
+    /// Reads one of the raw values of a type.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(_ entry: YAMLNode.Entry) -> Choice? {
         word(entry, of: Choice.allCases.map(\.rawValue), noun: "choices").flatMap { Choice(rawValue: $0) }
     }
 
-    /// The elements of a list that is not empty; the noun is an example of them, for messages.
+    /// Reads the elements of a list that is not empty; the noun is an example of them, for messages.
     func elements(_ entry: YAMLNode.Entry, noun: String, allowsEmpty: Bool = false) -> [YAMLNode]? {
         guard let elements = entry.value.elements else {
             var help = "write a list, such as [\(noun)]"

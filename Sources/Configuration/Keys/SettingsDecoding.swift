@@ -6,7 +6,8 @@ import Settling
 import System
 
 extension RuleDecoder {
-    /// The entries of `defaults:`, which stand in for those that a rule hasn't; what is wrong with them is told.
+    /// Returns the entries of `defaults:`, which apply where a rule does not set the key; errors in them are
+    /// reported.
     func defaults(_ entry: YAMLNode.Entry) -> [YAMLNode.Entry] {
         if entry.value.isNull { return [] }
         guard let entries = entry.value.entries else {
@@ -18,7 +19,7 @@ extension RuleDecoder {
             entries, known: Self.sharedKeys.names, noun: "keys of 'defaults'", misplaced: own + Self.actionKeys
         ) { "each rule has its own '\($0)'" }
         let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
-        // No rule may have taken what is wrong; said again by a rule, it is the same finding.
+        // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
         var unused = RuleDraft(Rule(name: "", place: source.place(at: 0)), entry.value, over: [])
         Self.keys.read(shared, by: self, into: &unused)
         return shared
@@ -26,7 +27,7 @@ extension RuleDecoder {
 
     // MARK: - Choices and mappings
 
-    /// Fits a time and the longest that it may become to each other: one that isn't given follows the other.
+    /// Adjusts a time and its maximum to each other: one that isn't set follows the other.
     func fit(
         _ time: inout Duration, _ name: String, _ longest: inout Duration, _ longestName: String, in node: YAMLNode
     ) {
@@ -51,7 +52,7 @@ extension RuleDecoder {
         return choice(entry)
     }
 
-    /// Tells of keys that only go with certain types.
+    /// Reports keys that are valid only with certain types.
     func checkTypes(_ draft: RuleDraft) {
         let types = draft.rule.types
         if draft.rule.settle.isTree, types != [.directory], let entry = draft["tree"] {

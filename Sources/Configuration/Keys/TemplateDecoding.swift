@@ -3,14 +3,14 @@ import PluginProtocol
 import Rules
 import System
 
-// Texts with placeholders, and the parameters that hold them.
+// Strings with placeholders, and the parameters that contain them.
 extension RuleDecoder {
-    /// One text has no more errors to tell than these, so that the time stays in proportion to its length.
+    /// The maximum number of errors per string, so that the time stays proportional to its length.
     static let errorsPerText = 20
 
-    /// The text of a scalar as a template, `~/` at its beginning replaced by the home folder.
+    /// Parses a scalar as a template, with a leading `~/` replaced by the home directory.
     ///
-    /// The step is the number of the action in its list: `${steps.N…}` reaches only those before it.
+    /// The step is the index of the action in its list: `${steps.N…}` refers only to earlier steps.
     func template(_ text: String, _ node: YAMLNode, step: Int) -> Template? {
         var parts: [Template.Part] = []
         var start = text.startIndex
@@ -38,7 +38,7 @@ extension RuleDecoder {
         return Template(parts: parts)
     }
 
-    /// Tells of an error, and returns the byte behind it, to go on from.
+    /// Reports an error; returns the offset after it, at which to continue.
     private func report(_ error: TemplateError, in text: String, _ node: YAMLNode, base: Int) -> Int? {
         switch error {
         case .unclosed(let offset):
@@ -91,7 +91,7 @@ extension RuleDecoder {
 
     // MARK: - Parameters
 
-    /// The value of `with:` or a part of it.
+    /// Decodes the value of `with:` or a part of it.
     func parameters(_ node: YAMLNode, step: Int) -> ParameterTemplate? {
         if node.isFaulty { return nil }
         switch node.content {
@@ -129,7 +129,7 @@ extension RuleDecoder {
 }
 
 extension PlainScalar {
-    /// The value in JSON, or why there is none; a text is not known here.
+    /// The value in JSON, or the reason why there is none; strings are not handled here.
     var json: Result<JSONValue, HandlerProblem> {
         switch self {
         case .null, .text: .success(.null)

@@ -18,7 +18,7 @@ extension RuleDecoder {
                 "'run_as' can't be \(quoted(text))", at: mark(entry), help: "write USER or USER:GROUP")
             return nil
         }
-        // As chown(1) has it: a name first, and a number only where nobody has that name.
+        // As in chown(1): a name takes precedence, and a number applies only if no user has that name.
         let number = UInt32(name).flatMap { $0 == .max ? nil : $0 }
         let account = machine.accounts.named(name) ?? number.flatMap { machine.accounts.numbered($0) }
         guard let uid = account?.uid ?? number else {

@@ -3,9 +3,9 @@ import PluginProtocol
 import Rules
 import System
 
-// What has to hold of a file besides its path.
+// Conditions on a file other than its path.
 extension RuleDecoder {
-    /// The keys of `where`; each makes one condition.
+    /// The keys of `where`; each creates one condition.
     static let conditions = KeyTable<RuleDecoder, Condition?>([
         Key(
             "size", "How large it is.", comparisons(.size, "> 1 KB", RuleDecoder.sizeValue),
@@ -62,7 +62,7 @@ extension RuleDecoder {
         "list", SchemaForm.list(of: ["$ref": "#/$defs/conditions"], isNonEmpty: true)
     ) { $0.group($1) }
 
-    /// One value or a list of them, of which one is enough.
+    /// One value or a list of alternatives.
     private static func oneOrMore<Value>(
         _ element: @autoclosure @escaping @Sendable () -> JSONValue, _ example: String,
         _ read: @escaping @Sendable (RuleDecoder) -> (String, YAMLNode) -> Value?
@@ -82,7 +82,7 @@ extension RuleDecoder {
         }
     }
 
-    /// The conditions of `where:`: a mapping of which all must hold.
+    /// Decodes the conditions of `where:`: a mapping of conditions that must all match.
     func condition(_ entry: YAMLNode.Entry) -> Condition? {
         condition(entry.value, name: quoted(entry.name), at: mark(entry))
     }
@@ -150,7 +150,7 @@ extension RuleDecoder {
 
     // MARK: - Several conditions
 
-    /// The conditions in the list of `any` or `all`.
+    /// Decodes the conditions in the list of `any` or `all`.
     private func group(_ entry: YAMLNode.Entry) -> [Condition]? {
         guard let elements = entry.value.elements else {
             let isMapping = entry.value.entries != nil && !entry.value.isNull
@@ -174,7 +174,7 @@ extension RuleDecoder {
         return known.count == read.count ? known : nil
     }
 
-    /// `not`: a mapping that must not hold, or a list of which none may.
+    /// Decodes `not`: a mapping that must not match, or a list of which none may match.
     private func negation(_ entry: YAMLNode.Entry) -> Condition? {
         if let elements = entry.value.elements {
             return conditions(elements, in: entry).map { .not($0.count == 1 ? $0[0] : .any($0)) }
@@ -184,7 +184,7 @@ extension RuleDecoder {
 
     // MARK: - Lists and comparisons
 
-    /// The texts of an entry; nil for none, when that has been told.
+    /// Returns the strings of an entry; nil if there are none, which has been reported.
     private func texts(_ entry: YAMLNode.Entry, example: String) -> [(String, YAMLNode)]? {
         let help = "write \(BareText.quoted(example)), or a list"
         guard entry.value.entries == nil || FlowPlaceholder.help(for: entry.value, in: source) != nil else {

@@ -1,8 +1,8 @@
 package import PluginProtocol
 
-/// The JSON Schema of the configuration's file, for editors.
+/// The JSON Schema of the configuration file, for editors.
 ///
-/// The loader is the judge, as it is for ``RuleSchema``.
+/// The loader is authoritative, as for ``RuleSchema``.
 package enum ConfigurationSchema {
     /// The schema, of draft 2020-12.
     package static var document: JSONValue {

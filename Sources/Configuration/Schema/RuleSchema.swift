@@ -3,14 +3,13 @@ package import Rules
 
 /// The JSON Schema of rules files, for editors.
 ///
-/// The loader is the judge. The schema says as much of the same as a schema can:
-/// it never refuses a file that loads, and what it can't see is said in
-/// `Tests/PluginTests/test_schema.py`. Its keys are the loader's, and tests compare
-/// both over many files.
+/// The loader is authoritative, and the schema is as strict as a schema can be: it never rejects a file that loads,
+/// and `Tests/PluginTests/test_schema.py` lists what it can't detect. Its keys are those of the loader, and tests
+/// compare the results of both over many files.
 package enum RuleSchema {
-    /// The schema as one value.
+    /// Returns the schema as one value.
     ///
-    /// - Parameter handlers: Those whose parameters are described too; others may be named as well.
+    /// - Parameter handlers: The handlers whose parameters are described; others are also allowed.
     /// - Returns: The schema, of draft 2020-12.
     package static func document(handlers: [HandlerDescription]) -> JSONValue {
         let rule = SchemaForm.object(
@@ -23,7 +22,7 @@ package enum RuleSchema {
             "$id": "urn:alight:rules",
             "title": "Alight rules",
             "description": "Rules that run when files land.",
-            // A file of comments alone is one without rules yet.
+            // A file that contains only comments has no rules yet.
             "type": ["object", "null"],
             "properties": [
                 "rules": [
@@ -85,7 +84,7 @@ package enum RuleSchema {
         return ["anyOf": .array(forms)]
     }
 
-    /// What `with` has to be for one handler; nil when anything goes.
+    /// Returns the schema of `with` for one handler; nil if any value is allowed.
     private static func parameters(_ handler: HandlerDescription) -> JSONValue? {
         guard let schema = handler.parameters else { return nil }
         let needed = schema.required ?? []
@@ -99,7 +98,7 @@ package enum RuleSchema {
         ]
     }
 
-    /// A parameter of a handler that isn't known here.
+    /// A parameter of an unknown handler.
     private static let value: JSONValue = [
         "anyOf": [
             ["type": "string", "pattern": .string(SchemaForm.templatePattern)],

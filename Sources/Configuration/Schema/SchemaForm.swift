@@ -1,11 +1,11 @@
 import PluginProtocol
 import Rules
 
-/// The forms that values of rules files have, in the words of JSON Schema.
+/// The forms of values in rules files, as JSON Schema.
 enum SchemaForm {
     // MARK: - Single values
 
-    /// Text as the loader takes it: numbers and words like `true` are taken as they are written.
+    /// A string as the loader reads it: numbers and words such as `true` are taken literally.
     static func text(minimum: Int = 0, maximum: Int? = nil, pattern: String? = nil) -> JSONValue {
         var members: [String: JSONValue] = ["type": ["string", "number", "boolean"]]
         if minimum > 0 { members["minLength"] = .integer(Int64(minimum)) }
@@ -14,7 +14,7 @@ enum SchemaForm {
         return .object(members)
     }
 
-    /// Text with placeholders.
+    /// A string with placeholders.
     static var template: JSONValue { text(pattern: templatePattern) }
 
     static let boolean: JSONValue = ["type": "boolean"]
@@ -26,14 +26,14 @@ enum SchemaForm {
         ]
     }
 
-    /// One of a type's words.
+    /// One of the raw values of a type.
     static func choice<Choice: RawRepresentable<String> & CaseIterable>(_: Choice.Type) -> JSONValue {
         words(Choice.allCases.map(\.rawValue))
     }
 
     static func words(_ words: [String]) -> JSONValue { ["enum": .array(words.map(JSONValue.string))] }
 
-    /// `1h30m`: each unit once, in falling order.
+    /// A duration such as `1h30m`: each unit once, in descending order.
     static func duration(allowsZero: Bool = false) -> JSONValue {
         if allowsZero {
             return ["anyOf": [["const": 0], ["type": "string", "pattern": .string("^(0|\(durationPattern))$")]]]
@@ -46,7 +46,7 @@ enum SchemaForm {
     private static let durationPattern =
         "(?=[0-9])" + ["d", "h", "m", "s", "ms"].map { "(\(numberPattern)\($0))?" }.joined()
 
-    /// `64 KB`; a number alone is bytes.
+    /// A size such as `64 KB`; a plain number is in bytes.
     static func size(atLeast least: Int, atMost most: Int? = nil) -> JSONValue {
         var number: [String: JSONValue] = ["type": "number", "minimum": .integer(Int64(least))]
         if let most { number["maximum"] = .integer(Int64(most)) }
@@ -59,7 +59,7 @@ enum SchemaForm {
 
     enum Quantity { case size, age, depth }
 
-    /// `> 1 KB` or `1 KB..5 MB`, or a list of which all have to hold.
+    /// A comparison such as `> 1 KB` or `1 KB..5 MB`, or a list of comparisons that must all match.
     static func comparisons(of quantity: Quantity) -> JSONValue {
         let value =
             switch quantity {
@@ -98,7 +98,7 @@ enum SchemaForm {
         return .object(object)
     }
 
-    /// `true`, `false` or a mapping that says how.
+    /// `true`, `false` or a mapping with settings.
     static func switched(_ members: [String: JSONValue]) -> JSONValue {
         ["anyOf": [boolean, object(members, isNonEmpty: true)]]
     }
@@ -108,7 +108,7 @@ enum SchemaForm {
 
     // MARK: - Programs
 
-    /// A program and its arguments, of which `null` is a word, too.
+    /// A program and its arguments; as an argument, `null` is also a word.
     static let command: JSONValue = [
         "type": "array", "minItems": 1,
         "prefixItems": [
@@ -118,7 +118,7 @@ enum SchemaForm {
         "examples": [["cp", "${path}", "/srv/copies/"]],
     ]
 
-    /// A line for a shell, which has no placeholders but variables.
+    /// A shell line, which contains variables instead of placeholders.
     static let shell: JSONValue = {
         var form = text(pattern: #"[^ \t\n\r]"#).object ?? [:]
         form["not"] = ["type": "string", "pattern": .string("(^|[^$])\\$\\{(\(placeholders)|env:[^}]*)\\}")]
@@ -128,25 +128,25 @@ enum SchemaForm {
 
     // MARK: - Placeholders
 
-    /// The words between `${` and `}`, but for groups by number and `env:`.
+    /// The words between `${` and `}`, except numbered groups and `env:`.
     private static let placeholders: String = {
         let words = Placeholder.words.filter { !$0.contains(".") && !$0.contains(":") && Int($0) == nil }
         return words.sorted().joined(separator: "|")
             + #"|(mtime|now):[^}]+|match\.[^}]+|steps\.[0-9]+\.outputs\.[0-9]+"#
     }()
 
-    /// Text in which each `${…}` is a placeholder, and `$${` none.
+    /// A string in which each `${…}` is a placeholder and `$${` is not.
     static let templatePattern = pattern(with: #"\#(placeholders)|[1-9][0-9]?|env:[^}]*"#)
-    /// Text in which each `${…}` is `${env:NAME}`: the only one that has a value when rules load.
+    /// A string in which each `${…}` is `${env:NAME}`, the only placeholder with a value when rules load.
     static let pathPattern = pattern(with: "env:[^}]*")
-    /// Text whose placeholders follow from a file's name.
+    /// A string whose placeholders depend only on a file's name.
     static let namePattern = pattern(with: "name|stem|extension")
 
     private static func pattern(with words: String) -> String { #"^([^$]|\$(?!\{)|\$\$\{|\$\{(\#(words))\})*$"# }
 
     // MARK: - Parameters of handlers
 
-    /// The schema of a handler's parameter, which takes text with placeholders wherever it takes text.
+    /// Returns the schema of a handler's parameter, with placeholders allowed in every string.
     static func parameter(_ schema: ParameterSchema) -> JSONValue {
         var members: [String: JSONValue] = [:]
         if let type = schema.type { members["type"] = .string(type) }
@@ -168,7 +168,7 @@ enum SchemaForm {
         if let items = schema.items { members["items"] = parameter(items) }
         if let count = schema.minItems { members["minItems"] = .integer(Int64(count)) }
         if let count = schema.maxItems { members["maxItems"] = .integer(Int64(count)) }
-        // A text with a placeholder has no value yet that could be compared.
+        // A string with a placeholder has no value yet that could be checked.
         if schema.type == "string" {
             let free: JSONValue = ["type": "string", "pattern": .string(#"\$\{"#)]
             members = [

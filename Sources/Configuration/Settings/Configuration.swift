@@ -1,41 +1,41 @@
 import FileEvents
 package import System
-
-/// What is set that is no rule: nil for what nobody says.
+/// The settings of the configuration; nil for each that is not set.
 ///
-/// What holds without anything else is put into it first, then what the file says, the environment, and the options of
-/// a command; what comes later replaces what was there.
+/// Settings are stored in this order: defaults, the file, the environment, the options of a command. A later value
+/// replaces an earlier one.
 package struct Configuration: Sendable {
     package var journal: Setting<JournalPlace>?
-    /// How long finished jobs are kept.
+    /// The retention period of finished jobs.
     package var retentionPeriod: Setting<Duration>?
-    /// How many finished jobs are kept at most.
+    /// The maximum number of finished jobs to retain.
     package var retentionJobs: Setting<Int>?
-    /// How many bytes the texts of finished jobs may have.
+    /// The maximum size in bytes of the strings of finished jobs.
     package var retentionSize: Setting<Int>?
-    /// `HOST:PORT` where the control interface listens besides; nil in it for nowhere.
+    /// The additional `HOST:PORT` on which the control interface listens; an inner nil for none.
     package var listen: Setting<String?>?
-    /// Where a proxy in front of it is reached: `https://alight.example.org`, as a page there names its origin.
+    /// The URLs of a proxy in front of it, such as `https://alight.example.org`, in the form of a browser's Origin
+    /// header.
     package var externalURLs: Setting<[String]>?
-    /// The path of the control socket; nil in it for none.
+    /// The path of the control socket; an inner nil for none.
     package var control: Setting<PathBytes?>?
-    /// The number of slots: actions that may run programs at once, over all rules.
+    /// The number of slots: actions that may run programs at the same time, over all rules.
     package var jobs: Setting<Int>?
-    /// The number of slots beyond that, for rules that have waited for one; nil for as many.
+    /// The number of additional slots for rules that have waited for one; nil for as many as `jobs`.
     package var extraJobs: Setting<Int>?
     package var logFormat: Setting<LogFormat>?
     package var logLevel: Setting<LogLevel>?
-    /// Folders of plugins that are searched before the usual ones.
+    /// The plugin directories that are searched before the default ones.
     package var plugins: Setting<[PathBytes]>?
-    /// Rules files, and folders of them, for commands that name none.
+    /// The rules files and directories for commands that name none.
     package var rules: Setting<[PathBytes]>?
 
     package static let jobsRange = 1...256
     package static let extraJobsRange = 0...256
     package static let retentionJobsRange = 0...100_000_000
-    /// The least that ``retentionSize`` may be.
+    /// The minimum of ``retentionSize``.
     package static let leastRetentionSize = 1 << 20
-    /// The most that ``retentionPeriod`` may be.
+    /// The maximum of ``retentionPeriod``, in days.
     package static let longestRetentionDays: Int64 = 36_500
 
     package init() {}

@@ -2,17 +2,17 @@ import FileEvents
 import Rules
 import System
 
-/// Turns the tree of a configuration's file into values.
+/// Converts the tree of a configuration file into values.
 struct ConfigurationDecoder: NodeReading {
     let source: SourceText
     let surroundings: RuleLoader.Surroundings
     let problems: DiagnosticCollector
-    /// The absolute folder of the file, from which relative paths are meant; a variable of the environment has none.
+    /// The absolute directory to which the file's paths are relative; nil for an environment variable.
     let folder: PathBytes?
-    /// The variable that is read; nil for the file.
+    /// The environment variable that is read; nil for the file.
     var variable: String?
 
-    /// Reads the whole file; one without a value in it says nothing.
+    /// Reads the whole file; an empty one sets nothing.
     func read(_ root: YAMLNode?, into configuration: inout Configuration) {
         guard let root, !root.isNull else { return }
         guard let entries = root.entries else {
@@ -28,19 +28,19 @@ struct ConfigurationDecoder: NodeReading {
         Self.keys.read(entries, by: self, into: &configuration)
     }
 
-    /// Who says what the entry says.
+    /// Returns the origin of an entry's value.
     func origin(of entry: YAMLNode.Entry) -> SettingOrigin {
         variable.map { .variable($0) } ?? .file(source.place(at: entry.key.range.lowerBound))
     }
 
-    /// Whether it is `true`, where only false or a value has a meaning; that has been told.
+    /// Whether the value is `true` although only `false` or a value is allowed; this is reported.
     func isTrue(_ entry: YAMLNode.Entry) -> Bool {
         guard entry.value.isPlain, entry.value.text == "true" else { return false }
         reportType(entry, "false or a value")
         return true
     }
 
-    /// A text that is something more.
+    /// Reads a string and converts it with the closure.
     func checked<Value>(
         _ entry: YAMLNode.Entry, _ read: (String) throws(HandlerProblem) -> Value
     ) -> Value? {
@@ -53,7 +53,7 @@ struct ConfigurationDecoder: NodeReading {
         }
     }
 
-    /// One address of a page or a list of them.
+    /// Reads one URL or a list of them.
     func urls(_ entry: YAMLNode.Entry) -> [String]? {
         guard let nodes = oneOrMore(entry, noun: "https://alight.example.org") else { return nil }
         var urls: [String] = []
@@ -71,14 +71,14 @@ struct ConfigurationDecoder: NodeReading {
         return urls
     }
 
-    /// The nodes of a list, or one that stands for a list of itself.
+    /// Returns the nodes of a list, or a single node as a list.
     private func oneOrMore(_ entry: YAMLNode.Entry, noun: String) -> [YAMLNode]? {
         entry.value.text != nil && !entry.value.isNull ? [entry.value] : elements(entry, noun: noun)
     }
 
     // MARK: - Paths
 
-    /// Where rules are; not the rules themselves, which some put here.
+    /// Reads the paths of rules; rules themselves are reported, since they are not allowed here.
     func rules(_ entry: YAMLNode.Entry) -> [PathBytes]? {
         if entry.value.elements?.contains(where: { $0.entries != nil }) == true {
             problems.error(
@@ -89,7 +89,7 @@ struct ConfigurationDecoder: NodeReading {
         return paths(entry, noun: "~/rules")
     }
 
-    /// One path or a list of them.
+    /// Reads one path or a list of them.
     func paths(_ entry: YAMLNode.Entry, noun: String) -> [PathBytes]? {
         guard let nodes = oneOrMore(entry, noun: noun) else { return nil }
         let paths = nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }
@@ -97,7 +97,7 @@ struct ConfigurationDecoder: NodeReading {
         return known.count == paths.count ? known : nil
     }
 
-    /// The path of a file.
+    /// Reads the path of a file.
     func file(_ entry: YAMLNode.Entry) -> PathBytes? {
         guard let path = path(entry.value, name: quoted(entry.name), at: mark(entry)) else { return nil }
         guard entry.value.text?.hasSuffix("/") != true else {
@@ -109,7 +109,7 @@ struct ConfigurationDecoder: NodeReading {
         return path
     }
 
-    /// A path, relative ones meant from the file's folder, with `~/` and `${env:NAME}` filled in.
+    /// Reads a path relative to the file's directory, with `~/` and `${env:NAME}` expanded.
     private func path(_ node: YAMLNode, name: String, at range: Range<Int>) -> PathBytes? {
         guard let text = text(node, name: name, at: range, help: "write a path") else { return nil }
         guard !text.isEmpty, !text.utf8.contains(0) else {

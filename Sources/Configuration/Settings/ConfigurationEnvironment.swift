@@ -2,10 +2,10 @@ import FileEvents
 package import Rules
 import System
 
-/// What variables of the environment say of the configuration.
+/// The settings in environment variables.
 ///
-/// They are `ALIGHT_` and the key in capitals, and are read like the value of that key in the file; one that is empty says
-/// nothing. Several paths are separated by colons, as in `PATH`, and several URLs by commas.
+/// Their names are `ALIGHT_` and the key in upper case. They are read like the value of that key in the file; an
+/// empty variable sets nothing. Several paths are separated by colons, as in `PATH`, and several URLs by commas.
 package struct ConfigurationEnvironment {
     private let variables: [String: String]
     private let surroundings: RuleLoader.Surroundings
@@ -15,9 +15,9 @@ package struct ConfigurationEnvironment {
         self.surroundings = surroundings
     }
 
-    /// Reads them.
+    /// Reads the variables.
     ///
-    /// - Throws: What is wrong with the first that can't be read.
+    /// - Throws: The problem of the first variable that can't be read.
     package func read(into configuration: inout Configuration) throws(HandlerProblem) {
         for (name, key) in ConfigurationDecoder.variables {
             guard let text = variables[name], !text.isEmpty else { continue }

@@ -2,7 +2,7 @@ import FileEvents
 import Rules
 package import System
 
-/// Reads the file of the configuration, and tells all that is wrong with it at once.
+/// Reads the configuration file and reports all problems at once.
 package struct ConfigurationLoader: Sendable {
     private let surroundings: RuleLoader.Surroundings
 
@@ -13,8 +13,8 @@ package struct ConfigurationLoader: Sendable {
     /// - Parameters:
     ///   - path: The absolute path.
     ///   - shown: The file as the user named it.
-    ///   - configuration: What it says is put there; with an error in the file it is not for use.
-    /// - Returns: What is wrong with it.
+    ///   - configuration: Receives the settings; not usable if the file has errors.
+    /// - Returns: The diagnostics.
     package func load(_ path: PathBytes, shown: String, into configuration: inout Configuration) -> [Diagnostic] {
         if let problem = surroundings.distrust(path) {
             return [Diagnostic(.error, file: shown, message: problem.message, help: problem.help)]

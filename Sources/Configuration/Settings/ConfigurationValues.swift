@@ -1,11 +1,11 @@
 package import Rules
 
-/// What values of the configuration have to be, wherever they are written.
+/// The formats of configuration values, independent of their origin.
 package enum ConfigurationValues {
-    /// Checks `HOST:PORT`, or `:PORT`, which is this machine alone.
+    /// Checks `HOST:PORT`, or `:PORT` for this machine alone.
     ///
-    /// - Returns: The same.
-    /// - Throws: What is wrong with it.
+    /// - Returns: The address unchanged.
+    /// - Throws: The reason why the address is invalid.
     package static func address(_ text: String) throws(HandlerProblem) -> String {
         let form = "write an address and a port, such as '127.0.0.1:8080' or '[::1]:8080'"
         guard let colon = text.lastIndex(of: ":") else {
@@ -34,10 +34,10 @@ package enum ConfigurationValues {
         return text
     }
 
-    /// Checks where a proxy in front is reached.
+    /// Checks the URL of a proxy.
     ///
-    /// - Returns: The same, as a page there names its origin: in small letters, and without what goes without saying.
-    /// - Throws: What is wrong with it.
+    /// - Returns: The URL in the form of a browser's Origin header: in lower case, without the default port.
+    /// - Throws: The reason why the URL is invalid.
     package static func externalURL(_ text: String) throws(HandlerProblem) -> String {
         let url = text.lowercased()
         let form = "write it as a browser shows it, such as 'https://alight.example.org'"
@@ -62,7 +62,7 @@ package enum ConfigurationValues {
                 throw HandlerProblem(
                     message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
             }
-            // Browsers leave out what they take without saying.
+            // Browsers omit the default port.
             if number == (scheme == "https://" ? 443 : 80) { authority = host }
         }
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
@@ -73,9 +73,9 @@ package enum ConfigurationValues {
         return scheme + authority
     }
 
-    /// Reads how long something is kept.
+    /// Parses a retention period.
     ///
-    /// - Throws: What is wrong with it.
+    /// - Throws: The reason why the period is invalid.
     package static func period(_ text: String) throws(HandlerProblem) -> Duration {
         do throws(DurationProblem) {
             return try DurationText.parse(text, days: Configuration.longestRetentionDays)
@@ -84,9 +84,9 @@ package enum ConfigurationValues {
         }
     }
 
-    /// Reads how many bytes are kept.
+    /// Parses a retention size in bytes.
     ///
-    /// - Throws: What is wrong with it.
+    /// - Throws: The reason why the size is invalid.
     package static func retentionSize(_ text: String) throws(HandlerProblem) -> Int {
         do throws(SizeProblem) {
             let size = try SizeText.parse(text)

@@ -2,7 +2,7 @@ import FileEvents
 package import Rules
 package import System
 
-/// A value of the configuration, and who says so.
+/// A value of the configuration, and its origin.
 package struct Setting<Value: Sendable>: Sendable {
     package var value: Value
     package var origin: SettingOrigin
@@ -15,36 +15,36 @@ package struct Setting<Value: Sendable>: Sendable {
 
 extension Setting: Equatable where Value: Equatable {}
 
-/// Where a value of the configuration comes from; the first that says something is followed.
+/// The origin of a configuration value, in order of precedence.
 package enum SettingOrigin: Sendable, Hashable {
     /// An option of the command, such as `--jobs`.
     case flag(String)
-    /// A variable of the environment, such as `ALIGHT_JOBS`.
+    /// An environment variable, such as `ALIGHT_JOBS`.
     case variable(String)
     case file(SourcePlace)
-    /// Nobody says anything.
+    /// The default.
     case standard
 }
 
-/// Where the journal is kept.
+/// The location of the journal.
 package enum JournalPlace: Sendable, Hashable {
-    /// `:memory:`: nowhere, it ends with the program.
+    /// `:memory:`: in memory only; it is lost when the program exits.
     case memory
     /// The absolute path of the file.
     case file(PathBytes)
 }
 
-/// How the program tells what happens while it runs.
+/// The format of the log.
 package enum LogFormat: String, Sendable, Hashable, CaseIterable {
-    /// Lines for people.
+    /// Readable lines.
     case text
-    /// One object a line.
+    /// One JSON object per line.
     case json
-    /// Lines for the journal of systemd, each with its priority in front; see sd-daemon(3).
+    /// Lines for the systemd journal, each with its priority as a prefix; see sd-daemon(3).
     case journal
 }
 
-/// From which weight on something is told.
+/// The minimum level of log messages.
 package enum LogLevel: String, Sendable, Hashable, CaseIterable {
     case debug, info, notice, warning, error
 }

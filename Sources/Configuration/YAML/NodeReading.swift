@@ -1,18 +1,18 @@
 import Rules
 
-/// Reads the values of one YAML file, and tells all that is wrong with them at once.
+/// Reads the values of one YAML file and collects all diagnostics.
 ///
-/// Rules and the configuration are read by it. Nothing is thrown: each reader
-/// returns nil after it has told what is wrong.
+/// Rules and the configuration conform to it. Nothing is thrown: each reader returns nil after it has reported a
+/// problem.
 protocol NodeReading: SendableMetatype {
     var source: SourceText { get }
     var surroundings: RuleLoader.Surroundings { get }
     var problems: DiagnosticCollector { get }
 }
 
-// Keys, places, and what texts are filled with.
+// Keys, ranges and expansions.
 extension NodeReading {
-    /// Tells of keys that are not known; of those that are misplaced, the closure says where they belong.
+    /// Reports unknown keys; for misplaced ones, the closure returns the help.
     func checkKeys(
         _ entries: [YAMLNode.Entry], known: [String], noun: String, misplaced: [String] = [],
         misplacedHelp: (String) -> String = { _ in "" }
@@ -26,7 +26,7 @@ extension NodeReading {
         }
     }
 
-    /// The nearest of the candidates; all of them when none is near, or when they are few, and none of a great many.
+    /// Returns the nearest candidate; all of them if none is near or there are few, and none if there are very many.
     func spellingHelp(for word: String, candidates: [String], noun: String, except present: [String] = []) -> String? {
         if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates, except: present) {
             return "write '\(near)'"
@@ -35,19 +35,20 @@ extension NodeReading {
         return Spelling.help(for: word, candidates: candidates, noun: noun, except: present)
     }
 
-    /// What a caret underlines for a node: all of a scalar or a flow collection, the beginning of a block.
+    /// Returns the range to underline for a node: a whole scalar or flow collection, the start of a block.
     func mark(_ node: YAMLNode) -> Range<Int> {
         if node.text != nil || node.isFlow { return node.range }
         return node.range.lowerBound..<min(node.range.lowerBound + 1, source.bytes.count)
     }
 
-    /// The value of an entry, or its key when there is no value to point at.
+    /// Returns the range of an entry's value, or of its key if there is no value to underline.
     func mark(_ entry: YAMLNode.Entry) -> Range<Int> {
         let isBlock = entry.value.text == nil && !entry.value.isFlow
         return entry.value.isEmpty || isBlock ? entry.key.range : entry.value.range
     }
 
-    /// The part of a scalar's text, when the file holds the text letter by letter; else its beginning.
+    /// Returns the range of a part of a scalar, if the file contains the string literally; otherwise the start of the
+    /// scalar.
     func mark(_ node: YAMLNode, offset: Int, length: Int) -> Range<Int> {
         guard case .scalar(let text, let style) = node.content else { return mark(node) }
         let quote = style == .plain ? 0 : 1
@@ -59,9 +60,9 @@ extension NodeReading {
         return min(start + offset, end)..<min(start + offset + max(length, 1), max(end, start + offset + 1))
     }
 
-    // MARK: - What texts are filled with
+    // MARK: - Expansions
 
-    /// The bytes of the home folder.
+    /// Returns the bytes of the home directory.
     func home(for node: YAMLNode) -> [UInt8]? {
         if let home = surroundings.home { return Array(home.utf8) }
         problems.error(

@@ -1,14 +1,14 @@
-/// What an unquoted scalar means in YAML 1.2's core schema.
+/// The meaning of an unquoted scalar in YAML 1.2's core schema.
 package enum PlainScalar: Sendable, Equatable {
     case null
     case bool(Bool)
     case integer(Int64)
     case number(Double)
-    /// A whole number that 64 bits can't hold.
+    /// A whole number that does not fit into 64 bits.
     case tooLarge
     /// `.inf` or `.nan`, which JSON can't express.
     case notFinite
-    /// `0644`: 644 in YAML 1.2, 420 in YAML 1.1, and neither is what was meant.
+    /// A number such as `0644`: 644 in YAML 1.2, 420 in YAML 1.1, and neither is intended.
     case leadingZero
     case text
 
@@ -29,7 +29,7 @@ package enum PlainScalar: Sendable, Equatable {
     }
 
     private static func number(_ bytes: [UInt8]) -> PlainScalar {
-        // Nothing longer is a number that anybody wrote.
+        // A longer string is not a number in practice.
         guard let first = bytes.first, bytes.count <= 400 else { return .text }
         let isSigned = first == UInt8(ascii: "-") || first == UInt8(ascii: "+")
         let digits = isSigned ? bytes.dropFirst() : bytes[...]
@@ -55,7 +55,7 @@ package enum PlainScalar: Sendable, Equatable {
         return number.isFinite ? .number(number) : .tooLarge
     }
 
-    /// `[0-9]*(\.[0-9]*)?([eE][-+]?[0-9]+)?` with at least one digit in front of the exponent.
+    /// Matches `[0-9]*(\.[0-9]*)?([eE][-+]?[0-9]+)?` with at least one digit before the exponent.
     private static func isDecimal(_ bytes: ArraySlice<UInt8>) -> Bool {
         var rest = bytes
         let whole = rest.prefix(while: isDigit).count

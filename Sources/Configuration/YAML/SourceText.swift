@@ -1,17 +1,17 @@
 package import Rules
 
-/// The text of a YAML file: valid UTF-8, with the places in it that people read.
+/// The text of a YAML file: valid UTF-8, with line and column positions.
 ///
-/// Offsets are bytes; lines and columns count from 1, columns in Unicode
-/// scalars. A line ends at LF, CR LF or CR, as in editors.
+/// Offsets are in bytes. Lines and columns count from 1, columns in Unicode scalars. A line ends at LF, CR LF or CR,
+/// as in editors.
 package struct SourceText: Sendable {
     /// The file as the user named it.
     package let file: String
-    /// UTF-8, without a byte order mark.
+    /// The content in UTF-8, without a byte order mark.
     package let bytes: [UInt8]
     /// The offset of each line.
     private let lineStarts: [Int]
-    /// The offset of every so many-th character; empty when the text is ASCII, where both count alike.
+    /// The offset of every 32nd character; empty for ASCII text, in which bytes and characters are the same.
     private let checkpoints: [Int]
 
     private static let charactersPerCheckpoint = 32
@@ -38,7 +38,7 @@ package struct SourceText: Sendable {
         self.checkpoints = isASCII ? [] : checkpoints
     }
 
-    /// The same text with asterisks in some places; lines stay lines.
+    /// Returns the same text with asterisks in the given ranges; line breaks are preserved.
     func hiding(_ ranges: [Range<Int>]) -> SourceText {
         guard !ranges.isEmpty else { return self }
         var hidden = bytes
@@ -50,7 +50,7 @@ package struct SourceText: Sendable {
         return SourceText(file: file, bytes: hidden)
     }
 
-    /// The place of an offset; the end of the text is a place too.
+    /// Returns the position of an offset; the end of the text is also valid.
     package func place(at offset: Int) -> SourcePlace {
         let offset = min(max(offset, 0), bytes.count)
         let line = lineIndex(at: offset)
@@ -58,7 +58,7 @@ package struct SourceText: Sendable {
             file: file, line: line + 1, column: character(at: offset) - character(at: lineStarts[line]) + 1)
     }
 
-    /// The line that holds the offset, without its end.
+    /// Returns the range of the line that contains the offset, without its line break.
     package func lineRange(at offset: Int) -> Range<Int> {
         let line = lineIndex(at: min(max(offset, 0), bytes.count))
         let start = lineStarts[line]
@@ -67,7 +67,7 @@ package struct SourceText: Sendable {
         return start..<end
     }
 
-    /// The offset of a character, counted from 0.
+    /// Returns the offset of a character, counted from 0.
     package func offset(ofCharacter character: Int) -> Int {
         guard !checkpoints.isEmpty else { return min(character, bytes.count) }
         let checkpoint = min(character / Self.charactersPerCheckpoint, checkpoints.count - 1)
@@ -80,7 +80,7 @@ package struct SourceText: Sendable {
         return offset
     }
 
-    /// The number of characters in front of an offset.
+    /// Returns the number of characters before an offset.
     package func character(at offset: Int) -> Int {
         guard !checkpoints.isEmpty else { return offset }
         let checkpoint = Self.lastIndex(of: checkpoints, notAbove: offset)
@@ -88,21 +88,21 @@ package struct SourceText: Sendable {
         return checkpoint * Self.charactersPerCheckpoint + rest.count { !Self.isContinuation($0) }
     }
 
-    /// The offset of the next character.
+    /// Returns the offset of the next character.
     package func offset(after offset: Int) -> Int {
         var next = offset + 1
         while next < bytes.count, Self.isContinuation(bytes[next]) { next += 1 }
         return min(next, bytes.count)
     }
 
-    /// The offset of the character before.
+    /// Returns the offset of the previous character.
     package func offset(before offset: Int) -> Int {
         var previous = offset - 1
         while previous > 0, Self.isContinuation(bytes[previous]) { previous -= 1 }
         return max(previous, 0)
     }
 
-    /// The text of a range.
+    /// Returns the text of a range.
     package func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
     private func lineIndex(at offset: Int) -> Int { Self.lastIndex(of: lineStarts, notAbove: offset) }

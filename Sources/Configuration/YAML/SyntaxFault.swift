@@ -1,6 +1,6 @@
 import Rules
 
-/// libyaml's complaints in words that say what to do.
+/// Converts errors of libyaml into messages with a remedy.
 enum SyntaxFault {
     static func problem(for error: YAMLSyntaxError, in source: SourceText) -> YAMLProblem {
         let at = source.offset(ofCharacter: error.character)
@@ -14,15 +14,15 @@ enum SyntaxFault {
 
 private struct Fault {
     var source: SourceText
-    /// Where libyaml gave up.
+    /// The offset at which libyaml failed.
     var at: Int
-    /// Where what it was reading begins.
+    /// The start of the construct that libyaml was reading.
     var context: Int
 
     private var byte: UInt8? { at < source.bytes.count ? source.bytes[at] : nil }
     private var contextLine: Int { source.place(at: context).line }
 
-    /// Whatever the complaint is, a tab in front of the line is the reason.
+    /// Returns a problem if the line is indented with a tab, which is the cause of any error.
     func tab() -> YAMLProblem? {
         let line = source.lineRange(at: at)
         let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
@@ -87,7 +87,7 @@ private struct Fault {
         YAMLProblem(range: at..<(at + length), message: message, help: help)
     }
 
-    // MARK: - Texts that need quotes
+    // MARK: - Strings that need quotes
 
     private func mustBeQuoted(from start: Int) -> YAMLProblem {
         let range = BareText.range(in: source, from: start)
@@ -97,7 +97,7 @@ private struct Fault {
             help: "write \(BareText.quoted(text))")
     }
 
-    /// `{a,b}/x` and `"a"b`: YAML takes the beginning for the whole.
+    /// Detects strings such as `{a,b}/x` and `"a"b`, of which YAML reads only the start.
     private func textAfterClosing() -> YAMLProblem? {
         let line = source.lineRange(at: at)
         let before = source.bytes[line.lowerBound..<min(at, line.upperBound)]
@@ -119,7 +119,7 @@ private struct Fault {
 
     private func isClosing(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") }
 
-    /// `path:in` in the line before, which made one text of both lines.
+    /// Detects a `path:in` in the previous line, which merged both lines into one string.
     private func missingBlank() -> YAMLProblem? {
         let line = source.lineRange(at: at)
         guard line.lowerBound > 0 else { return nil }
@@ -155,7 +155,7 @@ private struct Fault {
 }
 
 extension Fault {
-    /// `[in/*.{jpg,png}]`: the text would end at the brace.
+    /// Detects `[in/*.{jpg,png}]`, in which the string would end at the brace.
     private func textWithBraces() -> YAMLProblem? {
         guard let byte, byte == UInt8(ascii: "{") || byte == UInt8(ascii: "["), at > 0 else { return nil }
         let breaks = Set(",[{ \n\t".utf8)
@@ -176,9 +176,10 @@ extension Fault {
     }
 }
 
-/// Texts without quotes where YAML wants some.
+/// Strings without quotes where YAML requires them.
 enum BareText {
-    /// From a place to where the text ends: at a comma or a bracket that is not its own, a comment, the line's end.
+    /// Returns the range of a string from its start: up to a comma, an unmatched bracket, a comment or the end of the
+    /// line.
     static func range(in source: SourceText, from start: Int) -> Range<Int> {
         let line = source.lineRange(at: start)
         var end = start
@@ -203,7 +204,7 @@ enum BareText {
         return start..<max(end, start)
     }
 
-    /// Where the value that holds a place begins: after `: `, `- `, a comma or an opening bracket.
+    /// Returns the start of the value that contains an offset: after `: `, `- `, a comma or an opening bracket.
     static func start(in source: SourceText, before place: Int) -> Int {
         let line = source.lineRange(at: place)
         var start = line.lowerBound
@@ -226,7 +227,7 @@ enum BareText {
         return start
     }
 
-    /// The text as a quoted scalar of one line.
+    /// Returns the string as a quoted scalar on one line.
     static func quoted(_ text: String) -> String {
         if !text.contains("\""), !text.contains("\\") { return "\"\(escaped(text, limit: 200))\"" }
         return "'\(escaped(text.replacing("'", with: "''"), limit: 200))'"
@@ -234,7 +235,7 @@ enum BareText {
 }
 
 extension BareText {
-    /// Whether a text means something else when it stands in `[ ]` without quotes.
+    /// Whether a string has another meaning without quotes in `[ ]`.
     static func needsQuotes(_ text: String) -> Bool {
         let special: Set<Character> = [
             "*", "&", "!", "|", ">", "%", "@", "`", "{", "}", "[", "]", ",", "#", "'", "\"", "?", ":",

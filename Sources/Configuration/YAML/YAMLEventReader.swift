@@ -9,17 +9,17 @@ struct YAMLEvent {
     }
 
     var kind: Kind
-    /// The characters that it spans, counted from 0.
+    /// The range in characters, counted from 0.
     var characters: Range<Int>
     var anchor: String?
     var tag: String?
     var isFlow = false
 }
 
-/// What libyaml says is wrong; characters count from 0.
+/// An error of libyaml; characters count from 0.
 struct YAMLSyntaxError: Error {
     var problem: String
-    /// What it was doing, and since where.
+    /// The construct that libyaml was reading.
     var context: String?
     var contextCharacter: Int
     var character: Int
@@ -27,12 +27,12 @@ struct YAMLSyntaxError: Error {
 
 /// Reads libyaml's events from a text, one at a time.
 ///
-/// The parser keeps pointers into itself and into the text, so it lives at an
-/// address of its own, and the text must stay where it is as long as the reader.
+/// The parser stores pointers into itself and into the text. It is therefore allocated at a fixed address, and the
+/// text must not move during the lifetime of the reader.
 struct YAMLEventReader: ~Copyable {
     private let parser: UnsafeMutablePointer<yaml_parser_t>
 
-    /// - Returns: nil when there is no memory for a parser.
+    /// - Returns: nil if there is not enough memory for a parser.
     init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
         guard yaml_parser_initialize(parser) == 1 else {
@@ -92,7 +92,7 @@ struct YAMLEventReader: ~Copyable {
             return YAMLEvent(
                 kind: .mappingStart, characters: characters, anchor: text(mapping.anchor), tag: text(mapping.tag),
                 isFlow: mapping.style == YAML_FLOW_MAPPING_STYLE)
-        // libyaml gives an empty event only after the end of the stream.
+        // libyaml returns an empty event only after the end of the stream.
         default: return YAMLEvent(kind: .streamEnd, characters: characters)
         }
     }

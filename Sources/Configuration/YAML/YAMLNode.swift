@@ -1,7 +1,6 @@
-/// A value in a YAML file, with where it stands.
+/// A value in a YAML file, with its range.
 ///
-/// Aliases are resolved: a node that is named several times is shared, and its
-/// range is that of the anchored text.
+/// Aliases are resolved: a node with several aliases is shared, and its range is that of the anchored text.
 package struct YAMLNode: Sendable {
     package enum Style: Sendable, Hashable {
         case plain, singleQuoted, doubleQuoted
@@ -19,22 +18,22 @@ package struct YAMLNode: Sendable {
     package struct Entry: Sendable {
         package var key: YAMLNode
         package var value: YAMLNode
-        /// Whether it came by the merge key `<<`.
+        /// Whether the entry comes from the merge key `<<`.
         package var isMerged = false
 
-        /// The text of the key; keys that are not text don't enter the tree.
+        /// The string of the key; keys that are not strings are not part of the tree.
         package var name: String { key.text ?? "" }
     }
 
     package var content: Content
-    /// The bytes of the text that it was read from, without anchor and tag.
+    /// The range of bytes in the text, without anchor and tag.
     package var range: Range<Int>
-    /// Whether it is a collection in `{ }` or `[ ]`.
+    /// Whether the node is a collection in `{ }` or `[ ]`.
     package var isFlow = false
-    /// Whether the tag `!!str` or `!` makes it text, whatever it looks like.
+    /// Whether the tag `!!str` or `!` makes the scalar a string, whatever its content.
     package var isTaggedAsText = false
 
-    /// Whether it was told of already, so that no more needs to be said.
+    /// Whether the node has already been reported, so that no further message is needed.
     package var isFaulty = false
 
     package init(_ content: Content, range: Range<Int>) {
@@ -42,7 +41,7 @@ package struct YAMLNode: Sendable {
         self.range = range
     }
 
-    /// The text of a scalar.
+    /// The string of a scalar.
     package var text: String? {
         guard case .scalar(let text, _) = content else { return nil }
         return text
@@ -58,10 +57,10 @@ package struct YAMLNode: Sendable {
         return entries
     }
 
-    /// The entry of that name, when this is a mapping.
+    /// Returns the entry with that name, if the node is a mapping.
     package func entry(_ name: String) -> Entry? {
         guard case .mapping(let entries) = content else { return nil }
-        // A rule is asked for all keys that there are: those that are others are not copied.
+        // A rule is queried for every known key, so entries that do not match are not copied.
         for index in entries.indices where entries[index].key.isText(name) { return entries[index] }
         return nil
     }
@@ -71,18 +70,18 @@ package struct YAMLNode: Sendable {
         return text == other
     }
 
-    /// Whether it is a scalar that no quotes and no tag make text.
+    /// Whether the node is a scalar without quotes and without a string tag.
     package var isPlain: Bool {
         guard case .scalar(_, .plain) = content else { return false }
         return !isTaggedAsText
     }
 
-    /// Whether it is `false`, by which a rule does without what `defaults` have.
+    /// Whether the node is `false`, which turns off a value from `defaults`.
     var isOff: Bool { isPlain && text == "false" }
 
-    /// Whether nothing at all stands where the value would be.
+    /// Whether the value is missing.
     package var isEmpty: Bool { isPlain && text?.isEmpty == true }
 
-    /// Whether it is nothing, `null` or `~`.
+    /// Whether the value is missing, `null` or `~`.
     package var isNull: Bool { isPlain && PlainScalar.isNull(text ?? "") }
 }

@@ -1,32 +1,32 @@
 import Rules
 
-/// Something wrong with a YAML text.
+/// A problem in a YAML text.
 package struct YAMLProblem: Error, Sendable, Hashable {
-    /// The bytes it is about.
+    /// The range of bytes that it concerns.
     package var range: Range<Int>
     package var message: String
     package var help: String?
 }
 
-/// Reads one YAML document into a tree, within bounds.
+/// Parses one YAML document into a tree, within limits.
 ///
-/// YAML 1.2's core schema and nothing else; aliases and the merge key `<<` are
-/// resolved. What libyaml can't read ends the reading; duplicate keys, unknown
-/// tags and the like are collected beside a tree that leaves them out.
+/// It implements the core schema of YAML 1.2 only; aliases and the merge key `<<` are resolved. A syntax error of
+/// libyaml stops the parser. Duplicate keys, unknown tags and similar problems are collected, and the tree omits
+/// them.
 package struct YAMLParser {
-    /// Levels of lists and mappings, far more than any rules file has.
+    /// The maximum nesting of lists and mappings, far more than any rules file has.
     package static let maximumDepth = 64
-    /// Values that a file may hold, with 64 bytes of text as one more.
+    /// The maximum number of values in a file; every 64 bytes of a string count as one more.
     package static let maximumSize = 1_000_000
-    /// Values that aliases may stand for, counted each time.
+    /// The maximum number of values that aliases may stand for, counted at each use.
     ///
-    /// A file may hold an alias of aliases of aliases, a few hundred bytes that stand for billions of values.
+    /// Nested aliases can make a few hundred bytes stand for billions of values.
     package static let maximumAliasSize = 100_000
 
-    /// Reads a text.
+    /// Parses a text.
     ///
-    /// - Returns: The tree, nil for a text with nothing but comments, and what is wrong beside it.
-    /// - Throws: What made the text unreadable.
+    /// - Returns: The tree, which is nil for a text with nothing but comments, and the problems found.
+    /// - Throws: The problem that made the text unreadable.
     package static func parse(_ source: SourceText) throws(YAMLProblem) -> (root: YAMLNode?, problems: [YAMLProblem]) {
         // Typed throws don't pass through the buffer's closure.
         let result = source.bytes.withUnsafeBufferPointer { bytes -> Result<(YAMLNode?, [YAMLProblem]), YAMLProblem> in
@@ -46,13 +46,13 @@ package struct YAMLParser {
     }
 }
 
-/// Turns events into nodes.
+/// Builds nodes from events.
 private struct YAMLTreeBuilder: ~Copyable {
     private let source: SourceText
     private var reader: YAMLEventReader
     private(set) var problems: [YAMLProblem] = []
     private var anchored: [String: (node: YAMLNode, size: Int)] = [:]
-    /// Anchors whose value is being read.
+    /// The anchors whose value is being read.
     private var open: Set<String> = []
     private var depth = 0
     private var size = 0
@@ -80,7 +80,7 @@ private struct YAMLTreeBuilder: ~Copyable {
 
     // MARK: - Nodes
 
-    /// The node that begins with an event, and how many values it stands for.
+    /// Returns the node that starts with an event, and its number of values.
     private mutating func node(_ event: YAMLEvent) throws(YAMLProblem) -> (node: YAMLNode, size: Int) {
         if case .alias(let name) = event.kind { return try alias(name, at: range(of: event)) }
         if let anchor = event.anchor {
@@ -184,7 +184,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         }
     }
 
-    /// Adds what a merge key brings; what is there already stays.
+    /// Adds the entries of a merge key; existing entries take precedence.
     private mutating func add(
         _ merge: YAMLNode, to entries: inout [YAMLNode.Entry], known places: inout [String: Range<Int>]
     ) {
@@ -205,7 +205,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         }
     }
 
-    // MARK: - Bounds
+    // MARK: - Limits
 
     private mutating func enter(at start: Int) throws(YAMLProblem) {
         depth += 1
@@ -234,7 +234,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             range: range, message: "the file holds more than \(YAMLParser.maximumSize) values", help: "split the file")
     }
 
-    // MARK: - Events and places
+    // MARK: - Events and ranges
 
     private mutating func next() throws(YAMLProblem) -> YAMLEvent {
         do throws(YAMLSyntaxError) {
@@ -249,7 +249,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         return start..<max(start, source.offset(ofCharacter: event.characters.upperBound))
     }
 
-    /// The range without the anchor and the tag, which libyaml counts in.
+    /// Returns the range without the anchor and the tag, which libyaml includes.
     private func contentRange(of event: YAMLEvent) -> Range<Int> {
         let range = range(of: event)
         guard event.anchor != nil || event.tag != nil else { return range }
@@ -318,7 +318,7 @@ private struct YAMLTreeBuilder: ~Copyable {
 }
 
 extension YAMLNode {
-    /// What it is, for messages: `a list`.
+    /// A noun for messages, such as `a list`.
     var noun: String {
         switch content {
         case .sequence: "a list"

@@ -3,11 +3,11 @@ package import PluginProtocol
 package import Rules
 package import System
 
-/// Reads YAML files that are plain data, such as a plugin's description.
+/// Reads YAML files with plain data, such as a plugin's description.
 package enum YAMLReader {
-    /// The data of a file, read as strictly as rules are.
+    /// Reads the data of a file as strictly as rules.
     ///
-    /// - Returns: The value, or the first problem, with its place in the message.
+    /// - Returns: The value, or the first problem, with its location in the message.
     package static func json(from file: PathBytes) -> Result<JSONValue, HandlerProblem> {
         let shown = file.description
         let source: SourceText

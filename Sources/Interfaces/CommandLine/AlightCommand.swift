@@ -3,7 +3,7 @@ import CAlightLinux
 import ContentTypes
 import Glibc
 
-/// The program: subcommands, and how their errors become exit codes.
+/// The `alight` command: its subcommands, and the mapping of their errors to exit statuses.
 @main
 struct AlightCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,7 +47,7 @@ struct AlightCommand: ParsableCommand {
         Signals.prepare()
         StartCheck.run()
         ContentType.prepare()
-        // What 'run' writes is a log, without which its work is done all the same.
+        // A failed write of the log of 'run' does not change the exit status: the actions have run.
         var isLog = false
         do {
             var command = try parseAsRoot()
@@ -66,7 +66,7 @@ struct AlightCommand: ParsableCommand {
     }
 }
 
-/// Ends the program with a status, everything having been said.
+/// Exits the program with a status; all messages have already been printed.
 struct Exit: Error {
     var status: ExitStatus
     init(_ status: ExitStatus) { self.status = status }

@@ -1,15 +1,15 @@
 import CBuildCommit
 
-/// The version, for `--version`.
+/// The version of the program.
 enum Version {
     static let number = "0.1.0"
 
-    /// The commit that it was built from, where the build knew it.
+    /// The commit from which the program was built; nil if unknown.
     static let commit: String? = {
         let commit = String(cString: build_commit())
         return commit.isEmpty ? nil : commit
     }()
 
-    /// With the commit, where it is known.
+    /// The version and, if known, the commit.
     static let text = "alight \(number)" + (commit.map { " (commit \($0))" } ?? "")
 }

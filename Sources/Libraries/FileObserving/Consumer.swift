@@ -6,17 +6,17 @@ import System
 /// An event of the observer.
 struct ObservedChange: Sendable {
     var event: FileEvent
-    /// The metadata of the file that a moved one has replaced.
+    /// The metadata of the file that was replaced by a move.
     var replaced: Snapshot?
 }
 
-/// How an observation ended.
+/// The reason why an observation ended.
 enum Ending: Sendable {
     case finished
     case failed(ObservationError)
 }
 
-/// The position of one reader: the events that it has not taken yet.
+/// The position of one reader: the events that it has not received yet.
 final class Consumer: Sendable {
     enum Step: Sendable {
         case events([FileEvent])
@@ -36,7 +36,7 @@ final class Consumer: Sendable {
         state = Mutex(State(rows: ReaderRows(mask: mask, roots: roots)))
     }
 
-    // MARK: The observer's side
+    // MARK: Observer side
 
     var hasEnded: Bool { state.withLock { $0.ending != nil } }
 
@@ -48,7 +48,7 @@ final class Consumer: Sendable {
         }
     }
 
-    /// Ends the sequence: after a failure behind what has gathered, else at once.
+    /// Finishes the sequence: after a failure, behind the collected events; otherwise at once.
     func end(_ ending: Ending) {
         wake { state in
             guard state.ending == nil else { return false }
@@ -58,7 +58,7 @@ final class Consumer: Sendable {
         }
     }
 
-    /// Lets everybody look again who waits, if the change says so.
+    /// Resumes all waiters if the closure returns true.
     private func wake(after change: (inout State) -> Bool) {
         let waiters = state.withLock { state in
             guard change(&state) else { return [] as [@Sendable () -> Void] }
@@ -68,9 +68,9 @@ final class Consumer: Sendable {
         for waiter in waiters { waiter() }
     }
 
-    // MARK: The reader's side
+    // MARK: Reader side
 
-    /// Takes what is there: one event, or all.
+    /// Removes and returns one event, or all.
     func step(takingAll: Bool) -> Step {
         state.withLock { state in
             if takingAll {
@@ -83,12 +83,12 @@ final class Consumer: Sendable {
         }
     }
 
-    /// Suspends until there may be something to take, the end, or a cancellation.
+    /// Suspends until there may be an event, the end, or a cancellation.
     func wait(isolation: isolated (any Actor)?) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation(isolation: isolation) { continuation in
                 let isOver = state.withLock { state in
-                    // A cancellation either is seen here, or finds the waiter in the list.
+                    // A cancellation is either detected here, or finds the waiter in the list.
                     if Task.isCancelled || state.ending != nil || !state.rows.isEmpty { return true }
                     state.waiters.append { continuation.resume() }
                     return false
@@ -100,7 +100,7 @@ final class Consumer: Sendable {
         }
     }
 
-    /// Blocks until there may be something to take, or the end.
+    /// Blocks until there may be an event, or the end.
     func wait() {
         let isTime = DispatchSemaphore(value: 0)
         let isOver = state.withLock { state in

@@ -2,10 +2,10 @@ public import FileEvents
 import FileWatching
 public import System
 
-/// Watches folders and tells what has become of the files in them, once each has come to rest.
+/// Watches directories and reports changes to the files in them, once each file has settled.
 ///
-/// An event is the difference between what was known of a path and what is there
-/// now. It comes when the path was quiet for ``ObservationOptions/settle`` and no
+/// An event is the difference between the known state of a path and its current one.
+/// It is delivered when the path was quiet for ``ObservationOptions/settle`` and no
 /// process can write to it any more.
 ///
 /// ```swift
@@ -14,30 +14,30 @@ public import System
 /// }
 /// ```
 ///
-/// The watching begins with `init`, on two threads of the observer's own, and ends
-/// with ``stop()``, or when the observer and all iterators over it are gone:
-/// a sequence that is being iterated keeps its observer. To start again, make a
-/// new one.
+/// Watching starts with `init`, on two threads of the observer, and stops with
+/// ``stop()``, or when the observer and all its iterators are deallocated: a sequence
+/// that is being iterated retains its observer. To start again, create a new
+/// observer.
 ///
-/// **Each iterator has a position of its own** and never waits for another. A slow
-/// one makes changes merge by path, so what it holds is bounded by the number of
-/// different paths that changed, and nothing is dropped. The first iterator begins
-/// where the observer did, a later one with the present.
+/// **Each iterator has its own position** and never waits for another. With a slow
+/// iterator, changes merge by path, so its memory is bounded by the number of
+/// different paths that changed, and nothing is dropped. The first iterator starts
+/// where the observer started, later ones start at the current time.
 public final class FileObserver: Sendable {
     private let core: ObservationCore
 
-    /// Begins to watch.
+    /// Starts watching.
     ///
-    /// Returns before the first listing is done: see ``waitUntilReady()``. What
-    /// happens from now on is told. What is there already is known in silence, unless
-    /// the options ask for it. A root that goes away later is waited for.
+    /// Returns before the initial listing is done: see ``waitUntilReady()``. Changes
+    /// from now on are reported. Existing files are recorded without events, unless the
+    /// options ask for events. If a root vanishes later, the observer waits for it.
     ///
     /// - Parameters:
-    ///   - roots: Folders; relative ones from the current folder. Only a root itself may be a symbolic link.
-    ///   - options: Which paths, what about them, and when.
-    /// - Throws: When a root is no folder or can't be looked at, when a pattern has no meaning, or when the system has
-    ///   no room for another descriptor or thread. A root that does not exist is an error only with
-    ///   ``MissingRoot/fail``.
+    ///   - roots: Directories; relative paths are relative to the current directory. Only a root itself may be a
+    ///     symbolic link.
+    ///   - options: The paths to observe, the events to report, and their timing.
+    /// - Throws: When a root is not a directory or can't be read, when a pattern is invalid, or when no descriptor or
+    ///   thread is available. A missing root is an error only with ``MissingRoot/fail``.
     public init(roots: [PathBytes], options: ObservationOptions = ObservationOptions()) throws(ObservationError) {
         let plan = try ObservationPlan(roots: roots, options: options)
         try plan.prepareRoots()
@@ -57,7 +57,7 @@ public final class FileObserver: Sendable {
             source.stop()
             throw .noThread
         }
-        // Nobody can wait for it in `deinit` without blocking.
+        // `deinit` can't wait for the thread without blocking.
         thread.detach()
         self.core = core
     }
@@ -69,54 +69,55 @@ public final class FileObserver: Sendable {
 
     deinit { core.stop() }
 
-    /// Ends the watching; returns when its threads have ended and all of its descriptors are closed.
+    /// Stops watching; returns when the observer's threads have exited and all of its descriptors are closed.
     ///
-    /// All iterations end; what has gathered for them is not told. A second call does nothing.
+    /// All iterations finish; events that were collected for them are discarded. A second call does nothing.
     public func stop() async {
         core.stop()
         await core.waitUntilEnded()
     }
 
-    /// Returns when the first listing of all roots is done.
+    /// Returns when the initial listing of all roots is done.
     ///
-    /// What happens before is told all the same.
+    /// Changes before that are reported too.
     ///
-    /// - Returns: How many folders are watched; 0 when the observer has been stopped.
-    /// - Throws: When it turned out that a root can't be watched; then all iterations end with the same error.
+    /// - Returns: The number of watched directories; 0 when the observer has been stopped.
+    /// - Throws: When a root can't be watched; all iterations then finish with the same error.
     @discardableResult
     public func waitUntilReady() async throws(ObservationError) -> Int { try await core.waitUntilReady().get() }
 
-    /// Compares everything that is known with the disk.
+    /// Compares all known paths with the file system.
     ///
-    /// Returns at once. What differs is told with the origin `rescan`, between
-    /// `scan_begin` and `scan_end`. Changes are seen without it, where the kernel
-    /// tells of them.
+    /// Returns at once. Differences are reported with the origin `rescan`, between
+    /// `scan_begin` and `scan_end`. Where the kernel reports every change, a rescan is
+    /// not necessary.
     public func rescan() { core.rescan() }
 
-    /// Returns when all that was hinted before has been looked at, and what is due has been given to the iterators.
+    /// Returns when all previous hints have been processed, and due events have been delivered to the iterators.
     ///
-    /// Paths whose quiet time is not over stay where they are. It is meant for tests
+    /// Paths whose quiet time is not over stay in the queue. Intended for tests
     /// that use a ``ManualSource`` and a ``ManualClock``.
     public func catchUp() async { await core.catchUp() }
 
-    /// All that is known now, to be given to another observer as ``ObservationOptions/resuming``.
+    /// Returns the known state of all paths, for ``ObservationOptions/resuming`` of another observer.
     ///
-    /// What the observer has told, or is about to tell to slow iterators, is in it;
-    /// what has not settled is not, and will be found to differ.
+    /// It includes everything that the observer has reported, or has yet to deliver to
+    /// slow iterators. Paths that have not settled are not included, and will be
+    /// reported as different.
     ///
-    /// - Returns: What is known; nil when the observer has been stopped.
+    /// - Returns: The snapshot; nil when the observer has been stopped.
     public func snapshot() async -> ObservationSnapshot? { await core.snapshot() }
 
-    /// How many iterators are open; the first that may still come counts.
+    /// The number of open iterators; the first one counts even if it does not exist yet.
     package var readers: Int { core.readers }
 
-    /// Calls the closure with all that has gathered since its last call, until the observer is stopped; blocks.
+    /// Calls the closure with all events since its last call, until the observer is stopped; blocks.
     ///
-    /// It is ``batches`` for a thread of one's own. A program that uses no tasks besides is not woken once a second
-    /// while nothing happens, as the threads of Swift's tasks are on Linux.
+    /// This is ``batches`` for a thread of the caller. A program without tasks is not woken once per second while
+    /// nothing happens, as the threads of Swift's tasks are on Linux.
     ///
-    /// - Parameter body: Is called on the calling thread, in order, never with an empty array.
-    /// - Throws: When a root turned out not to be watchable; then nothing follows.
+    /// - Parameter body: Called on the calling thread, in order, never with an empty array.
+    /// - Throws: When a root can't be watched; there are no further events then.
     public func forEachBatch(_ body: ([FileEvent]) -> Void) throws(ObservationError) {
         let position = Position(self, existing: nil)
         while let batch = try position.take() { body(batch) }
@@ -124,26 +125,26 @@ public final class FileObserver: Sendable {
 
     // MARK: Sequences
 
-    /// What happens, one event after the other.
+    /// The events, one at a time.
     ///
-    /// The first iterator over ``events`` or ``batches`` begins where the observer
-    /// did. Others begin with the present; with ``ObservationOptions/existing`` they
-    /// are told first what is known.
+    /// The first iterator over ``events`` or ``batches`` starts where the observer
+    /// started. Others start at the current time; with ``ObservationOptions/existing``
+    /// they receive the known state first.
     public var events: Events { Events(observer: self, existing: nil) }
 
-    /// What happens from the present on, for one more consumer.
+    /// Returns the events from the current time on, for one more consumer.
     ///
-    /// - Parameter existing: Whether it is told first what is known: `scan_begin`, `created` with the origin `scan` for
-    ///   each path, folders before what is in them, and `scan_end`.
-    /// - Returns: The events, one after the other.
+    /// - Parameter existing: Whether it receives the known state first: `scan_begin`, `created` with the origin `scan`
+    ///   for each path, directories before their contents, and `scan_end`.
+    /// - Returns: The events, one at a time.
     public func events(existing: Bool) -> Events { Events(observer: self, existing: existing) }
 
-    /// What happens, in arrays of all that has gathered since the last one.
+    /// The events, in arrays of all events since the last array.
     ///
-    /// The order is that of ``events``, and so is where it begins. An array is never empty.
+    /// Order and start are those of ``events``. An array is never empty.
     public var batches: Batches { Batches(observer: self) }
 
-    /// The events of an observer, one after the other; iterate it as often as you like.
+    /// The events of an observer, one at a time; can be iterated any number of times.
     public struct Events: AsyncSequence, Sendable {
         public typealias Element = FileEvent
         public typealias Failure = ObservationError
@@ -153,27 +154,27 @@ public final class FileObserver: Sendable {
 
         public func makeAsyncIterator() -> Iterator { Iterator(Position(observer, existing: existing)) }
 
-        /// A position in the events; it is given up when the iterator goes out of scope.
+        /// A position in the events; it is released when the iterator goes out of scope.
         public struct Iterator: AsyncIteratorProtocol {
             private let position: Position
 
             init(_ position: Position) { self.position = position }
 
-            /// The next event.
+            /// Returns the next event.
             ///
-            /// Suspends, and blocks no thread. When its task is cancelled it returns nil at once.
+            /// Suspends without blocking a thread. If its task is cancelled, it returns nil at once.
             ///
-            /// - Returns: nil when the observer was stopped or the task cancelled.
-            /// - Throws: When a root turned out not to be watchable; then nothing follows.
+            /// - Returns: The event; nil when the observer was stopped or the task cancelled.
+            /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next() async throws(ObservationError) -> FileEvent? {
                 try await next(isolation: nil)
             }
 
-            /// The next event, for a caller in the given isolation.
+            /// Returns the next event, for a caller in the given isolation.
             ///
-            /// - Parameter actor: Where the caller runs.
-            /// - Returns: nil when the observer was stopped or the task cancelled.
-            /// - Throws: When a root turned out not to be watchable; then nothing follows.
+            /// - Parameter actor: The isolation of the caller.
+            /// - Returns: The event; nil when the observer was stopped or the task cancelled.
+            /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(ObservationError)
                 -> FileEvent?
             {
@@ -182,7 +183,7 @@ public final class FileObserver: Sendable {
         }
     }
 
-    /// The events of an observer in arrays; iterate it as often as you like.
+    /// The events of an observer in arrays; can be iterated any number of times.
     public struct Batches: AsyncSequence, Sendable {
         public typealias Element = [FileEvent]
         public typealias Failure = ObservationError
@@ -191,25 +192,25 @@ public final class FileObserver: Sendable {
 
         public func makeAsyncIterator() -> Iterator { Iterator(Position(observer, existing: nil)) }
 
-        /// A position in the events; it is given up when the iterator goes out of scope.
+        /// A position in the events; it is released when the iterator goes out of scope.
         public struct Iterator: AsyncIteratorProtocol {
             private let position: Position
 
             init(_ position: Position) { self.position = position }
 
-            /// All that has gathered since the last call; waits for one event at least.
+            /// Returns all events since the last call; waits for at least one event.
             ///
-            /// - Returns: nil when the observer was stopped or the task cancelled.
-            /// - Throws: When a root turned out not to be watchable; then nothing follows.
+            /// - Returns: The events; nil when the observer was stopped or the task cancelled.
+            /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next() async throws(ObservationError) -> [FileEvent]? {
                 try await next(isolation: nil)
             }
 
-            /// All that has gathered since the last call, for a caller in the given isolation.
+            /// Returns all events since the last call, for a caller in the given isolation.
             ///
-            /// - Parameter actor: Where the caller runs.
-            /// - Returns: nil when the observer was stopped or the task cancelled.
-            /// - Throws: When a root turned out not to be watchable; then nothing follows.
+            /// - Parameter actor: The isolation of the caller.
+            /// - Returns: The events; nil when the observer was stopped or the task cancelled.
+            /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
             ) async throws(ObservationError) -> [FileEvent]? {
@@ -218,7 +219,7 @@ public final class FileObserver: Sendable {
         }
     }
 
-    /// What an iterator holds: it keeps the observer, and gives its place up at the end.
+    /// The state of an iterator: it retains the observer, and unsubscribes when it is deallocated.
     final class Position: Sendable {
         private let observer: FileObserver
         private let consumer: Consumer
@@ -242,7 +243,7 @@ public final class FileObserver: Sendable {
             return nil
         }
 
-        /// All that has gathered; blocks until there is something, nil at the end.
+        /// Returns all collected events; blocks until there is one, and returns nil at the end.
         func take() throws(ObservationError) -> [FileEvent]? {
             while true {
                 switch consumer.step(takingAll: true) {
@@ -256,17 +257,17 @@ public final class FileObserver: Sendable {
     }
 }
 
-/// Observes folders for the time of a closure.
+/// Observes directories while a closure runs.
 ///
-/// Returns when the observer has ended and all of its descriptors are closed.
+/// Returns when the observer has stopped and all of its descriptors are closed.
 ///
 /// - Parameters:
-///   - roots: Folders; relative ones from the current folder.
-///   - options: Which paths, what about them, and when.
-///   - actor: Where the caller runs, and so the closure.
+///   - roots: Directories; relative paths are relative to the current directory.
+///   - options: The paths to observe, the events to report, and their timing.
+///   - actor: The isolation of the caller, and of the closure.
 ///   - body: Iterates over the observer's events; the observer must not be used after it.
-/// - Returns: What the closure returns.
-/// - Throws: What the closure throws, or an ``ObservationError`` when the observation can't begin.
+/// - Returns: The result of the closure.
+/// - Throws: The closure's error, or an ``ObservationError`` when the observation can't start.
 @discardableResult
 public func withObservation<Result>(
     roots: [PathBytes], options: ObservationOptions = ObservationOptions(),

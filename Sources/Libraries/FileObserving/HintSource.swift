@@ -2,51 +2,51 @@ public import FileEvents
 import Synchronization
 public import System
 
-/// What a source of hints tells.
+/// A report of a source of hints.
 public enum SourceReport: Sendable, Hashable {
     case hint(Hint)
-    /// The listing of a root begins, for this reason; `scan` for the first one.
+    /// The listing of a root has started, for this reason; `scan` for the initial one.
     case listing(PathBytes, EventOrigin)
     /// Everything that the listing found has been hinted.
     case listed(PathBytes, EventOrigin)
-    /// The first listing of all roots is done.
+    /// The initial listing of all roots is done.
     case ready(folders: Int)
     /// Hints are missing; listings of all roots follow.
     case overflow
-    /// The listings after an overflow or on demand are done.
+    /// The listings after an overflow or on request are done.
     case rescanned
-    /// A root is not there.
+    /// A root does not exist.
     case rootMissing(PathBytes)
-    /// A root that was missing is there.
+    /// A root that was missing exists now.
     case rootAppeared(PathBytes)
-    /// The file system of a folder is gone.
+    /// The file system of a directory was unmounted.
     case unmounted(PathBytes)
 }
 
-/// Where an observer learns that paths may have changed.
+/// A source of hints that paths may have changed.
 ///
-/// The kernel is one. Another one can be given in ``ObservationOptions/source``:
-/// ``ManualSource`` in tests, or something that knows of changes that the kernel
-/// does not tell. A source serves one observer.
+/// The default is the kernel. ``ObservationOptions/source`` sets another one:
+/// ``ManualSource`` in tests, or a source that detects changes that the kernel does
+/// not report. A source serves one observer.
 public protocol HintSource: Sendable {
-    /// Begins to tell.
+    /// Starts to send reports.
     ///
     /// - Parameters:
-    ///   - roots: The folders that are observed.
-    ///   - tell: Callable from any thread; takes reports in order and does not block.
-    /// - Throws: When there is nothing to be told; the observer is not made then.
+    ///   - roots: The observed directories.
+    ///   - tell: Receives reports in order; callable from any thread, and does not block.
+    /// - Throws: When the source can't send reports; the observer is then not created.
     func start(roots: [PathBytes], tell: @escaping @Sendable ([SourceReport]) -> Void) throws(ObservationError)
 
-    /// Lists all roots again: `listing`, a hint with `listed` for each path that is found, `listed`.
+    /// Lists all roots again: `listing`, a hint with `listed` for each path found, `listed`.
     func rescan()
 
-    /// Ends the telling and gives everything back; called once, on the observer's thread.
+    /// Stops sending reports and releases all resources; called once, on the observer's thread.
     func stop()
 }
 
 /// A source of hints that a test drives.
 ///
-/// Hints say where to look; what is found there are the files of the disk.
+/// Hints only name paths to check; the observer reads the actual files from the disk.
 public final class ManualSource: HintSource {
     private struct State {
         var roots: [PathBytes] = []
@@ -56,13 +56,13 @@ public final class ManualSource: HintSource {
 
     private let state = Mutex(State())
 
-    /// Makes a source that tells nothing yet.
+    /// Creates a source that does not report anything yet.
     public init() {}
 
-    /// The roots of its observer; none before that is made.
+    /// The roots of its observer; empty before the observer is created.
     public var roots: [PathBytes] { state.withLock { $0.roots } }
 
-    /// Whether its observer has ended.
+    /// Whether its observer has stopped.
     public var isStopped: Bool { state.withLock { $0.isStopped } }
 
     public func start(
@@ -74,19 +74,19 @@ public final class ManualSource: HintSource {
         }
     }
 
-    /// Tells what it is given, in order.
+    /// Sends the reports, in order.
     public func tell(_ reports: SourceReport...) { send(reports) }
 
-    /// Hints at one path.
+    /// Sends a hint for one path.
     ///
     /// - Parameters:
     ///   - path: An absolute path.
-    ///   - signs: By default those of a file that was made and closed.
+    ///   - signs: The signs; by default those of a file that was created and closed.
     public func hint(_ path: PathBytes, _ signs: Hint.Signs = .content) {
         send([.hint(Hint(path: path, signs: signs))])
     }
 
-    /// Tells the first listing, with these paths in it, and that it is done.
+    /// Sends the initial listing with these paths, and the report that it is done.
     public func list(_ found: PathBytes...) {
         let roots = roots
         var reports = roots.map { SourceReport.listing($0, .scan) }
@@ -95,7 +95,7 @@ public final class ManualSource: HintSource {
         send(reports + [.ready(folders: roots.count)])
     }
 
-    /// Compares all that is known; nothing new is found.
+    /// Sends a listing of each root without hints, so that all known paths are compared.
     public func rescan() {
         let roots = roots
         let reports = roots.flatMap { [SourceReport.listing($0, .rescan), .listed($0, .rescan)] }

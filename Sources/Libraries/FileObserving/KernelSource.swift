@@ -2,12 +2,12 @@ import FileEvents
 import FileWatching
 import System
 
-/// Who tells an observer's thread where to look.
+/// The source of an observer's hints.
 enum Source: Sendable {
     case kernel(Watcher)
     case other(any HintSource)
 
-    /// Starts the source of the options; the queue is filled from now on.
+    /// Starts the source of the options, which fills the queue from now on.
     ///
     /// - Throws: When it can't be started.
     init(_ plan: ObservationPlan, _ queue: HintQueue) throws(ObservationError) {
@@ -32,17 +32,17 @@ enum Source: Sendable {
         }
     }
 
-    /// Returns once all events are hinted that the kernel had queued before the call; a source of another kind has no queue.
+    /// Returns once all events that the kernel had queued before the call are hinted; does nothing for other sources.
     func drain() {
         if case .kernel(let watcher) = self { watcher.drain() }
     }
 
-    /// Has paths hinted again that polling may not know of; a source of hints of another kind knows what it tells.
+    /// Requests another hint for paths that polling may not know; does nothing for other sources.
     func hintAgain(_ paths: [PathBytes]) {
         if case .kernel(let watcher) = self { watcher.hintAgain(paths) }
     }
 
-    /// Gives everything back; blocks until the watcher's thread has ended.
+    /// Stops the source and releases its resources; blocks until the watcher's thread has exited.
     func stop() {
         switch self {
         case .kernel(let watcher): watcher.stop()

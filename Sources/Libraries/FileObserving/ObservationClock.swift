@@ -1,29 +1,29 @@
 import Synchronization
 import System
 
-/// The clock by which an observer lets paths settle.
+/// The clock that determines when paths settle.
 public struct ObservationClock: Sendable {
     /// The monotonic clock of the system.
     public static let continuous = ObservationClock(manual: nil)
 
-    /// A clock that moves only when a test moves it.
+    /// Returns a clock that only a test advances.
     public static func manual(_ clock: ManualClock) -> ObservationClock { ObservationClock(manual: clock) }
 
     private let manual: ManualClock?
 
     var now: ContinuousClock.Instant { manual?.now ?? ContinuousClock.now }
 
-    /// When a sleeper has to wake by itself; nil when the clock wakes it.
+    /// Returns the time at which a sleeper has to wake up by itself; nil when the clock wakes it.
     func deadline(_ instant: ContinuousClock.Instant?) -> ContinuousClock.Instant? { manual == nil ? instant : nil }
 
     func add(_ wake: Wake) { manual?.add(wake) }
     func remove(_ wake: Wake) { manual?.remove(wake) }
 }
 
-/// A clock for tests: it stands still until it is advanced.
+/// A clock for tests, which only moves when it is advanced.
 ///
-/// One clock may serve several observers. The times in events are the system's
-/// all the same, for they are compared with those of files.
+/// One clock may serve several observers. The times in events still come from the
+/// system's clock, because they are compared with those of files.
 public final class ManualClock: Sendable {
     private struct State {
         var now = ContinuousClock.now
@@ -32,13 +32,13 @@ public final class ManualClock: Sendable {
 
     private let state = Mutex(State())
 
-    /// Makes a clock that stands at the present.
+    /// Creates a clock that is set to the current time.
     public init() {}
 
-    /// Where it stands.
+    /// The time of this clock.
     public var now: ContinuousClock.Instant { state.withLock { $0.now } }
 
-    /// Moves it on, and lets observers look at what is due by then.
+    /// Advances the clock, and wakes the observers to process what is due by then.
     ///
     /// They do so on their own threads; see ``FileObserver/catchUp()``.
     public func advance(by duration: Duration) {

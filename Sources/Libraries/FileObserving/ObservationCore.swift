@@ -3,15 +3,15 @@ import FileWatching
 import Synchronization
 import System
 
-/// What an observer, its readers and its thread share.
+/// The state shared by an observer, its readers and its thread.
 final class ObservationCore: Sendable {
-    /// What the thread is asked to do in its next turn.
+    /// The requests to the thread for its next turn.
     struct Orders {
         var isStopped = false
         var isRescanWanted = false
-        /// Consumers that are told first what is known.
+        /// Consumers that receive the known state first.
         var newcomers: [Consumer] = []
-        /// Those who wait until all has been looked at.
+        /// Callers that wait until all hints have been processed.
         var barriers: [CheckedContinuation<Void, Never>] = []
         var snapshots: [CheckedContinuation<ObservationSnapshot?, Never>] = []
     }
@@ -19,11 +19,11 @@ final class ObservationCore: Sendable {
     private struct State {
         var orders = Orders()
         var consumers: [ObjectIdentifier: Consumer] = [:]
-        /// What has gathered since the start, for the first reader.
+        /// The consumer that collects events since the start, for the first reader.
         var unclaimed: Consumer?
         var folders: Int?
         var ending: Ending?
-        /// Whether the thread has given everything back.
+        /// Whether the thread has released all resources.
         var hasEnded = false
         var startWaiters: [CheckedContinuation<Result<Int, ObservationError>, Never>] = []
         var endWaiters: [CheckedContinuation<Void, Never>] = []
@@ -48,7 +48,7 @@ final class ObservationCore: Sendable {
 
     private func makeConsumer() -> Consumer { Consumer(mask: plan.options.events, roots: plan.roots) }
 
-    // MARK: From any thread
+    // MARK: Called from any thread
 
     func stop() {
         state.withLock { $0.orders.isStopped = true }
@@ -62,8 +62,8 @@ final class ObservationCore: Sendable {
 
     /// Adds a reader.
     ///
-    /// - Parameter existing: Whether it is told first what is known; nil for the way of the options, and then the first
-    ///   reader gets what has gathered since the start.
+    /// - Parameter existing: Whether it receives the known state first; nil for the setting of the options, and then
+    ///   the first reader gets the events since the start.
     /// - Returns: Its position.
     func subscribe(existing: Bool?) -> Consumer {
         let made = makeConsumer()
@@ -96,7 +96,7 @@ final class ObservationCore: Sendable {
         }
     }
 
-    /// How many read, or may read yet, what is told.
+    /// The number of current and pending readers.
     var readers: Int { state.withLock { $0.consumers.count + $0.orders.newcomers.count } }
 
     func waitUntilReady() async -> Result<Int, ObservationError> {
@@ -145,7 +145,7 @@ final class ObservationCore: Sendable {
         }
     }
 
-    // MARK: From the observer's thread
+    // MARK: Called from the observer's thread
 
     func takeOrders() -> Orders {
         state.withLock { state in
@@ -158,7 +158,7 @@ final class ObservationCore: Sendable {
         }
     }
 
-    /// Puts back who waits until all has been looked at, since there is more to be looked at.
+    /// Puts back the waiting callers, since there are more hints to process.
     func putBack(_ barriers: [CheckedContinuation<Void, Never>]) {
         state.withLock { $0.orders.barriers = barriers + $0.orders.barriers }
     }
@@ -168,7 +168,7 @@ final class ObservationCore: Sendable {
         for consumer in state.withLock({ Array($0.consumers.values) }) { consumer.deliver(changes) }
     }
 
-    /// Lets a reader in whom the thread has told what is known, unless it has gone meanwhile.
+    /// Adds a reader that has received the known state, unless it has unsubscribed meanwhile.
     func admit(_ consumer: Consumer) {
         state.withLock { state in
             if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer }
@@ -184,7 +184,7 @@ final class ObservationCore: Sendable {
         for waiter in waiters { waiter.resume(returning: .success(folders)) }
     }
 
-    /// Ends all sequences; nothing is told any more.
+    /// Finishes all sequences; no more events are delivered.
     func end(_ ending: Ending) {
         let (consumers, orders, waiters, start) = state.withLock { state in
             state.ending = ending
@@ -205,7 +205,7 @@ final class ObservationCore: Sendable {
         for waiter in waiters { waiter.resume(returning: start ?? .success(0)) }
     }
 
-    /// Says that every descriptor is closed.
+    /// Records that every descriptor is closed, and resumes the waiting callers.
     func setEnded() {
         wake.close()
         let waiters = state.withLock { state in

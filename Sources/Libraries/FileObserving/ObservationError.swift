@@ -3,23 +3,23 @@ import FileWatching
 import Glibc
 public import System
 
-/// Why an observation can't begin, or can't go on.
+/// An error that prevents an observation from starting or continuing.
 ///
-/// `description` is the sentence for people, `help` the way out.
+/// `description` is the message for users, `help` the remedy.
 public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// There is nothing to observe.
+    /// There are no roots or no patterns.
     case noRoots
-    /// A pattern has no meaning; `offset` counts its bytes, `help` says what to write.
+    /// A pattern is invalid; `offset` is the byte offset in it, `help` the remedy.
     case invalidGlob(PathBytes, offset: Int, reason: String, help: String)
-    /// The root is something else than a folder.
+    /// The root is not a directory.
     case notFolder(PathBytes)
-    /// The root does not exist, and the options say that it has to.
+    /// The root does not exist, and the options require it.
     case missingRoot(PathBytes)
-    /// The system does not let it be watched, listed or made.
+    /// The system refuses to watch, list or create it.
     case refused(PathBytes, errno: Int32)
-    /// There is no room for another descriptor.
+    /// No descriptor is available.
     case noDescriptor(errno: Int32)
-    /// There is no room for another thread.
+    /// No thread could be created.
     case noThread
 
     public var description: String {
@@ -59,7 +59,7 @@ extension ObservationError {
         if case .notFolder(let path) = error {
             self = .notFolder(path)
         } else if case .refused(let path, let errno) = error {
-            // Such a place is no path, but what there was no room for.
+            // These are not paths, but the names of the resources that were not available.
             switch path {
             case "thread": self = .noThread
             case "eventfd", "inotify": self = .noDescriptor(errno: errno)

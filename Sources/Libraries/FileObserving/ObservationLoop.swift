@@ -4,17 +4,17 @@ import Reconciling
 import Settling
 import System
 
-/// The work of an observer's thread: hints in, settled events to the consumers.
+/// The main loop of an observer's thread: turns hints into settled events for the consumers.
 ///
-/// It sleeps until there are hints, orders or a deadline, and holds all state
-/// that no other thread needs.
+/// It sleeps until there are hints, requests or a deadline, and owns all state that
+/// no other thread needs.
 struct ObservationLoop: ~Copyable {
     private let core: ObservationCore
     private let source: Source
     private let store: MemoryStore
     private var reconciler: Reconciler
     private var isReady = false
-    /// Roots whose listing has been told to begin and not to end.
+    /// Roots whose listing was reported as started but not as finished.
     private var openScans: Set<PathBytes> = []
 
     init(_ core: ObservationCore, _ source: Source) {
@@ -25,7 +25,7 @@ struct ObservationLoop: ~Copyable {
         store = MemoryStore()
         var known: [PathBytes: LedgerRow] = [:]
         for var fact in options.resuming?.facts ?? [] {
-            // The numbers of mounts are others after the next boot.
+            // Mount ids change at the next boot.
             fact.snapshot.mount = 0
             known[fact.path] = LedgerRow(fact.snapshot)
         }
@@ -38,7 +38,7 @@ struct ObservationLoop: ~Copyable {
             warn: { warning in options.notify?(ObservationNotice(warning)) })
     }
 
-    /// Runs until it is told to stop or can't go on; returns why.
+    /// Runs until it is stopped or can't continue; returns the reason.
     mutating func run() -> Ending {
         let clock = core.plan.options.clock
         clock.add(core.wake)
@@ -80,18 +80,18 @@ struct ObservationLoop: ~Copyable {
         }
     }
 
-    /// Answers what was asked of a turn that does not come.
+    /// Answers the pending requests when the loop stops.
     private func finish(_ orders: ObservationCore.Orders) {
         for newcomer in orders.newcomers { core.admit(newcomer) }
         for waiter in orders.barriers { waiter.resume() }
         for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
     }
 
-    /// Delivers what has settled, and what has happened to the watching; returns what the watcher has reported meanwhile.
+    /// Delivers settled events and watcher events; returns the watcher's reports from that time.
     private mutating func takeSettled(at now: ContinuousClock.Instant) -> [WatchReport] {
         var events = takeFrozen()
         reconciler.settle(at: now)
-        // The end of a listing follows what it found.
+        // The end of a listing follows the events that it found.
         var later = takeFrozen()
         var reports: [WatchReport] = []
         if reconciler.hasDue(0) {
@@ -133,7 +133,7 @@ struct ObservationLoop: ~Copyable {
 
     private func handled(_ path: PathBytes) -> Snapshot? { store.row(of: ObservationPlan.rule, at: path)?.handled }
 
-    /// The ledger, directories before what is in them.
+    /// The ledger, directories before their contents.
     private var snapshot: ObservationSnapshot {
         let rows = store.rows(of: ObservationPlan.rule, below: "/", after: nil)
         return ObservationSnapshot(
@@ -142,7 +142,7 @@ struct ObservationLoop: ~Copyable {
             })
     }
 
-    /// Passes on what the watcher says; an error when the observation can't go on.
+    /// Forwards a report of the watcher; returns an error when the observation can't continue.
     private mutating func take(_ report: WatchReport) -> ObservationError? {
         switch report {
         case .ready(let folders):
@@ -151,7 +151,7 @@ struct ObservationLoop: ~Copyable {
         case .failure(let error) where !isReady:
             let error = ObservationError(error)
             switch error {
-            // A root that can't be watched from the start would be silent for ever.
+            // Without an error, a root that can't be watched from the start would never cause an event.
             case .notFolder(let path), .refused(let path, _):
                 if core.plan.roots.contains(path) { return error }
             default: break
@@ -164,7 +164,7 @@ struct ObservationLoop: ~Copyable {
         return nil
     }
 
-    /// Tells a new consumer what is known, and lets it in.
+    /// Delivers the known state to a new consumer, and adds it.
     private func welcome(_ consumer: Consumer) {
         let mask = core.plan.options.events
         let time = Timestamp.present
@@ -177,7 +177,7 @@ struct ObservationLoop: ~Copyable {
         }
         for root in core.plan.roots { add(.scanBegan, root, .present(root)) }
         for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
-        // A listing that still goes on is told to end when it does.
+        // The end of an unfinished listing is delivered when it finishes.
         for root in core.plan.roots where !openScans.contains(root) { add(.scanEnded, root, .present(root)) }
         consumer.deliver(changes)
         core.admit(consumer)

@@ -3,40 +3,41 @@ import FileWatching
 import Reconciling
 public import System
 
-/// What is worth knowing about the watching itself.
+/// A notice about the watching itself.
 ///
-/// None of it has to be acted on: nothing is lost in any of these cases, though it may be told late.
+/// No action is necessary: no events are lost in any of these cases, though they may be late.
 public enum ObservationNotice: Sendable, Hashable {
-    /// Every folder that exists is watched or polled; so many there are.
+    /// Every existing directory is watched or polled; with the number of directories.
     case ready(folders: Int)
-    /// The first listing takes long; so many folders are listed by now.
+    /// The initial listing takes long; with the number of directories listed so far.
     case progress(folders: Int)
-    /// The kernel's queue was full; everything is compared again.
+    /// The kernel queue overflowed; all paths are compared again.
     case overflow
-    /// A comparison of everything is done.
+    /// A comparison of all paths has finished.
     case rescanned
-    /// A root does not exist (any more), and is waited for.
+    /// A root does not exist, or no longer; the observer waits for it.
     case rootMissing(PathBytes)
-    /// A root that was missing is there.
+    /// A root that was missing exists now.
     case rootAppeared(PathBytes)
-    /// A file system is gone; what was on it is out of sight, not deleted.
+    /// A file system was unmounted; its files are inaccessible, not deleted.
     case unmounted(PathBytes)
-    /// A file system was mounted over a watched folder.
+    /// A file system was mounted over a watched directory.
     case mounted(PathBytes)
-    /// A folder and all below it are polled; the file system is named if it is the reason.
+    /// A directory and everything below it are polled; with the file system type if that is the reason.
     case polling(PathBytes, fileSystem: String?, every: Duration)
-    /// A limit of inotify is reached, and so many folders are polled instead; `needed` would do for this program.
+    /// A limit of inotify is reached, and `polled` directories are polled instead; this program needs a limit of
+    /// `needed`.
     case watchLimit(sysctl: String, limit: Int, needed: Int, polled: Int)
-    /// A path can't be looked at; what is known of it stays.
+    /// A path can't be read; its known state is unchanged.
     case unreadable(PathBytes, errno: Int32)
-    /// A file has been open for writing for so long; it is still waited for.
+    /// A file has been open for writing for this long; the observer still waits for it.
     case stillWritten(PathBytes, for: Duration)
-    /// What happens in a folder is not seen.
+    /// Changes in a directory go unnoticed.
     case failure(ObservationError)
 }
 
 extension ObservationNotice {
-    /// What a report of the watcher is to people; nil when it is nothing to them.
+    /// Creates the notice for a report of the watcher; nil when there is none.
     init?(_ report: WatchReport) {
         switch report {
         case .ready(let folders): self = .ready(folders: folders)

@@ -1,32 +1,32 @@
 @_exported public import FileEvents
 @_exported public import System
 
-/// How the kernel is asked for changes.
+/// The way changes are detected.
 public enum ObservationBackend: String, Sendable, Hashable, CaseIterable {
-    /// By inotify where that sees every change, else by polling: on network and FUSE file systems, and beyond the
-    /// limit of watches.
+    /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit
+    /// of watches.
     case auto
-    /// By inotify, whatever the file system.
+    /// Inotify on any file system.
     case inotify
-    /// By looking again and again.
+    /// Polling.
     case poll
 }
 
-/// What to do when a root does not exist.
+/// The behaviour when a root does not exist.
 public enum MissingRoot: String, Sendable, Hashable, CaseIterable {
-    /// Wait until it appears; then what is in it is `created`.
+    /// Wait until it appears; its contents are then `created`.
     case wait
     /// Throw ``ObservationError/missingRoot(_:)`` at the start.
     case fail
-    /// Make it, with the folders above it.
+    /// Create it, with the directories above it.
     case create
 }
 
 /// Rounds in which a file's identity, size and time have to be equal.
 public struct StableRounds: Sendable, Hashable {
-    /// How far apart two looks are.
+    /// The time between two samples.
     public var every: Duration
-    /// How many looks have to agree with the one before; at least 1.
+    /// The number of samples that have to agree with the one before; at least 1.
     public var rounds: Int
 
     public init(every: Duration = .seconds(1), rounds: Int = 2) {
@@ -35,78 +35,78 @@ public struct StableRounds: Sendable, Hashable {
     }
 }
 
-/// Which paths an observer tells of, what about them, and when.
+/// The paths that an observer reports, the events to report, and their timing.
 ///
-/// A value: a copy is independent, and nothing changes for an observer that has
-/// been made from it.
+/// A value: a copy is independent, and changes do not affect an observer that was
+/// already created.
 public struct ObservationOptions: Sendable {
-    // MARK: Which paths
+    // MARK: Paths
 
-    /// Patterns relative to each root, of which one has to match; `**` is everything below.
+    /// Patterns relative to each root, at least one of which has to match; `**` matches everything below.
     ///
-    /// `*` stays in one folder, `{a,b}` are alternatives, extensions are compared
-    /// without case. Folders that no pattern reaches are not watched. What stands in
-    /// front of the first wildcard belongs to the root that is watched and that
-    /// events name: `logs/*.txt` in `/srv` has the root `/srv/logs`. A single file is
-    /// a pattern without wildcards; see ``FileEvents/PathBytes/escapedForGlob``.
+    /// `*` does not cross directories, `{a,b}` are alternatives, extensions are compared
+    /// case-insensitively. Directories that no pattern reaches are not watched. The
+    /// directories before the first wildcard belong to the root that is watched and that
+    /// events name: `logs/*.txt` in `/srv` has the root `/srv/logs`. A single file is a
+    /// pattern without wildcards; see ``FileEvents/PathBytes/escapedForGlob``.
     public var globs: [PathBytes] = ["**"]
-    /// Patterns relative to the root; an excluded folder excludes all below it, and is not watched.
+    /// Patterns relative to the root; an excluded directory excludes everything below it, and is not watched.
     public var excludes: [PathBytes] = []
-    /// Folder levels below the root that are entered; 0 for the root alone, nil for all.
+    /// The number of directory levels below the root that are entered; 0 for the root alone, nil for all.
     public var depth: Int?
     /// Whether wildcards match names with a leading dot.
     public var hidden = false
-    /// The kinds of things that are told of.
+    /// The types of files that are reported.
     public var types: Set<FileType> = [.file]
-    /// What is told of them; by default all differences, and what happens to the watching.
+    /// The events that are reported; by default all differences, and events of the watching itself.
     ///
-    /// Asking for attributes costs a system call or two for each look at a path.
+    /// Attributes cost one or two additional system calls for each check of a path.
     public var events: EventMask = [.differences, .lifecycle]
 
-    // MARK: When
+    // MARK: Timing
 
-    /// How long nothing may happen to a path before it is looked at; nil for 2 s, and 5 s where it is polled.
+    /// The time for which nothing may happen to a path before it is checked; nil for 2 s, and 5 s where it is polled.
     public var settle: Duration?
-    /// Whether a file that a process can still write to is waited for, where the system can tell.
+    /// Whether to wait for a file that a process can still write to, where the system can determine that.
     public var waitsForWriters = true
-    /// How long the kernel's queue is left alone after each look, so that what happens beside what is observed wakes
-    /// somebody that seldom at most; nil where it is not to cost time.
+    /// The pause after each read of the kernel queue, which limits how often events of other paths wake a thread; nil
+    /// for no added delay.
     package var rest: Duration?
-    /// Whether a file that somebody holds a write lock on is waited for.
+    /// Whether to wait for a file that a process has a write lock on.
     public var waitsForLocks = false
-    /// Equal looks that are asked for besides; nil for none, and for two where the root is polled.
+    /// Equal samples that are required in addition; nil for none, and for two where the root is polled.
     public var stable: StableRounds?
-    /// After so long a path that never rests is told as it is; nil waits for ever.
+    /// The time after which a path that never settles is reported as it is; nil waits indefinitely.
     public var maximumWait: Duration?
-    /// Whether a folder that matches is one unit with everything below it, told of when all of that rests.
+    /// Whether a matching directory is one unit with everything below it, reported when all of it has settled.
     ///
-    /// Wants ``types`` with `directory`.
+    /// Requires ``types`` to contain `directory`.
     public var isTree = false
 
-    // MARK: The start
+    // MARK: Start
 
-    /// Whether what is there already is told: `scan_begin`, then `created` with the origin `scan`, then `scan_end`.
+    /// Whether existing files are reported: `scan_begin`, then `created` with the origin `scan`, then `scan_end`.
     public var existing = false
-    /// What becomes of a root that does not exist when the observation begins.
+    /// The behaviour when a root does not exist at the start of the observation.
     public var missing = MissingRoot.wait
-    /// What was known at the end of an earlier observation: what changed since is told with the origin `scan`.
+    /// The known state at the end of an earlier observation: changes since then are reported with the origin `scan`.
     public var resuming: ObservationSnapshot?
 
-    // MARK: How
+    // MARK: Detection
 
-    /// How the roots are watched: where the kernel does not tell of everything, ``ObservationBackend/auto`` polls.
+    /// The way the roots are watched: where the kernel does not report every change, ``ObservationBackend/auto`` polls.
     public var backend = ObservationBackend.auto
-    /// How long to rest between two looks, where a root is polled; at least 10 ms.
+    /// The time between two polls, where a root is polled; at least 10 ms.
     public var pollInterval = Duration.seconds(10)
-    /// Called with what is worth knowing about the watching itself, on the observer's thread.
+    /// Called with notices about the watching itself, on the observer's thread.
     ///
-    /// It must not block for long: nothing is told meanwhile.
+    /// It must not block for long: no events are delivered meanwhile.
     public var notify: (@Sendable (ObservationNotice) -> Void)?
-    /// Where hints come from; nil for the kernel.
+    /// The source of hints; nil for the kernel.
     public var source: (any HintSource)?
-    /// The clock by which paths settle.
+    /// The clock that determines when paths settle.
     public var clock = ObservationClock.continuous
 
-    /// Makes the options that hold for everything below the roots.
+    /// Creates the default options, which match everything below the roots.
     public init() {}
 }

@@ -6,18 +6,18 @@ import Reconciling
 import Settling
 public import System
 
-/// What follows from the roots and the options of an observer.
+/// The configuration derived from the roots and the options of an observer.
 struct ObservationPlan: Sendable {
-    /// The observer in its ledger.
+    /// The rule under which the observer's paths are stored in its ledger.
     static let rule = RuleID(0)
 
     let options: ObservationOptions
     let filter: PathFilter
     let roots: [PathBytes]
 
-    /// Reads the patterns.
+    /// Parses the patterns.
     ///
-    /// - Throws: The first that has no meaning.
+    /// - Throws: An error for the first invalid pattern.
     init(roots: [PathBytes], options: ObservationOptions) throws(ObservationError) {
         guard !roots.isEmpty, !options.globs.isEmpty else { throw .noRoots }
         var globs: [Glob] = []
@@ -51,7 +51,7 @@ struct ObservationPlan: Sendable {
         }
     }
 
-    /// The path from the root folder on, without detours.
+    /// Returns the absolute path, without `.`, `..` and repeated slashes.
     private static func absolute(_ path: PathBytes) -> PathBytes {
         if path.bytes.first == .slash { return path.normalized }
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
@@ -59,9 +59,9 @@ struct ObservationPlan: Sendable {
         return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }).appending(path.bytes).normalized
     }
 
-    /// Looks at the roots, and makes those that are to be made.
+    /// Checks the roots, and creates missing ones if the options ask for it.
     ///
-    /// - Throws: When a root can't be one.
+    /// - Throws: When a root can't be used.
     func prepareRoots() throws(ObservationError) {
         for root in roots {
             var status = stat()
@@ -88,7 +88,7 @@ struct ObservationPlan: Sendable {
         }
     }
 
-    /// What is to be watched.
+    /// The scope for the watcher.
     var scope: WatchScope {
         let backend: Backend =
             switch options.backend {
@@ -108,7 +108,7 @@ struct ObservationPlan: Sendable {
         return scope
     }
 
-    /// The files and the events of the observer.
+    /// The view of the observer: its files and events.
     var view: View {
         View(
             id: Self.rule, filter: filter, types: options.types, mask: options.events,
@@ -131,12 +131,12 @@ extension ObservationPlan {
 }
 
 extension Timestamp {
-    /// The system clock.
+    /// The current time of the system clock.
     static var present: Timestamp { DiskProbe.now() }
 }
 
 extension Snapshot {
-    /// The facts of a root, as far as there are any.
+    /// The metadata of a root, or `unseen` when it can't be read.
     static func present(_ root: PathBytes) -> Snapshot {
         guard case .present(let snapshot) = DiskProbe.look(at: root) else { return .unseen }
         return snapshot
@@ -144,13 +144,14 @@ extension Snapshot {
 }
 
 extension ObservationOptions {
-    /// Reads a pattern for its faults alone, whether it is relative or absolute.
+    /// Validates a pattern, relative or absolute.
     ///
-    /// An observer does the same with all of its patterns. This is for a pattern that
-    /// a person wrote and that is made part of another one, to quote it as it was.
+    /// An observer does the same with all of its patterns. This function is for a pattern
+    /// that a user wrote and that becomes part of another one, so that errors quote the
+    /// original.
     ///
-    /// - Parameter pattern: As it was written.
-    /// - Throws: ``ObservationError/invalidGlob(_:offset:reason:help:)`` when it has no meaning.
+    /// - Parameter pattern: The pattern as the user wrote it.
+    /// - Throws: ``ObservationError/invalidGlob(_:offset:reason:help:)`` when it is invalid.
     public static func check(_ pattern: PathBytes) throws(ObservationError) {
         _ = try ObservationPlan.glob(pattern, hidden: false, isWhole: true)
     }

@@ -1,14 +1,13 @@
 import FileEvents
 public import System
-
-/// All that an observer knows at one moment, to continue after a restart.
+/// The state of an observer at one time, to continue after a restart.
 ///
-/// Encode it with any encoder. Given as ``ObservationOptions/resuming`` to an
-/// observer with the same roots and patterns, what changed meanwhile is told with
-/// the origin `scan`, between `scan_begin` and `scan_end`: created, modified, moved
-/// and deleted, as if it had been seen.
+/// Encode it with any encoder. An observer with the same roots and patterns accepts
+/// it as ``ObservationOptions/resuming``, and reports the changes since then with the
+/// origin `scan`, between `scan_begin` and `scan_end`: created, modified, moved and
+/// deleted, as if it had observed them.
 public struct ObservationSnapshot: Sendable, Hashable, Codable {
-    /// What is known of one path.
+    /// The known state of one path.
     public struct Fact: Sendable, Hashable, Codable {
         public var path: PathBytes
         public var snapshot: Snapshot
@@ -19,7 +18,7 @@ public struct ObservationSnapshot: Sendable, Hashable, Codable {
         }
     }
 
-    /// Each path once, folders before what is in them.
+    /// Each path once, directories before their contents.
     public var facts: [Fact]
 
     public init(facts: [Fact]) { self.facts = facts }

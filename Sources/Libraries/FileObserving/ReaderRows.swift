@@ -2,29 +2,29 @@ import FileEvents
 import Settling
 import System
 
-/// The rows of a reader that differ from the observer's ledger, and what a reader has not received besides.
+/// The rows of a reader that differ from the observer's ledger, and other events that the reader has not received.
 ///
-/// A path has a row from its first event that the reader has not taken until it takes one. The event is computed when it is
-/// taken, as the difference between what the reader has received of the path and what the observer's ledger shows, so
-/// memory is bounded by the number of different paths that changed, and nothing is dropped. Events come in the order in
-/// which their paths first changed. Events of the watching of a root keep their place among them; of equal ones the last
-/// counts.
+/// A path has a row from its first event that the reader has not taken until the reader takes one. The event is
+/// computed when it is taken, as the difference between the state that the reader has received and that of the
+/// observer's ledger, so memory is bounded by the number of different paths that changed, and nothing is dropped.
+/// Events are ordered by the first change of their paths. Events about the watching of a root keep their position among
+/// them; of equal ones, only the last is delivered.
 struct ReaderRows: Sendable {
     private struct Row {
         /// The metadata that the reader has received; nil if it does not know the path.
         var handled: Snapshot?
-        /// The newest event of the path, with what the observer's ledger shows.
+        /// The newest event of the path, with the state in the observer's ledger.
         var event: FileEvent
-        /// Whether the event is not the only one of the row.
+        /// Whether the row combines several events.
         var isMerged = false
-        /// Whether an event of the row says that content was written.
+        /// Whether an event of the row reports a change of content.
         var isWritten = false
         var position: UInt64 = 0
 
         var now: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
     }
 
-    /// An event that is not a difference: only the newest of a kind and path is kept.
+    /// An event that is not a difference: only the newest of a kind and path is stored.
     private struct Sign: Hashable {
         var path: PathBytes
         var kind: EventKind
@@ -39,10 +39,10 @@ struct ReaderRows: Sendable {
     private let roots: [PathBytes]
     private var rows: [PathBytes: Row] = [:]
     private var signs: [Sign: (event: FileEvent, position: UInt64)] = [:]
-    /// The path at which the reader has received a file that was moved since, and the path at which it is now; by identity
-    /// without the birth time.
+    /// The path at which the reader has received a file that was moved since, and its current path; by identity without
+    /// the birth time.
     private var moves: [FileIdentity: (source: PathBytes, target: PathBytes)] = [:]
-    /// Keys whose position is not that of their row are outdated.
+    /// The keys in order; a key is outdated if its position is not that of its row.
     private var order: [(key: Key, position: UInt64)] = []
     private var first = 0
     private var position: UInt64 = 0
@@ -58,12 +58,12 @@ struct ReaderRows: Sendable {
     }
 
     var isEmpty: Bool { rows.isEmpty && signs.isEmpty }
-    /// The most events that can be taken.
+    /// The maximum number of events that can be taken.
     var count: Int { rows.count + signs.count }
-    /// The length of the order, with outdated keys.
+    /// The length of the order, including outdated keys.
     var orderCount: Int { order.count }
 
-    // MARK: In
+    // MARK: Adding
 
     /// Adds an event of the observer.
     ///
@@ -103,7 +103,7 @@ struct ReaderRows: Sendable {
         if isWritten || isOther { rows[event.path]?.isWritten = true }
     }
 
-    /// Adds an event to the row of its path; a new row starts with what the observer's ledger showed before.
+    /// Adds an event to the row of its path; a new row starts with the previous state of the observer's ledger.
     private mutating func set(_ path: PathBytes, _ event: FileEvent, former: Snapshot?) {
         var row = rows[path] ?? Row(handled: former, event: event)
         if row.position != 0 {
@@ -111,7 +111,8 @@ struct ReaderRows: Sendable {
             let earlier = row.event
             row.isMerged = true
             row.event = event
-            // A change that the kernel reported is live, however it was found again; one that was asked for is not.
+            // A change that the kernel reported stays live, even if it is also found in another way; a requested one
+            // does not.
             if earlier.origin == .live, event.origin != .manual { row.event.origin = .live }
             if event.sameAs.isEmpty { row.event.sameAs = earlier.sameAs }
         }
@@ -124,7 +125,7 @@ struct ReaderRows: Sendable {
         rows[path] = row
     }
 
-    /// Forgets that a path is the target of a move if another file is there now, or none.
+    /// Removes a path as the target of a move if another file is there now, or none.
     private mutating func unlink(_ path: PathBytes, asTargetOf row: Row, unless event: FileEvent? = nil) {
         guard let file = row.now?.identity.withoutBirth, moves[file]?.target == path else { return }
         if let event, event.kind != .deleted, event.snapshot.identity.withoutBirth == file { return }
@@ -133,7 +134,7 @@ struct ReaderRows: Sendable {
 
     private mutating func addSign(_ event: FileEvent) {
         let sign = Sign(path: event.path, kind: event.kind)
-        // A listing whose start was not received gives way to the next one of its root.
+        // A listing whose start was not received is replaced by the next one of its root.
         if event.kind == .scanBegan, signs[sign] != nil { signs[Sign(path: event.path, kind: .scanEnded)] = nil }
         if !event.kind.isLifecycle, let known = signs[sign] {
             signs[sign] = (event, known.position)
@@ -159,9 +160,9 @@ struct ReaderRows: Sendable {
         }
     }
 
-    // MARK: Out
+    // MARK: Taking
 
-    /// Takes the first event; nil if there is none.
+    /// Removes and returns the first event; nil if there is none.
     mutating func takeFirst() -> FileEvent? {
         while first < order.count {
             let (key, position) = order[first]
@@ -177,7 +178,7 @@ struct ReaderRows: Sendable {
         return nil
     }
 
-    /// Takes all events, in order.
+    /// Removes and returns all events, in order.
     mutating func takeAll() -> [FileEvent] {
         var events: [FileEvent] = []
         while let event = takeFirst() { events.append(event) }
@@ -223,7 +224,7 @@ struct ReaderRows: Sendable {
 
     private func difference(_ before: Snapshot, _ now: Snapshot, isWritten: Bool) -> Difference {
         var difference = Difference(before: before, after: now, mayBeWritten: isWritten)
-        // Its size and time may have been set back since it was written.
+        // Its size and time may have been reset since it was written.
         if isWritten, difference.content.isEmpty, before.changed != now.changed { difference.content = ["overwritten"] }
         return difference
     }
@@ -235,7 +236,7 @@ struct ReaderRows: Sendable {
         return event
     }
 
-    /// The event of a file that exists; nil if the reader knows it as it is, or does not want the difference.
+    /// Returns the event of an existing file; nil if the reader knows its state, or does not want the difference.
     private func change(_ row: Row, _ now: Snapshot) -> FileEvent? {
         var event = row.event
         event.from = nil
@@ -252,7 +253,7 @@ struct ReaderRows: Sendable {
             event.isReplaced = difference.isReplaced
         }
         if mask.takes(event.kind, changed: event.changed) { return event }
-        // A reader that does not want the kind receives the last one.
+        // A reader that does not want the kind receives the last event.
         event.kind = row.event.kind
         event.changed = row.event.changed
         return event.kind == .moved ? nil : event

@@ -1,18 +1,18 @@
-/// The members of JSON objects, written by appending or read, by one list of them for both, see ``JSONRecord``.
+/// Writes and reads JSON objects; a single list of members serves both, see ``JSONRecord``.
 ///
-/// An encoder of Foundation takes several times as long, and some of this is written for every job.
+/// Foundation's encoder takes several times as long, and some of these objects are written for every job.
 package struct JSONCoder {
-    /// What has been written.
+    /// The output.
     package private(set) var bytes: [UInt8] = []
     private var isFirst = true
-    /// Whether a number without a fraction keeps its point; otherwise it is an integer when it is read.
+    /// Whether a whole `Double` is written with its point (`1.0`); otherwise it becomes an integer when it is read.
     private let keepsPoints: Bool
-    /// The object that is read; nil while writing.
+    /// The members of the object to read; nil while writing.
     private let members: [String: JSONValue]?
-    /// The first member that is missing or of another form.
+    /// The first member that is missing or has another type.
     fileprivate private(set) var misfit: String?
 
-    /// Begins to write.
+    /// Creates a coder for writing.
     package init(capacity: Int = 0, keepingPoints: Bool = false) {
         keepsPoints = keepingPoints
         members = nil
@@ -26,20 +26,20 @@ package struct JSONCoder {
 
     // MARK: Members
 
-    /// Writes or reads a member that is always there.
+    /// Writes or reads a required member.
     package mutating func member<Value: JSONForm>(_ name: String, _ value: inout Value) {
         guard members == nil else { return read(name, &value) }
         key(name)
         value.write(to: &self)
     }
 
-    /// Writes or reads a member that is left out when it is nil.
+    /// Writes or reads a member that is omitted when it is nil.
     package mutating func member<Value: JSONForm>(_ name: String, _ value: inout Value?) {
         guard members == nil else { return readIfPresent(name, &value) }
         value?.write(as: name, to: &self)
     }
 
-    // Apart from what writes, which would look for the metadata of optional values each time.
+    // Separate from writing, which would otherwise look up the metadata of optional values each time.
     @inline(never) private mutating func read<Value: JSONForm>(_ name: String, _ value: inout Value) {
         if let read = members?[name].flatMap({ Value(value: $0) }) { value = read } else { note(name) }
     }
@@ -58,7 +58,7 @@ package struct JSONCoder {
         raw("null")
     }
 
-    /// Writes or reads a member that is left out when it is false.
+    /// Writes or reads a member that is omitted when it is false.
     package mutating func member(flag name: String, _ value: inout Bool) {
         guard members != nil || value else { return }
         var isSet: Bool? = value
@@ -66,7 +66,7 @@ package struct JSONCoder {
         value = isSet ?? false
     }
 
-    /// Writes or reads a member that is left out when it has no elements.
+    /// Writes or reads a member that is omitted when it has no elements.
     package mutating func member<Element: JSONForm>(list name: String, _ elements: inout [Element]) {
         if members?[name] != nil || !elements.isEmpty { member(name, &elements) }
     }
@@ -75,10 +75,10 @@ package struct JSONCoder {
 
     // MARK: Structure
 
-    /// Writes an object whose members the closure writes.
+    /// Writes an object; the closure writes its members.
     package mutating func object(_ body: (inout JSONCoder) -> Void) { nest("{", "}", body) }
 
-    /// Writes an array whose elements the closure writes, each after ``element()``.
+    /// Writes an array; the closure writes its elements, each after ``element()``.
     package mutating func array(_ body: (inout JSONCoder) -> Void) { nest("[", "]", body) }
 
     private mutating func nest(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONCoder) -> Void) {
@@ -89,9 +89,9 @@ package struct JSONCoder {
         isFirst = false
     }
 
-    /// Begins a member of an object; its value is what is written next.
+    /// Starts a member of an object; its value is written next.
     ///
-    /// - Parameter name: Needs no escapes.
+    /// - Parameter name: A name that needs no escapes.
     fileprivate mutating func key(_ name: String) {
         element()
         bytes.append(UInt8(ascii: "\""))
@@ -100,7 +100,7 @@ package struct JSONCoder {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Begins an element of an array.
+    /// Starts an element of an array.
     package mutating func element() {
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
         isFirst = false
@@ -133,7 +133,7 @@ package struct JSONCoder {
         text.withUTF8 { string(utf8: $0) }
     }
 
-    /// Writes text that is known to be UTF-8.
+    /// Writes a string that is known to be UTF-8.
     private mutating func string(utf8: UnsafeBufferPointer<UInt8>) {
         bytes.append(UInt8(ascii: "\""))
         var rest = utf8[...]
@@ -167,7 +167,7 @@ package struct JSONCoder {
         }
     }
 
-    /// Writes text, or bytes that are not UTF-8 as `{"base64":"…"}`.
+    /// Writes a string, or bytes that are not UTF-8 as `{"base64":"…"}`.
     package mutating func text(_ content: [UInt8]) {
         content.withUnsafeBufferPointer { buffer in
             if buffer.allSatisfy({ $0 < 0x80 }) || String(validating: buffer, as: UTF8.self) != nil {
@@ -184,7 +184,7 @@ package struct JSONCoder {
         case .bool(let bool): if bool { raw("true") } else { raw("false") }
         case .integer(let integer): number(integer)
         case .number(let number):
-            // JSON has no word for what is no number.
+            // JSON can't represent NaN and infinity.
             guard number.isFinite else { return raw("null") }
             let text = "\(number)"
             let isWhole = !keepsPoints && text.hasSuffix(".0")
@@ -208,17 +208,17 @@ package struct JSONCoder {
     }
 }
 
-/// A value that has one form in JSON.
+/// A value with a JSON representation.
 package protocol JSONForm {
     func write(to json: inout JSONCoder)
 
-    /// Reads what ``write(to:)`` wrote; nil when it is something else.
+    /// Creates the value from the output of ``write(to:)``; nil for any other JSON.
     init?(value: JSONValue)
 }
 
-/// An object of JSON with one list of its members, by which it is written and read.
+/// A JSON object that is written and read by one list of its members.
 package protocol JSONRecord: JSONForm {
-    /// A value whose members are replaced when one is read.
+    /// An empty value, whose members are replaced by those that are read.
     static var blank: Self { get }
 
     /// Passes each member to the coder, in the order in which they are written.
@@ -252,17 +252,17 @@ extension JSONForm {
         write(to: &json)
     }
 
-    /// The JSON in one line, members of a ``JSONValue`` in the order of their names.
+    /// The JSON in one line; members of a ``JSONValue`` are sorted by name.
     package var line: String { String(decoding: lineBytes, as: UTF8.self) }
 
-    /// The same as bytes.
+    /// The JSON in one line, as UTF-8 bytes.
     package var lineBytes: [UInt8] {
         var json = JSONCoder(capacity: 512)
         write(to: &json)
         return json.bytes
     }
 
-    /// The JSON as this program stores it, from which the same value is read again.
+    /// The JSON in the form that this program stores, from which the same value can be read.
     package var record: [UInt8] {
         var json = JSONCoder(capacity: 1024, keepingPoints: true)
         write(to: &json)
@@ -274,7 +274,7 @@ extension JSONForm {
 }
 
 extension JSONForm where Self: FixedWidthInteger {
-    /// Writes the number; one that needs all 64 bits, as if it had a sign.
+    /// Writes the number; one that needs all 64 bits is written as if it were signed.
     package func write(to json: inout JSONCoder) { json.number(Int64(truncatingIfNeeded: self)) }
 
     package init?(value: JSONValue) {

@@ -1,15 +1,16 @@
-/// Why a text can't be read as JSON.
+/// An error in JSON input.
 package enum JSONFault: Error, Sendable, Hashable {
-    /// It is not JSON, or has a number or a character that no value can have; the byte behind which it goes wrong.
+    /// The input is not JSON, or contains a number or character that can't be represented; with the byte offset at
+    /// which parsing stopped.
     case invalid(at: Int)
-    /// Arrays and objects are nested deeper than that.
+    /// Arrays and objects are nested deeper than the limit.
     case tooDeep(limit: Int)
-    /// It is no object, where one is wanted.
+    /// An object was expected.
     case noObject
-    /// A member is missing, or of another form.
+    /// A member is missing, or has another type.
     case misfit(String)
 
-    /// For messages, behind the name of what was read: `is not JSON, from byte 12 on`.
+    /// The predicate of a message, after the name of the input: `is not JSON, from byte 12 on`.
     package var clause: String {
         switch self {
         case .invalid(let position): "is not JSON, from byte \(position) on"
@@ -20,14 +21,15 @@ package enum JSONFault: Error, Sendable, Hashable {
     }
 }
 
-/// Reads JSON in one pass, in time and memory linear in the text.
+/// Parses JSON in one pass, in time and memory linear in the input.
 ///
-/// A number without a fraction is an integer, however it is written, but for one
-/// of a record with a point in it. Of members of one name the first one counts.
+/// A number without a fraction becomes an integer, whatever its notation; in a
+/// record, one with a point or an exponent does not. Of members with the same name,
+/// the first one is used.
 struct JSONReader {
-    /// What is received from others may be nested so deep.
+    /// The maximum nesting of external input.
     static let depthLimit = 64
-    /// What was received stands in records that are written and read again.
+    /// The maximum nesting of records, which contain external input.
     static let recordDepthLimit = 2 * depthLimit
 
     private let bytes: UnsafeBufferPointer<UInt8>
@@ -37,14 +39,14 @@ struct JSONReader {
     private var position = 0
     private var depth = 0
 
-    /// Reads a text.
+    /// Parses JSON.
     ///
     /// - Parameters:
-    ///   - text: The text, with nothing but one value and spaces.
-    ///   - isRecord: Whether this program wrote it, so that it is read to the last bit, and may be nested deeper.
-    ///   - isLenient: Whether a string, a number or a word that is invalid becomes null, and so what is nested too deep.
+    ///   - text: The input, with exactly one value and whitespace.
+    ///   - isRecord: Whether this program wrote it, so that it is read back exactly, and may be nested deeper.
+    ///   - isLenient: Whether an invalid string, number or word becomes null, as does anything nested too deep.
     /// - Returns: The value.
-    /// - Throws: The first fault; of a text that is too deep nothing is kept.
+    /// - Throws: The first error; if the input is nested too deep, nothing of it is stored.
     static func value(
         of text: UnsafeBufferPointer<UInt8>, isRecord: Bool = false, isLenient: Bool = false
     ) throws(JSONFault) -> JSONValue {
@@ -70,7 +72,7 @@ struct JSONReader {
         while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
     }
 
-    /// Takes the character if it is the next one behind spaces.
+    /// Consumes whitespace and the character, if it is the next one.
     private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
         skipSpace()
         guard next == UInt8(ascii: scalar) else { return false }
@@ -147,7 +149,7 @@ struct JSONReader {
         return .array(elements)
     }
 
-    /// Goes past an array or an object, whose content is looked at only as far as its end depends on it.
+    /// Skips an array or an object; its content is only parsed to find its end.
     private mutating func skipNested() throws(JSONFault) {
         var open = 0
         repeat {
@@ -164,7 +166,7 @@ struct JSONReader {
         } while open > 0
     }
 
-    /// Goes past a string, or past what stands in the place of a number or a word.
+    /// Skips a string, or whatever is in place of a number or a word.
     private mutating func skipScalar() throws(JSONFault) {
         guard next == UInt8(ascii: "\"") else {
             let start = position
@@ -242,7 +244,7 @@ struct JSONReader {
         return text
     }
 
-    /// Goes on with a string that has escapes.
+    /// Continues to parse a string that contains escapes.
     private mutating func escapedString(_ beginning: [UInt8]) throws(JSONFault) -> String {
         var content = beginning
         while let byte = next, byte >= 0x20 {
@@ -285,7 +287,7 @@ struct JSONReader {
                 return scalar
             }
         }
-        // Half of a pair stands for no character.
+        // An unpaired surrogate is not a character.
         throw invalid
     }
 
@@ -308,12 +310,12 @@ struct JSONReader {
 }
 
 extension JSONValue {
-    /// Reads JSON that comes from others; more than 64 levels are refused before anything is made of them.
+    /// Parses external JSON; nesting deeper than 64 levels is an error, before anything is stored.
     package init(reading bytes: some Collection<UInt8>, isLenient: Bool = false) throws(JSONFault) {
         self = try Self.read(bytes, isRecord: false, isLenient: isLenient)
     }
 
-    /// Reads JSON that comes from others; nil when it can't be read.
+    /// Parses external JSON; nil when it is invalid.
     package init?(json bytes: some Collection<UInt8>) {
         guard let value = try? JSONValue(reading: bytes) else { return nil }
         self = value
@@ -335,7 +337,7 @@ extension JSONValue {
 }
 
 extension JSONForm {
-    /// Reads JSON that this program wrote, which may hold what was received from others; nil when it can't be read.
+    /// Reads JSON that this program wrote, which may contain external input; nil when it is invalid.
     package init?(record bytes: some Collection<UInt8>) {
         guard let value = try? JSONValue.read(bytes, isRecord: true, isLenient: false) else { return nil }
         self.init(value: value)

@@ -1,6 +1,6 @@
-// A file name on Linux is bytes: in JSON text, or what is exact where it is not UTF-8.
+// A file name on Linux is bytes: a JSON string, or base64 where it is not UTF-8.
 extension JSONValue {
-    /// Bytes as text, or as `{"base64": …}` if they are not UTF-8.
+    /// Creates a string from bytes, or `{"base64": …}` if they are not UTF-8.
     package init(bytes: [UInt8]) {
         if let text = String(validating: bytes, as: UTF8.self) {
             self = .string(text)
@@ -9,29 +9,29 @@ extension JSONValue {
         }
     }
 
-    /// The bytes of a text, also of one that isn't UTF-8 and so stands as `{"base64": …}`.
+    /// The bytes of a string, or of `{"base64": …}` for one that isn't UTF-8.
     public var bytes: [UInt8]? { string.map { Array($0.utf8) } ?? Base64.decoded(object?["base64"]?.string) }
 }
 
 extension [String: JSONValue] {
-    /// Adds a name as text, and exactly in a second member if it is not UTF-8.
+    /// Adds a name as a string, and its exact bytes in a second member if it is not UTF-8.
     package mutating func add(_ name: String, bytes: [UInt8]) {
         self[name] = .string(String(decoding: bytes, as: UTF8.self))
         self["\(name)_base64"] = Base64.ofName(bytes).map { .string($0) }
     }
 
-    /// The exact bytes of a name that was added, or of another text.
+    /// Returns the exact bytes of a name that was added, or of another string.
     package func bytes(_ name: String) -> [UInt8]? {
         Base64.decoded(self["\(name)_base64"]?.string) ?? self[name]?.bytes
     }
 }
 
-/// The alphabet of RFC 4648, with padding.
+/// Base64 with the alphabet of RFC 4648, with padding.
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let padding = UInt8(ascii: "=")
 
-    /// The bytes as text.
+    /// Encodes the bytes.
     package static func encoded(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -45,12 +45,12 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The text for the bytes of a name; nil for one that is UTF-8 and needs none.
+    /// Encodes the bytes of a name; nil if it is UTF-8, which needs no encoding.
     package static func ofName(_ bytes: [UInt8]) -> String? {
         String(validating: bytes, as: UTF8.self) == nil ? encoded(bytes) : nil
     }
 
-    /// The bytes of the text; nil when it is not base64.
+    /// Decodes the string; nil when it is not base64.
     package static func decoded(_ text: String?) -> [UInt8]? {
         guard let text, text.utf8.count % 4 == 0 else { return nil }
         let digits = text.utf8.prefix { $0 != padding }
@@ -62,7 +62,7 @@ package enum Base64 {
         for (index, digit) in digits.enumerated() {
             guard let value = value(of: digit) else { return nil }
             bits = bits << 6 | value
-            // Of the first digit no byte is whole, and of each that follows one.
+            // The first digit of a group completes no byte, each later one completes one.
             if index % 4 > 0 { bytes.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * UInt32(index % 4)))) }
         }
         return bytes

@@ -1,4 +1,4 @@
-/// Any JSON value, kept apart from the Swift types that could hold it.
+/// Any JSON value.
 public enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
@@ -8,7 +8,7 @@ public enum JSONValue: Sendable, Hashable {
     case array([JSONValue])
     case object([String: JSONValue])
 
-    /// The JSON Schema word for the type of this value.
+    /// The JSON Schema name of this value's type.
     public var typeName: String {
         switch self {
         case .null: "null"
@@ -21,31 +21,31 @@ public enum JSONValue: Sendable, Hashable {
         }
     }
 
-    /// The members, when this is an object.
+    /// The members, if this is an object.
     public var object: [String: JSONValue]? {
         guard case .object(let members) = self else { return nil }
         return members
     }
 
-    /// The text, when this is a string.
+    /// The string, if this is one.
     public var string: String? {
         guard case .string(let text) = self else { return nil }
         return text
     }
 
-    /// The boolean, when this is one.
+    /// The boolean, if this is one.
     public var bool: Bool? {
         guard case .bool(let isTrue) = self else { return nil }
         return isTrue
     }
 
-    /// The elements, when this is an array.
+    /// The elements, if this is an array.
     public var array: [JSONValue]? {
         guard case .array(let elements) = self else { return nil }
         return elements
     }
 
-    /// The number, when this is an integer or a number.
+    /// The number, if this is an integer or a number.
     public var double: Double? {
         switch self {
         case .integer(let integer): Double(integer)
@@ -56,7 +56,7 @@ public enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue {
-    /// The value on many lines, members in the order of their names.
+    /// Returns the value on several indented lines, with members sorted by name.
     package func lines(indent: String = "") -> String {
         let inner = indent + "  "
         switch self {
@@ -71,7 +71,7 @@ extension JSONValue {
         }
     }
 
-    /// Whether a number in it is infinite, or none.
+    /// Whether it contains an infinite number or NaN.
     var holdsNoNumber: Bool {
         switch self {
         case .number(let number): !number.isFinite

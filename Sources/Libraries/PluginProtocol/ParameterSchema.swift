@@ -1,21 +1,21 @@
 /// The part of JSON Schema 2020-12 that describes parameters.
 ///
-/// A schema with any other key is refused, so that nothing a plugin asks for is
-/// silently left unchecked.
+/// A schema with any other key is rejected, so that no constraint of a plugin is
+/// silently ignored.
 public final class ParameterSchema: Sendable, Hashable {
     public let type: String?
     public let properties: [String: ParameterSchema]?
     public let required: [String]?
     public let additionalProperties: Bool?
     public let minProperties: Int?
-    /// The members that have to be there beside a member.
+    /// The members that are required when a member is present.
     public let dependentRequired: [String: [String]]?
-    /// Of these exactly one must be satisfied.
+    /// Schemas of which exactly one must be satisfied.
     public let oneOf: [ParameterSchema]?
     public let `enum`: [JSONValue]?
     public let const: JSONValue?
     public let `default`: JSONValue?
-    /// Values that `alight new` writes into a rule; texts among them may hold placeholders.
+    /// Values that `alight new` writes into a rule; strings in them may contain placeholders.
     public let examples: [JSONValue]?
     public let minimum: Double?
     public let maximum: Double?
@@ -27,24 +27,24 @@ public final class ParameterSchema: Sendable, Hashable {
     public let maxItems: Int?
     public let title: String?
     public let description: String?
-    /// The value is a secret: never in logs, journal, explain or dashboard.
+    /// Whether the value is a secret, which never appears in logs, journal, explain or dashboard.
     public let writeOnly: Bool?
-    /// What the value means to Alight: ``destination`` for a path that the action writes to, ``literal`` for a text that
-    /// is written out.
+    /// The meaning of the value to Alight: ``destination`` for a path that the action writes to, ``literal`` for a
+    /// string without placeholders.
     public let role: String?
-    /// Of a ``destination``: the extensions that the file there can have.
+    /// For a ``destination``: the extensions that the file can have.
     public let extensions: DestinationExtensions?
 
-    /// The role of a parameter that says where output goes; rules that could start each other are found by it.
+    /// The role of a parameter with an output path; used to find rules that could trigger each other.
     public static let destination = "destination"
-    /// The role of a URL, into which placeholders bring their values percent-encoded; for built-in handlers alone.
+    /// The role of a URL, in which the values of placeholders are percent-encoded; for built-in handlers only.
     package static let url = "url"
 
-    /// The role of a path of a file whose content decides what is done, so that as root nobody else may be able to change
-    /// it; for built-in handlers alone.
+    /// The role of the path of a file whose content controls the action, so that as root no other user may be able to
+    /// change it; for built-in handlers only.
     package static let trusted = "trusted"
 
-    /// The role of a text that holds no placeholder, since no name of a file may decide it.
+    /// The role of a string that contains no placeholder, so that no file name can affect it.
     public static let literal = "literal"
 
     /// The keys that a schema may have.
@@ -120,13 +120,13 @@ public final class ParameterSchema: Sendable, Hashable {
 
 /// The extensions that a file at a destination can have, each with its dot.
 ///
-/// A name that ends in none of them gets the first one.
+/// If a name ends in none of them, the first one is appended.
 public enum DestinationExtensions: Sendable, Hashable {
     case fixed([String])
-    /// By the value of another parameter.
+    /// Selected by the value of another parameter.
     case chosen(by: String, [String: [String]])
 
-    /// Reads a list, or a mapping of one parameter to a list for each of its values.
+    /// Parses a list, or a mapping of one parameter to a list for each of its values.
     public init?(_ value: JSONValue) {
         func list(_ value: JSONValue) -> [String]? {
             let texts = value.array?.compactMap(\.string) ?? []
@@ -151,7 +151,7 @@ public enum DestinationExtensions: Sendable, Hashable {
         }
     }
 
-    /// The extensions for the values of the other parameters; empty where the value that decides is unknown.
+    /// Returns the extensions for the values of the other parameters; empty if the selecting value is unknown.
     package func list(_ value: (String) -> String?) -> [String] {
         switch self {
         case .fixed(let list): list
@@ -159,7 +159,7 @@ public enum DestinationExtensions: Sendable, Hashable {
         }
     }
 
-    /// Whether the last name of a path has one of the extensions, in capitals or not, and is more than that.
+    /// Whether the last component of a path has one of the extensions, ignoring case, after at least one other byte.
     package static func has(_ path: some Sequence<UInt8>, _ extensions: [String]) -> Bool {
         let path = Array(path)
         let name = path[(path.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]

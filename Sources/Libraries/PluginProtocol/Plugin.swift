@@ -1,7 +1,7 @@
 /// A plugin for Alight, written in Swift.
 ///
-/// The type is the whole program: mark it `@main`, and it speaks the protocol in
-/// all of its verbs.
+/// The type is the whole program: mark it `@main`, and it implements all verbs of
+/// the protocol.
 ///
 /// ```swift
 /// import PluginProtocol
@@ -16,31 +16,32 @@
 /// }
 /// ```
 ///
-/// What `handle` throws becomes an outcome: a ``PluginFailure`` the one that it
-/// names, a `CancellationError` `retry`, anything else `failed`.
+/// An error thrown by `handle` becomes an outcome: a ``PluginFailure`` the one that
+/// it contains, a `CancellationError` `retry`, any other error `failed`.
 ///
-/// Standard output belongs to the protocol. What `print` writes goes to standard
-/// error, and so into the log.
+/// Standard output is reserved for the protocol. The output of `print` goes to
+/// standard error, and so into the log.
 public protocol Plugin: Sendable {
     init()
 
-    /// What the plugin answers to `describe`; nil, as without it, when a `plugin.yaml` beside the executable says it.
+    /// The answer to `describe`; nil, the default, if a `plugin.yaml` next to the executable describes the plugin.
     static var description: PluginDescription? { get }
 
-    /// Requests that one `serve` process takes at once; without it what ``description`` says, else 1.
+    /// The number of requests that one `serve` process handles at once; by default the value in ``description``, else
+    /// 1.
     ///
-    /// Where a `plugin.yaml` describes the plugin, say here what it says there.
+    /// If a `plugin.yaml` describes the plugin, return the value that it sets.
     static var concurrent: Int { get }
 
-    /// Does the work for one request, which has one event, or several if the plugin is described with `batch`.
+    /// Handles one request, which has one event, or several if the plugin is described with `batch`.
     ///
-    /// In `serve` it runs several times at once, each time in a task of its own. That
-    /// task is cancelled when the request's time is up, or by SIGTERM: look at
-    /// `Task.isCancelled` or call `Task.checkCancellation()` where the work is long.
-    /// A plugin that goes on for 5 s after SIGTERM is ended.
+    /// In `serve` it runs several times at once, each time in its own task. The task is
+    /// cancelled when the request's timeout is over, or by SIGTERM: check
+    /// `Task.isCancelled` or call `Task.checkCancellation()` during long work. A plugin
+    /// that is still running 5 s after SIGTERM is terminated.
     ///
     /// It may be called twice for one job, because Alight can lose power between the
-    /// work and the entry that records it; ``PluginRequest/id`` is the same then.
+    /// work and the entry that records it; ``PluginRequest/id`` is then the same.
     func handle(_ request: PluginRequest) async throws -> PluginResponse
 }
 
@@ -49,6 +50,6 @@ extension Plugin {
 
     public static var concurrent: Int { description?.concurrent ?? 1 }
 
-    /// Does what the first argument asks for, and ends the program.
+    /// Runs the verb given by the first argument, and exits.
     public static func main() async { await PluginMain(Self()).main() }
 }

@@ -1,13 +1,13 @@
-/// The process that did what an event tells of, as it was when it did.
+/// The process that caused an event, with its attributes at that time.
 ///
-/// Members are null, and not left out, when the process had ended before they
-/// could be read. A `…Base64` member is there only for bytes that are not UTF-8.
+/// Members are null, not omitted, if the process had exited before they could be
+/// read. A `…Base64` member is present only for bytes that are not UTF-8.
 public struct PluginAuthor: Sendable, Hashable {
     public var pid: Int
-    /// The program's name, of which the kernel keeps 15 bytes; of a script its own.
+    /// The program's name, of which the kernel stores 15 bytes; for a script, the script's name.
     public var comm: String?
     public var commBase64: String?
-    /// The path of the program's file; of a script that of its interpreter.
+    /// The path of the executable; for a script, that of its interpreter.
     public var exe: String?
     public var exeBase64: String?
     /// The effective user.

@@ -1,34 +1,34 @@
-/// What a plugin says of itself, in `plugin.yaml` or by the verb `describe`.
+/// The description of a plugin, from `plugin.yaml` or the verb `describe`.
 public struct PluginDescription: Sendable, Hashable {
     public var name: String
     public var version: String
-    /// The versions of the protocol that it speaks.
+    /// The supported versions of the protocol.
     public var `protocol`: [Int]
     public var summary: String?
-    /// The command, relative to `plugin.yaml`; nil for a description that the executable gave.
+    /// The command, relative to `plugin.yaml`; nil for a description from the executable.
     public var run: [String]?
     /// `run`, `serve`; nil is `[run]`.
     public var modes: [String]?
-    /// Most events in one request; nil is 1.
+    /// The maximum number of events in one request; nil is 1.
     public var batch: Int?
     public var concurrent: Int?
-    /// Most processes of this plugin at once, over all rules.
+    /// The maximum number of processes of this plugin at once, over all rules.
     public var parallel: Int?
     /// Whether a second run of the same job is harmless; nil is true.
     public var idempotent: Bool?
-    /// Whether it can be given names that are not UTF-8; nil is false.
+    /// Whether it accepts names that are not UTF-8; nil is false.
     public var rawPaths: Bool?
-    /// Whether it only reads the file, and may run beside other actions that do; nil is false.
+    /// Whether it only reads the file, and may run at the same time as other actions that do; nil is false.
     public var sharesFile: Bool?
-    /// Programs that it needs, `vipsthumbnail` or `vipsthumbnail (libvips-tools)`.
+    /// The programs that it needs, `vipsthumbnail` or `vipsthumbnail (libvips-tools)`.
     public var requires: [String]?
-    /// The events that it takes; nil is all.
+    /// The events that it accepts; nil is all.
     public var events: [String]?
-    /// The types of file that it takes; nil is all.
+    /// The types of file that it accepts; nil is all.
     public var types: [String]?
-    /// A duration as in rules; the default of rules that give none.
+    /// A duration as in rules; the default for rules that set none.
     public var timeout: String?
-    /// JSON Schema of the parameters.
+    /// The JSON Schema of the parameters.
     public var parameters: ParameterSchema?
 
     public init(name: String, version: String, parameters: ParameterSchema?) {
@@ -44,7 +44,7 @@ public struct PluginDescription: Sendable, Hashable {
         "raw_paths", "shares_file", "requires", "events", "types", "timeout", "parameters",
     ]
 
-    /// The description as `describe` prints it.
+    /// The description as printed by `describe`.
     package var json: JSONValue {
         let members: [String: JSONValue?] = [
             "name": name.json, "version": version.json, "protocol": `protocol`.json, "summary": summary?.json,

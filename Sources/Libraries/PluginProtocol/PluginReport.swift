@@ -5,9 +5,9 @@ import Glibc
 
 #endif
 
-/// What a plugin says while it works: how far it is, and lines for the log.
+/// Reports of a plugin during its work: progress, and lines for the log.
 public enum PluginReport {
-    /// The levels of sd-daemon(3) that Alight knows.
+    /// The levels of sd-daemon(3) that Alight supports.
     public enum Level: Int, Sendable, Hashable {
         case error = 3
         case warning = 4
@@ -16,16 +16,16 @@ public enum PluginReport {
         case debug = 7
     }
 
-    /// Where the progress of the request goes that the task works for.
+    /// The receiver of progress for the request of the current task.
     @TaskLocal static var progressSink: (@Sendable (Progress) -> Void)?
 
-    /// Says how far the work is.
+    /// Reports progress.
     ///
-    /// To be called in the task of `handle`, or in one that it has made; elsewhere it does nothing.
+    /// Call it in the task of `handle`, or in one that it has created; elsewhere it does nothing.
     ///
     /// - Parameters:
     ///   - fraction: 0 to 1.
-    ///   - message: A line for people, as `page 5 of 12`.
+    ///   - message: A line for users, such as `page 5 of 12`.
     public static func progress(_ fraction: Double, _ message: String? = nil) {
         progressSink?(Progress(fraction: fraction.isNaN ? 0 : min(max(fraction, 0), 1), message: message))
     }
@@ -41,7 +41,7 @@ public enum PluginReport {
         var fraction: Double
         var message: String?
 
-        /// What is written of it: the fraction under that name, and the message.
+        /// Returns the members that are written: the fraction under that name, and the message.
         func members(fraction name: String) -> [String: JSONValue] {
             var members: [String: JSONValue] = [name: .number(fraction)]
             members["message"] = message.map { .string($0) }

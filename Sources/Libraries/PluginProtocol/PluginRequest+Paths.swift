@@ -1,15 +1,15 @@
-// A file name on Linux is bytes. These are exact also where the readable members hold U+FFFD.
+// A file name on Linux is bytes. These are exact even where the readable members contain U+FFFD.
 extension PluginEvent {
-    /// Where the file is.
+    /// The path of the file.
     public var pathBytes: [UInt8] { Base64.decoded(pathBase64) ?? Array(path.utf8) }
 
-    /// The watched folder.
+    /// The watched directory.
     public var rootBytes: [UInt8] { Base64.decoded(rootBase64) ?? Array(root.utf8) }
 
-    /// The path below the watched folder.
+    /// The path below the watched directory.
     public var relativeBytes: [UInt8] { Base64.decoded(relativeBase64) ?? Array(relative.utf8) }
 
-    /// Where a moved file was before.
+    /// The previous path of a moved file.
     public var fromBytes: [UInt8]? { Base64.decoded(fromBase64) ?? from.map { Array($0.utf8) } }
 }
 
@@ -18,15 +18,15 @@ extension PluginPath {
 }
 
 extension PluginRequest {
-    /// The parameters for an event: its own in a batch, else those of the request.
+    /// Returns the parameters for an event: its own in a batch, otherwise those of the request.
     public func parameters(for event: PluginEvent) -> [String: JSONValue] { (event.with ?? with).object ?? [:] }
 
-    /// A parameter that is a path, made absolute: a relative one is meant from the folder of the rules file.
+    /// Returns a parameter that is a path, as an absolute path: it is relative to the directory of the rules file.
     ///
     /// - Parameters:
     ///   - key: The name of the parameter.
-    ///   - event: The event that it is for; nil for the first.
-    /// - Returns: The bytes, a slash at the end included; nil when the rule doesn't give it.
+    ///   - event: The event; nil for the first.
+    /// - Returns: The bytes, including a trailing slash; nil if the rule doesn't set it.
     public func pathBytes(_ key: String, for event: PluginEvent? = nil) -> [UInt8]? {
         let values = (event ?? events.first).map { parameters(for: $0) } ?? with.object ?? [:]
         guard let path = values[key]?.bytes, !path.isEmpty else { return nil }

@@ -1,31 +1,31 @@
-/// What a plugin reads from standard input for one attempt of one job.
+/// The request that a plugin reads from standard input for one attempt of one job.
 ///
-/// Members are optional only where the protocol says so; both sides ignore
-/// members that they do not know. Encode with ``encodedBytes()``.
+/// Members are optional only where the protocol specifies it; both sides ignore
+/// unknown members. Encode it with ``encodedBytes()``.
 public struct PluginRequest: Sendable, Hashable {
     /// The version of the protocol; 1.
     public var `protocol`: Int
-    /// The job's id: equal over attempts, so that work can be made idempotent.
+    /// The job's id: the same for all attempts, so that work can be made idempotent.
     public var id: String
-    /// Counts from 1.
+    /// The number of the attempt, from 1.
     public var attempt: Int
     public var maxAttempts: Int
-    /// Whether the attempt before was cut off and may have done part of the work.
+    /// Whether the previous attempt was interrupted and may have done part of the work.
     public var interrupted: Bool
     public var dryRun: Bool
-    /// When the attempt is ended, RFC 3339 in UTC.
+    /// The time at which the attempt is stopped, RFC 3339 in UTC.
     public var deadline: String
     public var rule: RuleReference
     /// The rule's parameters, validated, with defaults filled in and placeholders expanded.
     public var with: JSONValue
-    /// An empty folder of mode 0700, removed after the attempt.
+    /// An empty directory with mode 0700, removed after the attempt.
     public var scratch: String
     public var previous: PreviousAttempt?
-    /// What the steps before this one in the rule's list ended in.
+    /// The outcomes of the previous steps in the rule's list.
     public var steps: [PluginResponse]
-    /// One event, or several in a batch; what the request says of the job and its parameters is then of the first.
+    /// One event, or several in a batch; the job and parameters of the request are then those of the first.
     public var events: [PluginEvent]
-    /// How many events there were, of a request that is stored with one of them alone.
+    /// The number of events; set in a stored request, which contains only one of them.
     package var eventCount: Int?
 
     public init(
@@ -49,7 +49,7 @@ public struct PluginRequest: Sendable, Hashable {
     }
 }
 
-/// Which rule asks.
+/// The rule that the request belongs to.
 public struct RuleReference: Sendable, Hashable {
     public var name: String
     public var file: String
@@ -62,15 +62,15 @@ public struct RuleReference: Sendable, Hashable {
     }
 }
 
-/// How the attempt before this one ended.
+/// The result of the previous attempt.
 public struct PreviousAttempt: Sendable, Hashable {
     public var attempt: Int
     public var outcome: String
     public var message: String?
-    /// Whether no action has begun in it, or in one before it; not told to plugins.
+    /// Whether no action has started in it, or in one before it; not sent to plugins.
     package var isUnbegun = false
-    /// Whether the job was given up after it, and asked for again, so that others of its path may have been done since;
-    /// not told to plugins.
+    /// Whether the job was given up after it and then requested again, so that other jobs of its path may have finished
+    /// since; not sent to plugins.
     package var isGivenUp = false
 
     public init(attempt: Int, outcome: String, message: String?) {
@@ -83,7 +83,7 @@ public struct PreviousAttempt: Sendable, Hashable {
 /// One event of a request.
 ///
 /// A `…Base64` member is present if and only if the name is not UTF-8, and is
-/// then the truth; the readable member holds U+FFFD and names no file.
+/// then authoritative; the readable member contains U+FFFD and does not name a file.
 public struct PluginEvent: Sendable, Hashable {
     /// `created`, `modified`, `deleted`, `moved`, `attributes`, or another of the words in `events:`.
     public var event: String
@@ -101,7 +101,7 @@ public struct PluginEvent: Sendable, Hashable {
     /// `file`, `directory`, `symlink` or `other`.
     public var type: String
     public var size: Int64
-    /// RFC 3339 in UTC, as all times.
+    /// RFC 3339 in UTC, like all times.
     public var mtime: String
     public var btime: String?
     /// Four octal digits.
@@ -109,26 +109,26 @@ public struct PluginEvent: Sendable, Hashable {
     public var uid: Int
     public var gid: Int
     public var nlink: Int
-    /// Names the file, not the path; equal after a rename.
+    /// The identity of the file, not of the path; unchanged after a rename.
     public var id: String
     public var time: String
     public var changed: [String]?
     public var replaced: Bool?
-    /// The other names under which the file is known, of a name that was linked.
+    /// The other known names of a file, for a name that was linked.
     public var sameAs: [PluginPath]?
-    /// `move`, of a file that came from or went to a place that is not watched, by a rename.
+    /// `move` if a rename moved the file from or to a location that is not watched.
     public var via: String?
-    /// How many entries a folder has.
+    /// The number of entries in a directory.
     public var children: Int?
-    /// The facts that were known before.
+    /// The metadata known before.
     public var before: PluginFacts?
-    /// Who did it, for rules with `by`; nil when nobody knows.
+    /// The process that caused the event, for rules with `by`; nil when it is unknown.
     public var by: PluginAuthor?
-    /// What was added to a file that is followed.
+    /// The data that was added to a followed file.
     public var tail: PluginTail?
-    /// In a batch the id of the event's own job.
+    /// In a batch, the id of the event's own job.
     public var job: String?
-    /// In a batch the parameters, expanded for this event.
+    /// In a batch, the parameters, expanded for this event.
     public var with: JSONValue?
 
     public init(
@@ -153,7 +153,7 @@ public struct PluginEvent: Sendable, Hashable {
     }
 }
 
-/// What was known of a path before the event.
+/// The metadata of a path that was known before the event.
 public struct PluginFacts: Sendable, Hashable {
     public var size: Int64
     public var mtime: String
@@ -162,9 +162,9 @@ public struct PluginFacts: Sendable, Hashable {
     public var gid: Int
     public var nlink: Int
     public var id: String
-    /// The former values of extended attributes that differ, by name; null for one that was not there.
+    /// The former values of extended attributes that differ, by name; null for one that did not exist.
     ///
-    /// A value that is not UTF-8 is `{"base64": …}`, one of more than 4 KiB is left out as `{"size": N}`.
+    /// A value that is not UTF-8 is `{"base64": …}`; one larger than 4 KiB is replaced by `{"size": N}`.
     public var xattr: [String: JSONValue]?
 
     public init(
@@ -182,17 +182,17 @@ public struct PluginFacts: Sendable, Hashable {
     }
 }
 
-/// What was added to a file that is followed.
+/// The data that was added to a followed file.
 public struct PluginTail: Sendable, Hashable {
-    /// Where in the file it begins, in bytes.
+    /// The offset of the data in the file, in bytes.
     public var offset: Int64
     /// The added text; nil when it is not UTF-8.
     public var text: String?
     /// The added bytes, when they are not UTF-8.
     public var base64: String?
-    /// Whether the file was cut or replaced, so that this continues nothing.
+    /// Whether the file was truncated or replaced, so that the data does not continue the previous one.
     public var reset: Bool
-    /// How many bytes behind it follow with the next event.
+    /// The number of further bytes, which follow with the next event.
     public var remaining: Int64
 
     public init(offset: Int64, text: String?, base64: String?, reset: Bool, remaining: Int64) {
@@ -207,9 +207,9 @@ public struct PluginTail: Sendable, Hashable {
 // MARK: - JSON
 
 extension PluginRequest {
-    /// The request as one line of JSON with its newline, members in alphabetical order.
+    /// Returns the request as one line of JSON with its newline, members in alphabetical order.
     ///
-    /// - Throws: `EncodingError` when a number of the parameters is infinite or none, which JSON has no word for.
+    /// - Throws: `EncodingError` when a parameter contains an infinite number or NaN, which JSON can't represent.
     public func encodedBytes() throws -> [UInt8] {
         if let value = ([with] + events.compactMap(\.with)).first(where: \.holdsNoNumber) {
             throw EncodingError.invalidValue(

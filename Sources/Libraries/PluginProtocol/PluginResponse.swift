@@ -1,30 +1,30 @@
-/// What a plugin writes to standard output: how the attempt ended.
+/// The response that a plugin writes to standard output: the result of the attempt.
 public struct PluginResponse: Sendable, Hashable {
-    /// The five endings.
+    /// The outcome of an attempt.
     public enum Outcome: String, Sendable, Hashable {
         case succeeded
         /// There was nothing to do.
         case skipped
         /// Temporary; another attempt may succeed.
         case retry
-        /// The input is not complete yet; costs no attempt.
+        /// The input is not complete yet; the attempt does not count.
         case notReady = "not_ready"
-        /// For good.
+        /// Permanent.
         case failed
     }
 
     public var outcome: Outcome
-    /// One line for people, at most 4 KiB.
+    /// One line for users, at most 4 KiB.
     public var message: String?
-    /// One word for machines, `[a-z0-9.-]{1,64}`.
+    /// One word for programs, `[a-z0-9.-]{1,64}`.
     public var code: String?
-    /// Seconds until the next attempt, with `retry` and `notReady`.
+    /// The seconds until the next attempt, with `retry` and `notReady`.
     public var retryAfter: Double?
-    /// Paths that the plugin wrote.
+    /// The paths that the plugin wrote.
     public var outputs: [PluginPath]?
-    /// Facts to keep and show; numbers become metrics.
+    /// Values to store and show; numbers become metrics.
     public var values: [String: JSONValue]?
-    /// In a batch one response for each event, in order.
+    /// In a batch, one response for each event, in order.
     public var results: [PluginResponse]?
 
     public init(
@@ -57,7 +57,7 @@ extension PluginResponse: JSONRecord {
     }
 }
 
-/// A path in a response: text, or `{"base64": …}` when it is not UTF-8.
+/// A path in a response: a string, or `{"base64": …}` when it is not UTF-8.
 public struct PluginPath: Sendable, Hashable {
     public var bytes: [UInt8]
 

@@ -1,4 +1,4 @@
-/// The versions of the plugin protocol that this program speaks.
+/// The supported versions of the plugin protocol.
 public enum ProtocolVersion {
     /// The version in requests.
     public static let current = 1

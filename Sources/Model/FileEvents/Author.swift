@@ -1,13 +1,13 @@
 package import System
 
-/// The process that did something to a file, as it was when it did.
+/// The process that changed a file, as of the time of the change.
 package struct WritingProcess: Sendable, Hashable {
     package var pid: Int32
-    /// The program's name, of which the kernel keeps 15 bytes; nil when the process had ended before it could be read.
+    /// The program's name, cut at 15 bytes by the kernel; nil if the process exited before its name was read.
     package var name: PathBytes?
-    /// The path of the program's file; nil also where Alight may not see it.
+    /// The path of the program's file; nil also if Alight has no permission to read it.
     package var executable: PathBytes?
-    /// Its effective user.
+    /// The effective user id.
     package var uid: UInt32?
 
     package init(pid: Int32, name: PathBytes? = nil, executable: PathBytes? = nil, uid: UInt32? = nil) {
@@ -18,28 +18,28 @@ package struct WritingProcess: Sendable, Hashable {
     }
 }
 
-/// Who did what an event tells of.
+/// The writer that caused an event.
 package enum Author: Sendable, Hashable {
-    /// Nobody wanted to know, or it is not a thing that somebody did.
+    /// No rule requested the writer, or the event has none.
     case notAsked
     indirect case process(WritingProcess)
     case unknown(UnknownAuthor)
 
-    /// The process, where it is known.
+    /// The process, if it is known.
     package var process: WritingProcess? {
         guard case .process(let process) = self else { return nil }
         return process
     }
 }
 
-/// Why it is not known who did something.
+/// The reason why a writer is unknown.
 ///
-/// The raw values are words of the journal.
+/// The raw values are stored in the journal.
 package enum UnknownAuthor: String, Sendable, Hashable, CaseIterable {
-    /// The kernel does not tell this program.
+    /// The kernel does not report writers to this program.
     case denied
-    /// The kernel told of no process, as of what was there when Alight began to look.
+    /// The kernel reported no process, for example for a file that existed before Alight started to watch.
     case unseen
-    /// The kernel had more to tell than it keeps.
+    /// The kernel's queue overflowed.
     case overflow
 }

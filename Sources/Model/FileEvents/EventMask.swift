@@ -1,6 +1,6 @@
 import System
 
-/// The set of events that a rule or an observer asks for.
+/// The set of events that a rule or an observer requests.
 public struct EventMask: OptionSet, Hashable, Sendable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -12,14 +12,14 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     public static let attributes = EventMask(rawValue: 1 << 4)
     public static let arriving = EventMask(rawValue: 1 << 5)
 
-    /// `modified`, when the file became longer.
+    /// `modified` with a larger size.
     public static let extended = EventMask(rawValue: 1 << 6)
-    /// `modified`, when the file became shorter.
+    /// `modified` with a smaller size.
     public static let truncated = EventMask(rawValue: 1 << 7)
-    /// `modified`, when the file has the size it had.
+    /// `modified` with the same size.
     public static let overwritten = EventMask(rawValue: 1 << 8)
 
-    /// `attributes`, when the mode changed; and so on.
+    /// `attributes` with a changed mode; the following members have the same form.
     public static let mode = EventMask(rawValue: 1 << 9)
     public static let uid = EventMask(rawValue: 1 << 10)
     public static let gid = EventMask(rawValue: 1 << 11)
@@ -38,18 +38,18 @@ public struct EventMask: OptionSet, Hashable, Sendable {
     public static let accessed = EventMask(rawValue: 1 << 22)
     public static let closed = EventMask(rawValue: 1 << 23)
 
-    /// Everything that tells of content of a known path.
+    /// All events about the content of a known path.
     public static let content: EventMask = [.modified, .extended, .truncated, .overwritten]
-    /// Everything that tells of attributes.
+    /// All events about attributes.
     public static let anyAttribute: EventMask = [.attributes, .mode, .uid, .gid, .nlink, .mtime, .xattr]
-    /// Everything that tells of the watching.
+    /// All events about the watching of a root.
     public static let lifecycle: EventMask = [.scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack]
-    /// Everything that is passed on as the kernel tells it.
+    /// All events that are passed on as the kernel reports them.
     public static let raw: EventMask = [.opened, .accessed, .closed]
     /// `created modified deleted moved attributes`.
     public static let differences: EventMask = [.created, .modified, .deleted, .moved, .attributes]
 
-    /// The words and what they stand for, in their fixed order.
+    /// The words with their masks, in a fixed order.
     private static let table: [(word: String, mask: EventMask)] = [
         ("created", .created), ("modified", .modified), ("deleted", .deleted), ("moved", .moved),
         ("attributes", .attributes), ("arriving", .arriving), ("extended", .extended), ("truncated", .truncated),
@@ -60,7 +60,9 @@ public struct EventMask: OptionSet, Hashable, Sendable {
         ("accessed", .accessed), ("closed", .closed),
     ]
 
-    /// inotify(7) names; they stand for what their users mean by them, not for the kernel event.
+    /// The inotify(7) names.
+    ///
+    /// Each is mapped to what its users expect, not to the kernel event.
     private static let inotifyTable: [(word: String, mask: EventMask)] = [
         ("IN_CREATE", .created), ("IN_CLOSE_WRITE", [.created, .modified]), ("IN_MODIFY", .modified),
         ("IN_DELETE", .deleted), ("IN_MOVED_TO", [.created, .modified, .moved]), ("IN_MOVED_FROM", [.deleted, .moved]),
@@ -70,7 +72,7 @@ public struct EventMask: OptionSet, Hashable, Sendable {
         ("IN_MOVE_SELF", .rootGone),
     ]
 
-    /// The mask of one kind, as a whole.
+    /// Creates the mask of a whole kind.
     public init(_ kind: EventKind) {
         switch kind {
         case .created: self = .created
@@ -91,22 +93,21 @@ public struct EventMask: OptionSet, Hashable, Sendable {
         }
     }
 
-    /// The mask that a word of a rules file stands for; nil for an unknown word.
+    /// Creates the mask of a word in a rules file; nil for an unknown word.
     ///
-    /// inotify(7) names are understood: `IN_CLOSE_WRITE` and `IN_MOVED_TO` both
-    /// mean "a complete file is there".
+    /// inotify(7) names are accepted: `IN_CLOSE_WRITE` and `IN_MOVED_TO` both mean "a file is complete".
     public init?(word: String) {
         guard let entry = (Self.table + Self.inotifyTable).first(where: { $0.word == word }) else { return nil }
         self = entry.mask
     }
 
-    /// The words that a rules file may use, for messages.
+    /// The valid words in a rules file, for messages.
     public static var words: [String] { table.map(\.word) }
 
-    /// The inotify(7) names that a rules file may use, for messages.
+    /// The valid inotify(7) names in a rules file, for messages.
     public static var inotifyWords: [String] { inotifyTable.map(\.word) }
 
-    /// Whether an event of this kind, with these words of what changed, is asked for.
+    /// Whether the mask contains an event of this kind with these changes.
     public func takes(_ kind: EventKind, changed: [String] = []) -> Bool {
         if contains(EventMask(kind)) { return true }
         let narrow: EventMask
@@ -122,7 +123,7 @@ public struct EventMask: OptionSet, Hashable, Sendable {
         }
     }
 
-    /// The kinds of which anything is asked for, in their fixed order.
+    /// The kinds with at least one event in the mask, in a fixed order.
     public var kinds: [EventKind] {
         EventKind.allCases.filter { kind in
             switch kind {

@@ -1,43 +1,49 @@
 public import System
 
-/// What happened to a path, told once, after it has settled; or to the watching.
+/// The kind of an event: a change to a path, reported once after it has settled, or a change to the watching.
 ///
-/// The raw values are the words of rules files and of all JSON.
+/// The raw values are the words in rules files and in all JSON.
 public enum EventKind: String, Sendable, Hashable, CaseIterable {
     /// A name appeared and its content is complete.
     case created
-    /// The content of a known path changed, or another file took its place.
+    /// The content of a known path changed, or another file replaced it.
     case modified
     /// A known path is gone.
     case deleted
-    /// A known file has another name now.
+    /// A known file has a new name.
     case moved
     /// Mode, owner, link count, times or extended attributes changed, not the content.
     case attributes
-    /// A name appeared, and its content may not be complete: told at first sight.
+    /// A name appeared, and its content may be incomplete: reported at once.
     case arriving
-    /// A listing of a root begins; the path is the root, as for all kinds that follow up to `rootBack`.
+    /// The scan of a root starts; the path is the root, as for all following kinds up to `rootBack`.
     case scanBegan = "scan_begin"
-    /// Everything that the listing found has been told, but for files that are still being written to.
+    /// All results of the scan have been reported, except for files that are still being written.
     case scanEnded = "scan_end"
-    /// The kernel's queue was full; what is missing is found by the listing that follows.
+    /// The kernel's queue was full; the following scan finds the missing changes.
     case overflow
-    /// A file system in a root, or that of the root, was unmounted: its files are out of sight, not deleted.
+    /// A file system in a root, or the root's own, was unmounted: its files are out of sight, not deleted.
     ///
     /// The path is the mount point, which may be above the root.
     case unmounted
-    /// A root that was there does not exist any more: what was in it is out of sight, not deleted.
+    /// A root does not exist any more: its files are out of sight, not deleted.
     case rootGone = "root_gone"
-    /// A root that was missing is there.
+    /// A root that was missing exists now.
     case rootBack = "root_back"
-    /// A file was opened; told as the kernel does, neither settled nor compared.
+    /// A file was opened.
+    ///
+    /// Reported as by the kernel, neither settled nor compared.
     case opened
-    /// A file was read; likewise.
+    /// A file was read.
+    ///
+    /// Reported like `opened`.
     case accessed
-    /// A file that was open for reading alone was closed; likewise.
+    /// A file that was open only for reading was closed.
+    ///
+    /// Reported like `opened`.
     case closed
 
-    /// Whether the event tells of the watching of a root, not of a path that was found in it.
+    /// Whether the event is about the watching of a root, not about a path in it.
     public var isLifecycle: Bool {
         switch self {
         case .scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: true
@@ -45,69 +51,69 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether the event passes on what the kernel said, without a look at the disk.
+    /// Whether the event passes on the report of the kernel, without checking the disk.
     public var isRaw: Bool { self == .opened || self == .accessed || self == .closed }
 
-    /// Whether the event reports a difference between what the action has received and the disk.
+    /// Whether the event reports a difference between the disk and what the action last received.
     package var isDifference: Bool { EventMask.differences.takes(self) }
 }
 
-/// How Alight came to look at the path.
+/// The reason why Alight checked the path.
 public enum EventOrigin: String, Sendable, Hashable {
-    /// The kernel told of it.
+    /// The kernel reported it.
     case live
-    /// It was found at the start.
+    /// The initial scan found it.
     case scan
-    /// It was found by a comparison after an overflow, or on demand.
+    /// A comparison after an overflow, or on demand, found it.
     case rescan
-    /// It was found by polling.
+    /// Polling found it.
     case poll
-    /// A person named it.
+    /// A user specified it.
     case manual
 }
 
-/// The difference between what was last accepted of a path and the disk.
+/// A difference between the last accepted metadata of a path and the disk.
 public struct FileEvent: Hashable, Sendable {
     public var kind: EventKind
     public var path: PathBytes
-    /// The watched folder, above the first wildcard of the glob.
+    /// The watched directory, above the first wildcard of the glob.
     public var root: PathBytes
     /// The former path of a moved file.
     public var from: PathBytes?
-    /// The paths that it names, the former one of a moved file first.
+    /// The paths of the event, the former path of a moved file first.
     package var paths: [PathBytes] { [from, path].compactMap(\.self) }
-    /// The present facts; of a path that is gone the last known ones.
+    /// The current metadata, or the last known metadata of a path that does not exist any more.
     ///
-    /// Of a root that was never seen they are ``Snapshot/unseen``.
+    /// For a root that has never been seen, it is ``Snapshot/unseen``.
     public var snapshot: Snapshot
-    /// The facts accepted before; nil for a path that was unknown.
+    /// The metadata accepted before; nil for an unknown path.
     public var before: Snapshot? {
         get { former?.value }
         set { former = newValue.map(Box.init) }
     }
-    /// ``before``, apart from the event, which most often has none: very many may wait.
+    /// The storage of ``before``, separate because most events have none and very many events may wait.
     package var former: Box<Snapshot>?
-    /// What differs: `extended`, `truncated`, `overwritten`; `mode`, `uid`, `gid`, `nlink`, `mtime`, `xattr:NAME`.
+    /// The differences: `extended`, `truncated`, `overwritten`; `mode`, `uid`, `gid`, `nlink`, `mtime`, `xattr:NAME`.
     public var changed: [String]
-    /// Whether the path holds another file than before.
+    /// Whether another file replaced the one at the path.
     public var isReplaced: Bool
-    /// Whether the file came here, or went from here, by a rename from or to a place that is not looked at.
+    /// Whether a rename moved the file from or to a place that is not watched.
     public var isByMove: Bool
-    /// The other names under which the file is known, of a name that was linked.
+    /// The other known names of the file, for a hard link.
     public var sameAs: [PathBytes]
-    /// How many entries a folder has; nil for all else, and when it can't be listed.
+    /// The number of entries of a directory; nil for other types, and if it cannot be listed.
     public var children: Int?
-    /// The text that was added, for rules that follow a file.
+    /// The appended text, for rules that follow a file.
     public var tail: TailText? {
         get { addition?.value }
         set { addition = newValue.map(Box.init) }
     }
-    /// ``tail``, likewise.
+    /// The storage of ``tail``.
     package var addition: Box<TailText>?
     public var origin: EventOrigin
-    /// When the difference was established.
+    /// The time at which the difference was found.
     public var time: Timestamp
-    /// Who did it, for rules that ask.
+    /// The writer, for rules that request it.
     package var author = Author.notAsked
 
     public init(
@@ -133,15 +139,15 @@ public struct FileEvent: Hashable, Sendable {
     }
 }
 
-/// What was added to a file that is followed.
+/// The text appended to a followed file.
 public struct TailText: Hashable, Sendable {
-    /// Where in the file the text begins, in bytes.
+    /// The offset of the text in the file, in bytes.
     public var offset: UInt64
-    /// Whole characters, if the file is UTF-8: an incomplete one at the end waits for its rest.
+    /// Whole characters, if the file is UTF-8: an incomplete character at the end waits for its other bytes.
     public var bytes: [UInt8]
-    /// Whether the file was cut or replaced, so that the text does not continue what came before.
+    /// Whether the file was truncated or replaced, so that the text does not continue the previous text.
     public var isReset: Bool
-    /// Bytes of the file behind the text that were there already, and follow with the next event.
+    /// The number of bytes behind the text that exist already, and follow with the next event.
     public var remaining: UInt64
 
     public init(offset: UInt64, bytes: [UInt8], isReset: Bool = false, remaining: UInt64 = 0) {

@@ -1,12 +1,12 @@
 package import Globbing
 
-/// What no rule sees unless it says `ignore_defaults: false`: names that programs leave while they work.
+/// The names that rules ignore by default, unless they set `ignore_defaults: false`: temporary and private files of
+/// programs.
 ///
-/// A name is here when a program makes it on the way to another name, or when it
-/// holds that program's own state. What a person could have meant to put there
-/// is not: `*.bak`, `*.old` and `*.log` are files like any other.
+/// A name is in this list if a program creates it before renaming it, or stores its own state in it. Names that a user
+/// may have chosen are not: `*.bak`, `*.old` and `*.log` are ordinary files.
 package enum DefaultIgnores {
-    /// A glob relative to the root, and the programs that make such names.
+    /// A glob relative to the root, and the programs that create such names.
     package struct Entry: Sendable {
         package var pattern: String
         package var reason: String
@@ -53,10 +53,10 @@ package enum DefaultIgnores {
         Entry("**/.owncloudsync*", "ownCloud and Nextcloud clients keep their state"),
         Entry("**/.sync_*.db*", "ownCloud and Nextcloud clients keep their state"),
 
-        // Version control: thousands of small writes that say nothing about the files.
+        // Version control: thousands of small writes that are irrelevant to the files themselves.
         Entry("**/{.git,.hg,.svn,.bzr,.jj,_darcs,CVS}", "folders of version control systems"),
 
-        // What operating systems and desktops put into folders.
+        // Files that operating systems and desktops create in directories.
         Entry("**/.DS_Store", "macOS keeps the look of a folder"),
         Entry("**/._*", "macOS keeps attributes on foreign file systems"),
         Entry("**/{.AppleDouble,.Spotlight-V100,.Trashes,.TemporaryItems,.fseventsd}", "macOS's own folders"),
@@ -68,7 +68,7 @@ package enum DefaultIgnores {
         Entry("**/{@eaDir,#recycle,#snapshot}", "Synology's own folders"),
     ]
 
-    /// The globs of the entries; they match leading dots.
+    /// The globs of the entries, which match leading dots.
     package static let globs = GlobSet(
         entries.compactMap { try? Glob($0.pattern, options: Glob.Options(matchesHidden: true)) })
 }

@@ -4,40 +4,39 @@ package import Globbing
 import Settling
 package import System
 
-/// What a rule does with one path, and why: `alight explain`.
+/// An explanation of what a rule does with one path, and why: `alight explain`.
 ///
-/// It is worked out from the rule and from what was seen of the disk, in the
-/// order in which things would stand in the way: the name, the folders on the
-/// way, the type, and then the rule itself.
+/// It is computed from the rule and the state of the disk, in the order of the checks: the name, the directories of the
+/// path, the type, and then the rule itself.
 package struct Explanation: Sendable {
-    /// Why the rule leaves the path.
+    /// The reason why the rule does not match the path.
     package enum Reason: Sendable, Hashable {
         case name(PathFilter.Refusal)
-        /// It lies below a symbolic link, which is not followed.
+        /// The path is below a symbolic link, which is not followed.
         case belowLink(PathBytes)
         case type(FileType)
-        /// The file system does not say what is there.
+        /// The file system returned an error.
         case unreadable(errno: Int32)
-        /// The rule is told only of the watching, not of paths.
+        /// The rule receives only events about the watching, not about paths.
         case noEvents
         case rootMissing(PathBytes)
-        /// The root is there and no folder.
+        /// The root exists and is not a directory.
         case rootNotFolder(PathBytes, FileType)
         case disabled
-        /// A condition is against it, for that reason.
+        /// A condition fails, for this reason.
         case condition(String)
-        /// It is not told of such an event.
+        /// The rule does not receive such an event.
         case event(String)
-        /// A rule that comes before it takes the event, and lets later ones see nothing of it.
+        /// An earlier rule matches the event, and stops later rules from receiving it.
         case stopped(by: String)
     }
 
-    /// Where the rule finds the path.
+    /// The location of the path in the rule.
     package struct Place: Sendable, Hashable {
         package var root: PathBytes
         /// The path below the root.
         package var relative: PathBytes
-        /// The folder above it that is one unit with it, and of which the rule is told instead.
+        /// The directory above the path that forms a unit with it, and that the rule receives instead.
         package var unit: PathBytes?
 
         package init(root: PathBytes, relative: PathBytes, unit: PathBytes? = nil) {
@@ -47,15 +46,15 @@ package struct Explanation: Sendable {
         }
     }
 
-    /// What would keep an action from running now.
+    /// A reason that would delay an action now.
     package enum Hold: String, Sendable, Hashable {
-        /// A process has it open for writing.
+        /// A process has the file open for writing.
         case writer
-        /// A process holds a write lock on it.
+        /// A process holds a write lock on the file.
         case lock
-        /// A companion shows that it is still being transferred.
+        /// A companion file shows that the transfer is not complete.
         case partial
-        /// Whether it is open for writing can't be told, so two looks a second apart have to agree.
+        /// Whether the file is open for writing is unknown, so two checks a second apart must agree.
         case unknown
     }
 
@@ -66,40 +65,40 @@ package struct Explanation: Sendable {
 
     package var rule: Rule
     package var path: PathBytes
-    /// What is there; nil for nothing, and when that can't be seen.
+    /// The type of the file; nil if it does not exist or cannot be read.
     package var type: FileType?
     package var verdict: Verdict
-    /// Why the root is polled; nil when the kernel tells of changes, or when no root holds the path.
+    /// The reason why the root is polled; nil if the kernel reports changes, or if no root contains the path.
     package var polling: PollingReason?
     package var holds: [Hold]
-    /// Why it can't be told whether the rule's conditions hold; nil when it can.
+    /// The reason why the rule's conditions cannot be evaluated; nil if they can.
     package var untoldCondition: String?
-    /// What was found that makes the rule's conditions hold, each with what is wanted.
+    /// The values that make the rule's conditions hold, each with the expected value.
     package var findings: [String] = []
 
-    /// Whether the rule acts on the path.
+    /// Whether the rule matches the path.
     package var isTaken: Bool {
         if case .taken = verdict { true } else { false }
     }
 }
 
 extension Explanation {
-    /// What was seen of a path, and of the folders above it.
+    /// The observed state of a path and of the directories above it.
     package struct Sights: Sendable {
         package var path: DiskProbe.Sight
         package var writers: DiskProbe.Holders
         package var locks: DiskProbe.Holders
-        /// The companion that shows that the file is still being transferred; nil for none.
+        /// The companion file that shows that the transfer is not complete; nil for none.
         package var companion: PathBytes?
-        /// What there is at a folder, without following a link.
+        /// Returns the metadata of a directory without following a link.
         package var folder: @Sendable (PathBytes) -> DiskProbe.Sight
-        /// What there is at a root, which may be a link to a folder.
+        /// Returns the metadata of a root, which may be a link to a directory.
         package var root: @Sendable (PathBytes) -> DiskProbe.Sight
-        /// Why a folder has to be polled; nil when the kernel tells of all that happens there.
+        /// Returns the reason why a directory must be polled; nil if the kernel reports all changes there.
         package var polling: @Sendable (PathBytes) -> PollingReason?
-        /// What the path holds; asked for only when a condition depends on it.
+        /// Returns the content type; called only if a condition depends on it.
         package var content: @Sendable () -> ConditionFacts.Content = { .untold("nobody has looked at its content") }
-        /// The time, against which ages are counted.
+        /// The current time, which ages are relative to.
         package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
         package init(
@@ -117,13 +116,13 @@ extension Explanation {
         }
     }
 
-    /// Works out what a rule does with an absolute, normalised path.
+    /// Creates an explanation of what a rule does with an absolute, normalized path.
     ///
     /// - Parameters:
     ///   - rule: The rule.
-    ///   - isEnabled: Whether it is in force.
-    ///   - path: The path, under the name that the rule has for it.
-    ///   - sights: What there is on the disk.
+    ///   - isEnabled: Whether the rule is enabled.
+    ///   - path: The path, with the name that the rule uses for it.
+    ///   - sights: The observed state of the disk.
     package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, sights: Sights) {
         self.rule = rule
         self.path = path
@@ -163,7 +162,7 @@ extension Explanation {
         }
     }
 
-    /// The first thing on the disk, or in the rule, that keeps a path of the right name from being told.
+    /// Returns the first reason on the disk, or in the rule, that prevents an event for a path with a matching name.
     private static func obstacle(_ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Sights) -> Reason? {
         switch sights.root(place.root) {
         case .absent: return .rootMissing(place.root)
@@ -185,11 +184,11 @@ extension Explanation {
         return rule.events.subtracting(.lifecycle).isEmpty ? .noEvents : nil
     }
 
-    /// Whether the rule's conditions hold at this moment.
+    /// Evaluates the rule's conditions at the current time.
     private static func conditions(
         _ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Sights
     ) -> (ConditionAnswer, findings: [String]) {
-        // A unit is judged by its own facts, which nobody has looked at here.
+        // A unit is evaluated with its own metadata, which is not read here.
         guard let condition = rule.condition, place.unit == nil else { return (.holds, []) }
         var facts = ConditionFacts(path: path, root: place.root, snapshot: nil, now: sights.now)
         if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
@@ -200,7 +199,7 @@ extension Explanation {
         return (answer, answer == .holds ? condition.sights(facts) : [])
     }
 
-    /// Why a root is polled that these rules have; nil when the kernel tells of changes.
+    /// Returns the reason why a root of these rules is polled; nil if the kernel reports changes.
     package static func polling(
         _ rules: [Rule], _ folders: [PathBytes], _ reason: (PathBytes) -> PollingReason?
     ) -> PollingReason? {
@@ -224,7 +223,7 @@ extension Explanation {
         return holds
     }
 
-    /// The root and the folders below it on the way to the path, without the path.
+    /// Returns the root and the directories below it that lead to the path, without the path.
     package static func folders(from root: PathBytes, to path: PathBytes) -> [PathBytes] {
         var folders: [PathBytes] = []
         var folder = path.parent

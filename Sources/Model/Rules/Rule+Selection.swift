@@ -3,10 +3,10 @@ package import Globbing
 package import System
 
 extension Rule {
-    /// Which paths the rule takes, as text: equal for two rules only if they take the same.
+    /// The paths that the rule matches, as a string: equal for two rules only if they match the same paths.
     ///
-    /// The built-in ignores stand in it by their number alone, so that another
-    /// version of them is another selection only when there are more.
+    /// It contains only the number of built-in ignores, so that another version of the ignores changes the selection
+    /// only if their number changes.
     package var selection: String {
         var lines = filter.globs.map { Self.line("path", $0) }
         lines += filter.exclude.globs.map { Self.line("exclude", $0) }
@@ -18,7 +18,7 @@ extension Rule {
         return lines.joined(separator: "\n")
     }
 
-    /// The filter and the types of another ``selection`` of the rule; lines that cannot be read match nothing.
+    /// Returns the filter and the types of another ``selection`` of the rule; invalid lines match nothing.
     package func matching(_ selection: String) -> (filter: PathFilter, types: Set<FileType>) {
         var globs: [String: [Glob]] = [:]
         var former = PathFilter(globs: [], ignores: filter.ignores)
@@ -52,7 +52,7 @@ extension Rule {
 
     private static func line(_ key: String, _ glob: Glob) -> String {
         let options = (glob.options.matchesHidden ? "h" : "") + (glob.options.isCaseSensitive ? "c" : "")
-        // Bytes that are not UTF-8 are told apart by their numbers.
+        // Bytes that are not UTF-8 are written as numbers, to keep such patterns distinct.
         let text = String(validating: glob.pattern, as: UTF8.self) ?? "\(glob.pattern)"
         return options.isEmpty ? "\(key) \(text)" : "\(key) (\(options)) \(text)"
     }

@@ -4,50 +4,50 @@ package import Globbing
 package import Settling
 package import System
 
-/// What to do for which files: one entry of a rules file, complete and checked.
+/// A rule: one validated entry of a rules file, which runs actions for matching files.
 package struct Rule: Sendable {
-    /// What to do with files that are there when a rule starts for the first time.
+    /// The handling of files that exist when a rule starts for the first time.
     package enum Existing: String, Sendable, Hashable, CaseIterable {
         case ignore, process
     }
 
-    /// What to do when a root does not exist at the start.
+    /// The handling of a root that does not exist at the start.
     package enum Missing: String, Sendable, Hashable, CaseIterable {
         case wait, fail, create
     }
 
-    /// Whether something that would be an event is told.
+    /// Whether a possible event is reported.
     package enum Telling: String, Sendable, Hashable, CaseIterable {
         case report, ignore
     }
 
-    /// What becomes of a newer event of a path whose action runs.
+    /// The handling of a newer event for a path whose action is running.
     package enum WhileBusy: String, Sendable, Hashable, CaseIterable {
-        /// Every event is run for, one after another.
+        /// Runs for every event, one after another.
         case queue
-        /// One more run, with the newest facts.
+        /// Runs once more, with the newest metadata.
         case coalesce
-        /// None: what happened meanwhile is taken as known.
+        /// Does not run again: the changes in the meantime count as known.
         case drop
-        /// The running action is ended, and run again with the newest facts.
+        /// Stops the running action, and runs it again with the newest metadata.
         case restart
     }
 
-    /// How a file that grows is followed.
+    /// The settings for following a growing file.
     package struct Tail: Sendable, Hashable {
-        /// Most bytes in one event; the rest follows.
+        /// The maximum number of bytes in one event; the rest follows.
         package var maximumBytes: Int
 
         package init(maximumBytes: Int = 65_536) { self.maximumBytes = maximumBytes }
     }
 
-    /// How many events one run of the action takes.
+    /// The settings for handling several events in one run of the action.
     package struct Batch: Sendable, Hashable {
-        /// Most events in one run.
+        /// The maximum number of events in one run.
         package var files: Int
-        /// How long no further event may come before what has gathered is run.
+        /// The time without a further event after which the batch runs.
         package var wait: Duration
-        /// The longest that the first event waits for others.
+        /// The maximum time that the first event waits for others.
         package var maximumWait: Duration
 
         package init(
@@ -59,65 +59,65 @@ package struct Rule: Sendable {
         }
     }
 
-    /// Unique in the ruleset.
+    /// The name, unique in the ruleset.
     package var name: String
-    /// Where the entry begins.
+    /// The start of the entry.
     package var place: SourcePlace
-    /// The absolute folder of the rules file, against which relative paths are meant.
+    /// The absolute directory of the rules file, which relative paths are relative to.
     package var folder: PathBytes
     package var summary: String?
-    /// Which paths, by name.
+    /// The paths that the rule matches by name.
     package var filter: PathFilter
     package var types: Set<FileType>
     package var events: EventMask
     package var settle: SettlePolicy
     package var existing: Existing
     package var missing: Missing
-    /// A rewrite with the same bytes.
+    /// The handling of a rewrite with the same bytes.
     package var sameContent: Telling
-    /// What the rule's own actions do to the file that they are run for.
+    /// The handling of changes that the rule's own actions make to their input file.
     package var ownWrites: Telling
     package var tail: Tail?
     package var batch: Batch?
     package var backend: Backend
-    /// How long to rest between two looks at a polled root.
+    /// The interval between two scans of a polled root.
     package var pollInterval: Duration
-    /// Run in order; the list stops at the first that does not succeed.
+    /// The actions, run in order; the list stops at the first action that does not succeed.
     package var actions: [Action]
     package var timeout: Duration
-    /// Most jobs of this rule at once.
+    /// The maximum number of concurrent jobs of this rule.
     package var concurrency: Int
     package var retry: RetryPolicy
     package var whileBusy: WhileBusy = .coalesce
-    /// The least time between the end of a run for a path and the next beginning.
+    /// The minimum time between the end of a run for a path and the start of the next.
     package var cooldown: Duration = .zero
-    /// Run once when a job becomes a dead letter; empty for nothing.
+    /// The actions that run once when a job becomes a failed job; empty for none.
     package var onFailure: [Action] = []
-    /// Whether what happened while Alight did not run is told at the start.
+    /// Whether changes made while Alight was not running are reported at the start.
     package var catchUp = true
-    /// Names that the rule had before: what is known under them is the rule's.
+    /// The former names of the rule: data stored under them belongs to this rule.
     package var formerly: [String] = []
-    /// What has to hold of a file besides: `where:`.
+    /// The condition on a file beyond its path: `where:`.
     package var condition: Condition?
-    /// Whether actions are told who wrote: `by`.
+    /// Whether actions receive the writer: `by`.
     package var tellsAuthor = false
-    /// Words by which `alight run --tag` chooses rules.
+    /// The tags that `alight run --tag` selects rules by.
     package var tags: [String] = []
-    /// Among rules with due jobs the higher ones go first, and they come first for `stop`.
+    /// The priority: rules with a higher priority run their due jobs first, and precede others for `stop`.
     package var priority = 0
-    /// Whether rules after it see nothing of what it takes: `stop`.
+    /// Whether later rules do not receive the events that this rule matches: `stop`.
     package var isLast = false
-    /// The hours in which actions begin; nil for always.
+    /// The hours in which actions start; nil for always.
     package var window: RunWindow?
-    /// What has to hold of a file besides; nil for nothing.
+    /// The requirements for a file to be ready; nil for none.
     package var ready: Readiness?
-    /// Which files are handled together; nil for each by itself.
+    /// The files that are handled together; nil for each separately.
     package var group: Grouping?
-    /// Further variables of programs.
+    /// Additional environment variables of programs.
     package var environment: [EnvironmentVariable] = []
-    /// Where programs work; nil for their own scratch folder.
+    /// The working directory of programs; nil for their own scratch directory.
     package var directory: Template?
-    /// What programs may use and reach, and as whom they run.
+    /// The resources, files and user of programs.
     package var confinement = Confinement()
 
     package init(
@@ -153,22 +153,22 @@ package struct Rule: Sendable {
 
     package var globs: [Glob] { filter.globs }
 
-    /// The folders in front of the globs' first wildcards, each once.
+    /// The directories before the globs' first wildcards, without duplicates.
     package var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 
-    /// The root of the first glob that takes the path by name; nil when the rule leaves it.
+    /// Returns the root of the first glob that matches the path by name; nil if no glob does.
     package func root(taking path: PathBytes) -> PathBytes? {
         filter.root(taking: path.bytes).map { PathBytes($0) }
     }
 
-    /// Whether it has to be known who wrote.
+    /// Whether the writer must be known.
     package var needsAuthor: Bool { tellsAuthor || condition?.asksForAuthor ?? false }
 
-    /// Whether a path strictly below this folder could be taken.
+    /// Whether the rule could match a path strictly below this directory.
     package func reaches(below folder: PathBytes) -> Bool { filter.reaches(below: folder.bytes) }
 }
 
-/// A variable of the environment that a rule gives to its programs.
+/// An environment variable that a rule sets for its programs.
 package struct EnvironmentVariable: Sendable, Hashable {
     package var name: String
     package var value: Template

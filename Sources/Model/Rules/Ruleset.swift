@@ -3,28 +3,28 @@ import Globbing
 package import Settling
 package import System
 
-/// All enabled rules, with what follows from them together.
+/// All enabled rules, with the data derived from them.
 package struct Ruleset: Sendable {
-    /// In the order of files and entries, which is also the order of jobs for one path.
+    /// The rules in the order of files and entries, which is also the order of jobs for one path.
     package let rules: [Rule]
-    /// The same with those between them that are disabled, for people to see.
+    /// All rules in the same order, including the disabled ones, for display.
     package let listed: [Rule]
-    /// The different ways to settle; rules that agree settle a path once.
+    /// The distinct settle policies; rules with the same policy settle a path once.
     package let policies: [SettlePolicy]
-    /// The literal folders in front of the rules' wildcards, where watching begins.
+    /// The literal directories before the rules' wildcards, where watching starts.
     package let roots: [PathBytes]
-    /// Whether any rule asks who did something.
+    /// Whether any rule requests the writer.
     package let needsAuthors: Bool
     private let places: [String: Int]
     let filters: PathFilterIndex
-    /// For each rule, how many come before it.
+    /// For each rule, the number of rules that precede it.
     let ranks: [Int]
-    /// The least rank of a rule that lets later ones see nothing of what it takes; nil when there is none.
+    /// The lowest rank of a rule that stops later rules; nil if there is none.
     let firstStop: Int?
 
     /// - Parameters:
     ///   - rules: The enabled rules.
-    ///   - listed: These and the disabled ones, in order; nil when there are none of those.
+    ///   - listed: All rules including the disabled ones, in order; nil if none are disabled.
     package init(_ rules: [Rule], listed: [Rule]? = nil) {
         self.rules = rules
         self.listed = listed ?? rules
@@ -36,7 +36,7 @@ package struct Ruleset: Sendable {
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var policies: [SettlePolicy] = []
         var roots: Set<PathBytes> = []
-        // By index, since a rule is large to copy.
+        // By index, because a rule is expensive to copy.
         for index in rules.indices {
             if !policies.contains(rules[index].settle) { policies.append(rules[index].settle) }
             roots.formUnion(rules[index].roots)
@@ -45,13 +45,13 @@ package struct Ruleset: Sendable {
         self.roots = roots.sorted()
     }
 
-    /// A rule that takes a path, by its index in `rules`.
+    /// A rule that matches a path, by its index in `rules`.
     package struct Match: Sendable {
         package var rule: Int
         package var root: PathBytes
     }
 
-    /// The rules that take the path by name, in order.
+    /// Returns the rules that match the path by name, in order.
     package func rules(taking path: PathBytes) -> [Match] {
         var matches: [Match] = []
         for index in filters.candidates(for: path.bytes) {
@@ -60,23 +60,23 @@ package struct Ruleset: Sendable {
         return matches
     }
 
-    /// Whether any rule takes the path by name, or a folder above it as one unit with what is in it.
+    /// Whether any rule matches the path by name, or a directory above it as a unit with its contents.
     package func takes(_ path: PathBytes) -> Bool { filters.takes(path.bytes) }
 
-    /// Whether any rule could take a path strictly below the folder: what makes it worth a watch.
+    /// Whether any rule could match a path strictly below the directory, so that it needs a watch.
     package func reaches(below folder: PathBytes) -> Bool { filters.reaches(below: folder.bytes) }
 
-    /// Whether any rule could take a path directly in the folder: what makes it worth being told of what is written there.
+    /// Whether any rule could match a path directly in the directory, so that writes there must be reported.
     package func mayTake(in folder: PathBytes) -> Bool { filters.mayTake(in: folder.bytes) }
 
     package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
 
-    /// Those that are only listed.
+    /// The disabled rules.
     package var disabled: [Rule] { listed.filter { places[$0.name] == nil } }
 
-    /// Whether the rule of that name is only listed.
+    /// Whether the rule with that name is disabled.
     package func isDisabled(_ name: String) -> Bool { disabled.contains { $0.name == name } }
 
-    /// Where the rule of that name stands in `rules`.
+    /// Returns the index in `rules` of the rule with that name.
     package func index(of name: String) -> Int? { places[name] }
 }

@@ -8,13 +8,13 @@ import System
 
 // The checks of a job immediately before its action starts.
 extension Attempt {
-    /// Checks the file and the conditions of the rule that need its content; nil to go on.
+    /// Checks the file and the conditions of the rule that need its content; returns nil to continue.
     func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
         if part.input.hasLostInput {
             let message = "a finished step that is not in the rule any more has taken the file away"
             return .outcome(Outcome(.failed, message, code: "rule-changed"))
         }
-        // What a finished step has done may be why a condition does not hold any more.
+        // A condition may no longer match because of what a finished step has done.
         guard part.job.steps.isEmpty, part.job.failure == nil else { return nil }
         return checkFile(part, files) ?? checkConditions(part) ?? checkReady(part, files)
             ?? compareContent(&part, files)
@@ -54,7 +54,7 @@ extension Attempt {
         }
     }
 
-    /// Checks `ready`; a file that is gone, or that a user has named, is not waited for.
+    /// Checks `ready`; a missing file, or one named by a user, is not waited for.
     private func checkReady(_ part: Part, _ files: WatchedPaths) -> Termination? {
         let event = part.job.event
         guard let ready = rule.ready, !part.input.isInterrupted, event.origin != .manual,
@@ -75,7 +75,7 @@ extension Attempt {
         if outcome.process?.status == 75 {
             return .waiting(Waiting(.command, "'ready' says: \(outcome.message)"), pause: pause)
         }
-        // No action has started, so the next attempt has to ask again.
+        // No action has started, so the next attempt has to check again.
         if outcome.isInterrupted { return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero) }
         outcome.isUnbegun = !part.input.hasStartedBefore
         outcome.message = (outcome.isUnbegun ? "'ready': " : "'ready', asked again: ") + outcome.message
@@ -83,7 +83,7 @@ extension Attempt {
         return .outcome(outcome)
     }
 
-    /// Lets the files of a set wait for the one of them that cannot start.
+    /// Makes the files of a set wait for a file of the set that cannot start.
     func keepSetTogether(_ parts: inout [Part]) {
         guard rule.group != nil, let other = parts.first(where: \.isOver) else { return }
         var pause = Duration.seconds(1)
@@ -94,7 +94,7 @@ extension Attempt {
         }
     }
 
-    /// Checks whether a file was rewritten with the bytes it had, for rules that do not receive that.
+    /// Checks whether a file was rewritten with the same bytes, for rules that do not receive such changes.
     ///
     /// The checksum is stored with the ledger row once the job has succeeded.
     private func compareContent(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
@@ -117,7 +117,7 @@ extension Attempt {
             outcome.isUnbegun = !part.input.hasStartedBefore
             return .outcome(outcome)
         case .notRegular, .unreadable(ENOENT): return .changed
-        // The action reports in its own way that it cannot read the file.
+        // The action reports by itself that it cannot read the file.
         case .unreadable: return nil
         }
     }

@@ -10,7 +10,7 @@ import System
 
 /// One run of a rule's actions for one job, or for several together.
 ///
-/// It runs on a thread of the pool, blocks as its actions do, and knows neither the ledger nor the queue.
+/// It runs on a thread of the pool, blocks as its actions do, and has no access to the ledger or the queue.
 struct Attempt: Sendable {
     /// Runs one action for several jobs, and returns one outcome for each, in order.
     typealias Perform = @Sendable (Action, [Invocation]) -> [Outcome]
@@ -20,17 +20,17 @@ struct Attempt: Sendable {
         var job: Job
         /// The number of its offer, or of its frozen event.
         var number: UInt64
-        /// Whether its event is not compared with the ledger, and so reported even if the file is no longer as it says.
+        /// Whether its event is not compared with the ledger, and is therefore reported even if the file has changed.
         var isFrozen = false
         /// Whether an action of it has started before.
         var hasStartedBefore = false
         /// Whether an earlier attempt was interrupted, and may have done a part of the work.
         var isInterrupted = false
-        /// Whether an earlier attempt may have removed the file and not have come to its end.
+        /// Whether an earlier attempt may have removed the file without finishing.
         var mayBeDone = false
         /// Whether the action is known to have received the content of the row.
         var isCertain = true
-        /// Whether the file was removed by a finished step that the rule does not have any more.
+        /// Whether the file was removed by a finished step that the rule no longer has.
         var hasLostInput = false
 
         var paths: [PathBytes] { job.event.paths }
@@ -40,7 +40,7 @@ struct Attempt: Sendable {
         case outcome(Outcome)
         /// The file is gone and no action has started.
         case gone
-        /// The file is not as it settled and no action has started.
+        /// The file has changed since it settled, and no action has started.
         case changed
         /// No action has started: the file is not ready, and is checked again after the pause.
         case waiting(Waiting, pause: Duration)
@@ -51,7 +51,7 @@ struct Attempt: Sendable {
         var job: Job
         let input: Input
         var termination = Termination.outcome(Outcome(.succeeded))
-        /// Whether no step of it is left.
+        /// Whether it has no step left.
         var isOver = false
         /// Whether an action has started.
         var hasStarted = false
@@ -78,9 +78,9 @@ struct Attempt: Sendable {
     }
 
     struct Result: Sendable {
-        /// The rule as it was when the attempt started.
+        /// The rule at the start of the attempt.
         var rule: Rule
-        /// In the order of the jobs.
+        /// The parts in the order of the jobs.
         var parts: [Part]
         var started: Timestamp
         var duration: Duration
@@ -93,8 +93,10 @@ struct Attempt: Sendable {
     let log: Logger
     let host: Host
     let permission: StartPermission
-    /// Called when a step has succeeded that others follow, with all that have, and with the outputs of the last one under
-    /// each name by which the rule matches them.
+    /// Called when a step has succeeded and another one follows.
+    ///
+    /// It receives all finished steps, and the outputs of the last one under each name by which the rule matches
+    /// them.
     var progress: @Sendable (JobID, [FinishedStep], Set<PathBytes>) -> Void = { _, _, _ in }
     /// Called before an action writes a path that the rule matches.
     var declared: @Sendable (JobID, PathBytes) -> Void = { _, _ in }
@@ -109,7 +111,7 @@ struct Attempt: Sendable {
         }
         keepSetTogether(&parts)
         for index in parts.indices where !parts[index].isOver { parts[index].hasStarted = true }
-        // An open directory keeps its file system from being unmounted.
+        // An open directory prevents its file system from being unmounted.
         files.forget()
         runSteps(&parts)
         for index in parts.indices where parts[index].hasStarted {
@@ -119,10 +121,10 @@ struct Attempt: Sendable {
         return Result(rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
     }
 
-    /// The list that runs.
+    /// The list of actions to run.
     private var actions: [Action] { rule.actions(of: inputs[0].job) }
 
-    /// The limit of reading that starts now.
+    /// The limit for a read that starts now.
     var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
 
     // MARK: Steps
@@ -161,12 +163,13 @@ struct Attempt: Sendable {
         part.changes += outcome.changes
         guard outcome.ending == .succeeded else { return part.end(.outcome(outcome)) }
         part.termination = .outcome(outcome)
-        // The last one is never resumed after.
+        // The job is never resumed after the last step.
         part.job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
         if !isLast { progress(part.job.id, part.job.finishedSteps, Set(outcome.outputs.flatMap(names))) }
     }
 
-    /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules load.
+    /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules
+    /// load.
     private func leavesOut(_ part: inout Part, _ action: Action) -> Bool {
         let event = part.job.event
         guard part.job.failure != nil, let mask = action.events, !mask.takes(event.kind, changed: event.changed) else {
@@ -198,7 +201,8 @@ struct Attempt: Sendable {
         guard case .outcome(var outcome) = part.termination else { return }
         let steps = part.job.finishedSteps
         let written = steps.flatMap(\.outcome.outputs)
-        // Those of the steps before were recorded with their ends: what has become of them since is for the rule.
+        // The outputs of earlier steps were recorded when those finished; later changes of them are events for the
+        // rule.
         part.outputs = Set(outcome.outputs.flatMap(names))
         let mayRemove = zip(actions, steps).contains { action, _ in rule.mayRemoveInput(action) }
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
@@ -218,7 +222,8 @@ struct Attempt: Sendable {
         }
     }
 
-    /// The names under which the rule matches an output: its own, and the one below the root that links lead to.
+    /// Returns the names under which the rule matches an output: its own, and the one below the root after resolving
+    /// links.
     private func names(of output: PathBytes) -> Set<PathBytes> {
         var names: Set<PathBytes> = [output]
         if let directory = host.fileSystem.resolve(output.parent) {
@@ -234,7 +239,7 @@ struct Attempt: Sendable {
 }
 
 extension Attempt.Part {
-    /// Moves the outcome of `on_failure` into that of the attempt for which the job was given up.
+    /// Merges the outcome of `on_failure` into that of the attempt after which the job was given up.
     ///
     /// A list that was interrupted resumes after its finished steps.
     fileprivate mutating func finish(_ failure: FinalFailure, _ actions: [Action]) {

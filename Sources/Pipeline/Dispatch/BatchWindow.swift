@@ -2,43 +2,42 @@ import FileEvents
 package import Rules
 package import System
 
-/// Decides when the events that a rule gathers are told together: when no further one has come for a while.
+/// Decides when the events collected for a batch are delivered: when no further event has arrived for a while.
 ///
-/// Pure: the present is passed in. It is open from the first event until all that
-/// has gathered is leased. While it is closed, jobs that come again have nothing
-/// to wait for.
+/// Pure: the current time is passed in. The window is open from the first event until all collected jobs are leased.
+/// While it is closed, jobs that are due again do not wait.
 package struct BatchWindow {
     package let batch: Rule.Batch
     private var first: ContinuousClock.Instant?
     private var last: ContinuousClock.Instant?
-    /// The paths that have gathered, up to those that fill a batch.
+    /// The collected paths, up to the size of a batch.
     private var paths: Set<PathBytes> = []
     private var isRipe = false
 
     package init(_ batch: Rule.Batch) { self.batch = batch }
 
-    /// Notes that an event of the path was accepted.
+    /// Records that an event of the path was accepted.
     package mutating func note(_ path: PathBytes, at now: ContinuousClock.Instant) {
         first = first ?? now
         last = now
         if paths.count < batch.files { paths.insert(path) }
     }
 
-    /// When it is ripe by itself; nil when it is closed or ripe already.
+    /// The time at which the batch is ripe by itself; nil if the window is closed or the batch is already ripe.
     package var deadline: ContinuousClock.Instant? {
         guard !isRipe, let first, let last else { return nil }
         return min(last + batch.wait, first + batch.maximumWait)
     }
 
-    /// Whether what has gathered may be leased.
+    /// Whether the collected jobs may be leased.
     ///
-    /// It stays so until ``close()``, whatever comes in between.
+    /// Once true, it stays true until ``close()``.
     package mutating func mayLease(at now: ContinuousClock.Instant) -> Bool {
         guard let deadline else { return true }
         isRipe = deadline <= now || paths.count >= batch.files
         return isRipe
     }
 
-    /// Notes that all that could be leased is leased.
+    /// Records that all jobs that could be leased are leased.
     package mutating func close() { self = BatchWindow(batch) }
 }

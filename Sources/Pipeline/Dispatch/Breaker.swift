@@ -2,71 +2,71 @@ import FileEvents
 package import Rules
 package import System
 
-/// Slows a rule down whose action does not work: one job at a time, with growing pauses, until one succeeds.
+/// Slows down a rule whose action fails: one job at a time, with growing pauses, until one succeeds.
 ///
-/// That is so when the program cannot start, or when the attempts at different files all fail: the cause is then something
-/// they share, a server or a disk. An outcome that is about the file alone does not count, see ``Outcome/isAboutFile``.
-/// Jobs that are not begun spend no attempt.
+/// It opens when the program cannot start, or when the attempts at different files all fail: the cause is then shared
+/// by them, such as a server or a disk. An outcome that concerns only the file does not count, see
+/// ``Outcome/isAboutFile``. Jobs that are not started use no attempt.
 ///
-/// Pure: the present and chance are passed in.
+/// Pure: the current time and the random number are passed in.
 package struct Breaker: Sendable {
-    /// What an attempt says of the rule's action.
+    /// The significance of an attempt for the rule's action.
     package enum Sign: Sendable {
         case works, fails
-        /// A file that had failed before fails again, which is no news of other files.
+        /// A file that had failed before fails again, which is not significant for other files.
         case failsAgain
-        /// Its program could not be started at all.
+        /// The program could not be started.
         case cannotStart
-        /// Nothing: the file was gone before the action began, or the outcome is about the file alone.
+        /// Not significant: the file was gone before the action started, or the outcome concerns only the file.
         case nothing
     }
 
     package enum Change: Sendable, Hashable {
-        /// So many attempts in a row have failed.
+        /// The given number of attempts in a row have failed.
         case opened(failures: Int, cannotStart: Bool)
         case closed
     }
 
-    /// So many files have to fail in a row.
+    /// The number of files that have to fail in a row.
     package static let limit = 5
-    /// So many, when the program can't be started: the next one won't be either.
+    /// The number of files if the program can't be started: the next one will fail as well.
     package static let startLimit = 3
-    /// The pauses between two jobs that are tried.
+    /// The pauses between two probes.
     package static let pauses = RetryPolicy(attempts: .max, delay: .seconds(1), maximumDelay: .seconds(60))
 
-    /// The files that have failed since one succeeded; several failures of one say nothing of others.
+    /// The files that have failed since the last success; several failures of one file count once.
     private var failed: Set<PathBytes> = []
     /// The files in a row for which the program could not be started.
     private var unstarted: Set<PathBytes> = []
-    /// The file for which the action is tried.
+    /// The file with which the action is probed.
     private var probe: PathBytes?
     private var probes = 0
-    /// When the next job may be tried; nil while all may run.
+    /// The time of the next probe; nil while all jobs may run.
     package private(set) var rests: ContinuousClock.Instant?
 
     package init() {}
 
     package var isOpen: Bool { rests != nil }
 
-    /// Whether another attempt may begin beside those that run.
+    /// Whether another attempt may start in addition to the running ones.
     package func mayBegin(running: Int, at now: ContinuousClock.Instant) -> Bool {
         guard let rests else { return true }
         return running == 0 && rests <= now
     }
 
-    /// Notes that an attempt begins, by its first file.
+    /// Records the start of an attempt, by its first file.
     package mutating func begin(_ file: PathBytes) {
         if isOpen { probe = file }
     }
 
-    /// Notes what an attempt says, by its first file.
+    /// Records the result of an attempt, by its first file.
     ///
     /// - Parameters:
-    ///   - sign: What it says.
-    ///   - file: Its first file.
-    ///   - random: 0 to 1, for the next pause.
-    ///   - now: The present.
-    /// - Returns: What becomes of the rule by that; nil when nothing does.
+    ///   - sign: The significance of the result.
+    ///   - file: The first file of the attempt.
+    ///   - random: A number from 0 to 1, for the next pause.
+    ///   - now: The current time.
+    /// - Returns: The resulting change of the rule; nil if there is none.
     package mutating func note(
         _ sign: Sign, of file: PathBytes, random: Double, at now: ContinuousClock.Instant
     ) -> Change? {
@@ -80,7 +80,7 @@ package struct Breaker: Sendable {
             return wasOpen ? .closed : nil
         case .fails, .failsAgain, .cannotStart:
             guard !isOpen else {
-                // What began before it opened is no news.
+                // Attempts that started before it opened are not significant.
                 if wasProbe { rest(random, at: now) }
                 return nil
             }

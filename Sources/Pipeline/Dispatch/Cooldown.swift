@@ -1,29 +1,28 @@
 import FileEvents
 package import System
-
-/// Remembers which paths of a rule have had a run so lately that the next one has to wait.
+/// Records which paths of a rule have had a run so recently that the next one has to wait.
 ///
-/// Pure: the present is passed in. Of what is over nothing is kept.
+/// Pure: the current time is passed in. Expired entries are removed.
 package struct Cooldown {
     package let pause: Duration
     private var ends: [PathBytes: ContinuousClock.Instant] = [:]
-    /// The same in the order of time, since all pauses are equally long; the first `gone` are over.
+    /// The same entries sorted by time, since all pauses are equally long; the first `gone` entries have expired.
     private var order: [(path: PathBytes, end: ContinuousClock.Instant)] = []
     private var gone = 0
 
     package init(_ pause: Duration) { self.pause = pause }
 
-    /// How many paths it remembers.
+    /// The number of recorded paths.
     package var count: Int { ends.count }
 
-    /// Notes that a run for the path has ended.
+    /// Records the end of a run for the path.
     package mutating func note(_ path: PathBytes, at now: ContinuousClock.Instant) {
         forget(until: now)
         ends[path] = now + pause
         order.append((path, now + pause))
     }
 
-    /// When the next run for the path may begin; nil when it may at once.
+    /// Returns the time at which the next run for the path may start; nil if it may start now.
     package mutating func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         forget(until: now)
         return ends[path]
@@ -32,7 +31,7 @@ package struct Cooldown {
     private mutating func forget(until now: ContinuousClock.Instant) {
         while gone < order.count, order[gone].end <= now {
             let (path, end) = order[gone]
-            // A later run may have made it longer.
+            // A later run may have extended it.
             if ends[path] == end { ends[path] = nil }
             gone += 1
         }

@@ -6,11 +6,11 @@ import Rules
 import Storage
 import System
 
-// `on_failure`: an attempt of its own, at jobs that were given up.
+// `on_failure`: a separate attempt at jobs that were given up.
 //
-// That a job was given up is committed before its list starts, and each finished step of the list; after a restart the list
-// resumes. Until it has ended the job holds its path, and whatever is at the path by then, the list receives the event that
-// has failed.
+// The fact that a job was given up is committed before its list starts, and so is each finished step of the list;
+// after a restart the list resumes. Until it is finished, the job blocks its path. Whatever is at the path by then,
+// the list receives the event that has failed.
 extension Dispatcher {
     /// Jobs for which `on_failure` runs together.
     struct GivenUp {
@@ -30,17 +30,17 @@ extension Dispatcher {
         return job?.failure == nil ? nil : job
     }
 
-    /// Whether a list could start if there were a slot.
+    /// Whether a list could start if a slot were free.
     var hasGivenUp: Bool {
         givenUp.contains { list in index(of: list.rule).map { !pauses.hold(rules[$0].rule.name) } ?? false }
     }
 
-    /// Starts the lists for which there are slots, and whose files nothing else uses.
+    /// Starts the lists for which there are slots, and whose files are not in use.
     mutating func startGivenUp(at now: ContinuousClock.Instant) {
         let queued = givenUp
         givenUp = []
         for list in queued {
-            // A removed rule has its jobs stored.
+            // The jobs of a removed rule are stored.
             guard let index = index(of: list.rule) else { continue }
             let inputs = list.jobs.compactMap { givenUpInput($0, index) }
             guard !inputs.isEmpty else { continue }
@@ -70,7 +70,7 @@ extension Dispatcher {
 }
 
 extension Job {
-    /// The job as it is stored until `on_failure` has ended; nil if the attempt is not followed by that list.
+    /// Returns the job to store until `on_failure` is finished; nil if that list does not follow the attempt.
     func givenUp(_ attempt: AttemptRecord, _ rule: Rule) -> Job? {
         var job = self
         guard failure == nil else {
@@ -85,7 +85,7 @@ extension Job {
         return job
     }
 
-    /// Forgets the finished steps from the first that is not in the rule's list as it is now.
+    /// Discards the finished steps from the first one that is not in the rule's current list.
     ///
     /// - Returns: False if one of them has removed the input.
     mutating func keepSteps(of rule: Rule) -> Bool {

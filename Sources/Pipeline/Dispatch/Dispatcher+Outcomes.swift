@@ -7,15 +7,15 @@ import Settling
 import Storage
 import System
 
-// Results of attempts, and jobs that end without one.
+// Results of attempts, and jobs that finish without one.
 extension Dispatcher {
     /// Records the steps of a running job that have succeeded.
     ///
     /// - Parameters:
-    ///   - steps: All of them.
-    ///   - outputs: What the last one has written.
+    ///   - steps: All finished steps.
+    ///   - outputs: The paths that the last step has written.
     ///   - id: The job.
-    ///   - reconciler: Has received all hints.
+    ///   - reconciler: The reconciler, which has received all hints.
     mutating func record(
         _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
     ) {
@@ -26,7 +26,7 @@ extension Dispatcher {
         storeFrozen(number, index)
     }
 
-    /// Holds a path back that the running step of a job is about to write.
+    /// Blocks a path that the running step of a job is about to write.
     func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
         guard let (index, number, isFrozen) = find(id), !isFrozen else { return }
         reconciler.declareOutput(index, number, path)
@@ -50,7 +50,7 @@ extension Dispatcher {
 
     /// Records the result of an attempt.
     ///
-    /// All hints have to be received before that were queued when the result arrived.
+    /// All hints that were queued when the result arrived must be received before.
     mutating func record(_ result: Attempt.Result, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
         guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
         lanes.end(first.id, at: now)
@@ -65,7 +65,7 @@ extension Dispatcher {
         takeBackCount(of: result, index)
         let wasRestarted = attempt?.stop?.isRaised ?? false
         let isCollected = result.rule.isCollected
-        // Brief jobs that ran in one attempt each have their part of the time.
+        // Brief jobs that ran in one attempt are each assigned a part of the time.
         let duration = isCollected ? result.duration : result.duration / result.parts.count
         // Jobs that ran together and failed together are retried together.
         let random = host.random()
@@ -89,7 +89,7 @@ extension Dispatcher {
         recordSigns(of: result, index, at: now)
     }
 
-    /// Wakes what waits for paths on which an action has worked.
+    /// Wakes the jobs that wait for paths on which an action has worked.
     private func wake(_ paths: [PathBytes], _ reconciler: inout Reconciler) {
         for path in paths { reconciler.wake(Self.busy(path)) }
     }
@@ -108,7 +108,7 @@ extension Dispatcher {
         var number: UInt64 { part.input.number }
     }
 
-    /// Records the end of one job of an attempt; nil if its action has not started.
+    /// Records the end of one job of an attempt; returns nil if its action has not started.
     private mutating func record(_ ended: Ended, _ reconciler: inout Reconciler) -> AttemptReport? {
         switch ended.part.termination {
         case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
@@ -128,7 +128,8 @@ extension Dispatcher {
         return nil
     }
 
-    /// The attempt of a job that has ended; for one that was given up, that with its `on_failure`.
+    /// Returns the attempt of a finished job; for a job that was given up, the attempt together with its
+    /// `on_failure`.
     private func record(of part: Attempt.Part, _ outcome: Outcome, _ started: Timestamp, _ duration: Duration)
         -> AttemptRecord
     {
@@ -160,7 +161,7 @@ extension Dispatcher {
         reconciler.postpone(index, number, for: gate, until: time, waiting.reason)
     }
 
-    /// Records the outcome of one job of an attempt; nil if it is reported when `on_failure` has ended.
+    /// Records the outcome of one job of an attempt; returns nil if it is reported when `on_failure` is finished.
     private mutating func record(
         _ ended: Ended, _ outcome: Outcome, _ reconciler: inout Reconciler
     ) -> AttemptReport? {
@@ -187,7 +188,8 @@ extension Dispatcher {
             at: host.clock.time())
     }
 
-    /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts, or resumes.
+    /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts or
+    /// resumes.
     private mutating func giveUp(
         _ ended: Ended, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
     ) {
@@ -205,7 +207,7 @@ extension Dispatcher {
         rules[index].jobs[number] = known
     }
 
-    /// Records the steps of an attempt, and whether it has removed the file or may have.
+    /// Records the steps of an attempt, and whether it has removed the file or may have removed it.
     private mutating func recordEffects(
         _ ended: Ended, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
     ) {
@@ -213,7 +215,7 @@ extension Dispatcher {
         reconciler.update(index, number) { offer in
             if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
-            // Until the step has succeeded: a later attempt does not show what this one has done.
+            // Applies until the step has succeeded, since a later attempt does not show what this one has done.
             if ended.part.hasStarted, outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved {
                 offer.isInterrupted = true
             }
@@ -317,7 +319,7 @@ extension Dispatcher {
 
     // MARK: Jobs that do not run
 
-    /// Ends a leased job that does not run, as failed.
+    /// Ends a leased job as failed without running it.
     mutating func endUnrun(
         _ input: Attempt.Input, _ index: Int, _ outcome: Outcome, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
@@ -328,7 +330,7 @@ extension Dispatcher {
         reportUnrun(input.job, index, outcome, state)
     }
 
-    /// The outcome of a job that was one too many.
+    /// Returns the outcome of a job that has exceeded the limit of the loop guard.
     static func loop(_ what: String, _ limit: Int) -> Outcome {
         let message =
             "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that start "
@@ -338,7 +340,8 @@ extension Dispatcher {
         return outcome
     }
 
-    /// The outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil otherwise.
+    /// Returns the outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil
+    /// otherwise.
     func interruptedTooOften(_ input: Attempt.Input, _ rule: Rule) -> Outcome? {
         guard input.job.isInterrupted, input.job.attempt > rule.retry.attempts + 5 else { return nil }
         let message =
@@ -348,7 +351,7 @@ extension Dispatcher {
 
     // MARK: Fates
 
-    /// What an outcome means for its job.
+    /// The consequence of an outcome for its job.
     enum Fate {
         case ended(JobState)
         case again(Duration, counts: Bool)
@@ -375,7 +378,7 @@ extension Dispatcher {
         }
     }
 
-    // MARK: Figures and the circuit breaker
+    // MARK: Metrics and the circuit breaker
 
     private func recordEnd(of result: Attempt.Result, at now: ContinuousClock.Instant) {
         let outputs = result.parts.flatMap { part in
@@ -385,7 +388,7 @@ extension Dispatcher {
             $0.hasStarted && $0.job.attempt == 1 && $0.job.failure == nil
                 && (!$0.job.isInterrupted || $0.job.due != nil)
         }
-        // A failed job that a user has retried has waited since then.
+        // A failed job that a user has retried has been waiting since then.
         let waits = first.map { part in
             part.job.due.map { now - result.duration - $0 } ?? result.started.since(part.job.event.time)
         }
@@ -422,9 +425,9 @@ extension Dispatcher {
         }
     }
 
-    /// What an attempt shows of the rule's action, and the message of a failure.
+    /// Returns the significance of an attempt for the rule's action, and the message of a failure.
     ///
-    /// One success of a batch suffices: what all of them share works.
+    /// One success in a batch is enough, since the shared cause then works.
     private static func sign(of parts: ArraySlice<Attempt.Part>) -> (Breaker.Sign, String) {
         var sign = Breaker.Sign.nothing
         var message = ""
@@ -446,11 +449,11 @@ extension Dispatcher {
         return (sign, message)
     }
 
-    // MARK: Rules that do not run any more
+    // MARK: Rules that no longer run
 
-    /// Records the result of an attempt whose rule does not run any more, or was removed meanwhile and has come back.
+    /// Records the result of an attempt whose rule no longer runs, or was removed in the meantime and added again.
     ///
-    /// Its files are not watched any more, so what it has received is certain only if they are as offered.
+    /// Its files are no longer watched, so the received state is certain only if they are as offered.
     private mutating func endRetired(_ result: Attempt.Result, _ id: RuleID) {
         let files = WatchedPaths(roots: result.parts.map(\.job.event.root), in: host.fileSystem)
         if index(of: id) != nil { returned.insert(id) }
@@ -509,7 +512,7 @@ extension Dispatcher {
 }
 
 extension Job {
-    /// Records an attempt that another one follows.
+    /// Records an attempt that is followed by another one.
     fileprivate mutating func putBack(_ outcome: Outcome, counts: Bool) {
         previous = PreviousAttempt(attempt, outcome)
         previous?.isUnbegun = outcome.isUnbegun
@@ -518,7 +521,7 @@ extension Job {
 }
 
 extension PreviousAttempt {
-    /// The attempt of a number, by its outcome.
+    /// Creates the record of an attempt from its number and its outcome.
     init(_ attempt: Int, _ outcome: Outcome) {
         self.init(attempt: attempt, outcome: outcome.ending.rawValue, message: outcome.message)
     }

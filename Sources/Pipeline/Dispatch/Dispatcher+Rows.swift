@@ -8,7 +8,7 @@ import System
 
 // The rows of jobs, and their numbers.
 extension Dispatcher {
-    /// Takes what the reconciler reports of offers and paths, and records the rows of changed offers.
+    /// Receives the reports of the reconciler on offers and paths, and records the rows of changed offers.
     mutating func collectJobs(_ reconciler: inout Reconciler) {
         for report in reconciler.reports {
             switch report {
@@ -41,7 +41,7 @@ extension Dispatcher {
             .unfinished(stored), isNew: hasNewEvent || newJobs.contains(job.id) || offer.isRepeat)
     }
 
-    /// Records that a path was gone before an action received it.
+    /// Records that a path was removed before an action received it.
     private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
         let job = unleased(kind, path, index)
         let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
@@ -51,7 +51,7 @@ extension Dispatcher {
         reportUnrun(job, index, outcome)
     }
 
-    /// Reports that a change was dropped that settled while its action ran.
+    /// Reports that a change that settled while its action ran was dropped.
     private func reportBusy(_ index: Int, _ path: PathBytes) {
         let outcome = Outcome(.skipped, "its action was running for the file as it was before", code: "busy")
         reportUnrun(unleased(.modified, path, index), index, outcome)
@@ -74,7 +74,7 @@ extension Dispatcher {
                     pause: nil, at: host.clock.time())))
     }
 
-    /// Ends a job in favour of a newer event; one of which there was no attempt leaves nothing.
+    /// Ends a job in favor of a newer event; a job without attempts leaves no row.
     private mutating func recordSuperseded(_ index: Int, _ offer: Offer) {
         guard let job = rules[index].jobs.removeValue(forKey: offer.number) else { return }
         report(.superseded(rule: rules[index].rule.name, job: job.id, path: offer.path))
@@ -118,7 +118,7 @@ extension Dispatcher {
         return counts
     }
 
-    /// The number of jobs that run, or would start if there were a slot.
+    /// Returns the number of jobs that run, or would start if a slot were free.
     func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
         guard !pauses.all else { return running.count }
         let waiting = active(reconciler).reduce(0) { sum, index in
@@ -128,7 +128,7 @@ extension Dispatcher {
         return waiting + runningCount
     }
 
-    /// The interrupted actions that may have removed their input, by number.
+    /// Returns the interrupted actions that may have removed their input, by number.
     func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
         reconciler.active.reduce(into: [:]) { all, index in
             if rules[index].jobs.isEmpty { return }
@@ -136,7 +136,7 @@ extension Dispatcher {
         }
     }
 
-    /// The same of restored offers.
+    /// Returns the interrupted actions of restored offers.
     func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
         let rule = rules[index].rule
         return offers.reduce(into: [:]) { all, offer in

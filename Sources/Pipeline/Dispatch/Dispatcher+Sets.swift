@@ -9,8 +9,8 @@ import System
 
 // `group`: files that are handled together once all of them exist.
 //
-// Each file of a set has a job of its own, as in a batch. The files that belong to a set are found on the disk each time,
-// so nothing of a set has to be stored.
+// Each file of a set has its own job, as in a batch. The files of a set are found on the disk each time, so nothing
+// about a set has to be stored.
 extension Dispatcher {
     /// A file that belongs to a set.
     private struct Member {
@@ -18,21 +18,21 @@ extension Dispatcher {
         let root: PathBytes
         let snapshot: Snapshot
 
-        /// The event that offers it although nothing has happened to it.
+        /// Returns the event that offers the file although it has not changed.
         func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
             FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: time)
         }
     }
 
-    /// One path for all files of a set.
+    /// Returns one path for all files of a set.
     private func name(of path: PathBytes, _ group: Grouping) -> PathBytes { path.parent.appending(group.key(of: path)) }
 
-    /// The gate that the next file of the set wakes.
+    /// Returns the gate that the next file of the set wakes.
     func groupGate(of path: PathBytes, _ rule: Rule) -> Reconciler.Gate {
         Reconciler.Gate("group", rule.group.map { name(of: path, $0) }, mayNeverOpen: true)
     }
 
-    /// Leases the next due file and all that belong to it, once the set is complete.
+    /// Leases the next due file and all files of its set, once the set is complete.
     mutating func nextSet(
         _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
@@ -77,7 +77,8 @@ extension Dispatcher {
         return lease(candidates, named: name(of: event.path, group), index, &reconciler, at: time.now)
     }
 
-    /// The candidates of all files of a set, in its order; nil if one of them is not free, and the first one waits.
+    /// Returns the candidates of all files of a set, in its order; nil if one of them is not free, so that the first
+    /// one waits.
     private mutating func candidates(
         _ members: [Member], with first: Reconciler.Candidate, _ hasStarted: Bool, _ index: Int,
         _ reconciler: inout Reconciler, at time: GateTime
@@ -92,7 +93,7 @@ extension Dispatcher {
             }
             let offer = reconciler.offer(of: index, at: member.path)
             guard !hasStarted else {
-                // Files that failed together are retried together: it has not settled yet.
+                // Files that failed together are retried together: this one has not settled yet.
                 if case .retrying(let due) = offer?.state, due <= time.now {
                     reconciler.hold(first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
                     return nil
@@ -135,7 +136,7 @@ extension Dispatcher {
         return []
     }
 
-    /// Takes back the count of a set that was only checked.
+    /// Removes the count of a set that was only checked.
     mutating func takeBackCount(of result: Attempt.Result, _ index: Int) {
         guard let name = countedSets.removeValue(forKey: result.parts[0].job.id),
             !result.parts.contains(where: \.hasStarted)
@@ -143,8 +144,9 @@ extension Dispatcher {
         rules[index].gates.loop.takeBack(name)
     }
 
-    /// The reason for which a set cannot be handled yet, and the time after which it is checked again; without one, the next
-    /// file of the set wakes it.
+    /// Returns the reason why a set cannot be handled yet, and the pause before it is checked again.
+    ///
+    /// Without a pause, the next file of the set wakes it.
     private mutating func obstacle(
         to members: [Member], of event: FileEvent, _ index: Int, _ group: Grouping, _ reconciler: borrowing Reconciler
     ) -> (Waiting, pause: Duration?)? {
@@ -188,10 +190,11 @@ extension Dispatcher {
         return nil
     }
 
-    /// The file of an event and the existing files that belong to its set.
+    /// Returns the file of an event and the existing files of its set.
     ///
-    /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to it. Once an
-    /// action has started, the conditions are not checked any more: the action may be why they do not hold.
+    /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to the
+    /// set. Once an action has started, the conditions are no longer checked: the action may be the reason why they
+    /// do not match.
     private mutating func members(
         of event: FileEvent, _ index: Int, _ group: Grouping, _ reconciler: borrowing Reconciler, hasStarted: Bool
     ) -> [Member] {
@@ -200,7 +203,7 @@ extension Dispatcher {
         let key = group.key(of: event.path)
         let files = WatchedPaths(roots: rule.roots + [event.root], in: host.fileSystem)
         if listings[directory] == nil { listings[directory] = (try? files.names(in: directory)) ?? [] }
-        // Its own file may be gone for a moment.
+        // The event's own file may be briefly absent.
         let own = Member(path: event.path, root: event.root, snapshot: event.snapshot)
         let others = (listings[directory] ?? []).compactMap { name -> Member? in
             let path = directory.appending(name.bytes)

@@ -32,13 +32,16 @@ struct Dispatcher: ~Copyable {
     var lanes: Lanes
     var uses = FileUses()
     var pauses = Pauses()
-    /// The rule and the jobs of each attempt that runs, by its first job, and what stops it if a newer event does.
+    /// The rule and the jobs of each running attempt, by its first job, and the signal that stops it for a newer
+    /// event.
     var running: [JobID: (rule: RuleID, inputs: [Attempt.Input], stop: StopSignal?)] = [:]
-    /// The rules that came back while an attempt ran, which has ended: nothing starts until their jobs are restored.
+    /// The rules that were added again while an old attempt ran that is now finished.
+    ///
+    /// Nothing starts until their jobs are restored.
     var returned: Set<RuleID> = []
     /// The attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
-    /// The permission for the attempts that are prepared.
+    /// The permission of the prepared attempts.
     private var permission = StartPermission()
     /// Whether they have been submitted.
     private var isSubmitted = false
@@ -51,7 +54,7 @@ struct Dispatcher: ~Copyable {
     var number: UInt64
     /// The jobs that were given up and whose `on_failure` has not started.
     var givenUp: [GivenUp] = []
-    /// The sets that run as the loop guard has counted them, by the first job of each.
+    /// The names under which the loop guard has counted running sets, by the first job of each.
     var countedSets: [JobID: PathBytes] = [:]
     /// The names in directories that were listed in this turn.
     var listings: [PathBytes: [PathBytes]] = [:]
@@ -74,7 +77,7 @@ struct Dispatcher: ~Copyable {
         Dictionary(uniqueKeysWithValues: rules.enumerated().map { ($1.id, $0) })
     }
 
-    /// The rules that may have jobs or due paths: a rule without costs nothing.
+    /// Returns the rules that may have jobs or due paths; the others cost nothing.
     func active(_ reconciler: borrowing Reconciler) -> Set<Int> { reconciler.active.union(frozenRules) }
 
     /// Removes the rules without jobs from those that ``active(_:)`` returns.
@@ -86,7 +89,7 @@ struct Dispatcher: ~Copyable {
         frozenRules.insert(index)
     }
 
-    /// Runs other rules from now on; the jobs that run end under the rule with which they started.
+    /// Sets other rules; running jobs finish under the rule with which they started.
     mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
         let time = host.clock.time()
         var names: [String: String] = [:]
@@ -106,10 +109,10 @@ struct Dispatcher: ~Copyable {
     /// The number of attempts whose actions have started.
     var runningCount: Int { lanes.count - prepared.count }
 
-    /// The index of the rule with the id; nil if it does not run.
+    /// Returns the index of the rule with the id; nil if it does not run.
     func index(of id: RuleID) -> Int? { indexes[id] }
 
-    /// The job with the id as it runs, also if its rule was removed since; nil if no attempt at it runs.
+    /// Returns the running job with the id, even if its rule was removed since; nil if no attempt at it runs.
     func runningInput(_ id: JobID) -> (rule: RuleID, input: Attempt.Input)? {
         for attempt in running.values {
             if let input = attempt.inputs.first(where: { $0.job.id == id }) { return (attempt.rule, input) }
@@ -117,7 +120,7 @@ struct Dispatcher: ~Copyable {
         return nil
     }
 
-    /// The unfinished job with the id.
+    /// Returns the unfinished job with the id.
     func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
         if let (rule, input) = runningInput(id) {
             return index(of: rule).map { ($0, input.number, input.isFrozen) }
@@ -131,7 +134,7 @@ struct Dispatcher: ~Copyable {
         return nil
     }
 
-    /// Whether a rule has the unfinished job of a number.
+    /// Whether a rule has the unfinished job with the number.
     func knows(_ number: UInt64, _ index: Int) -> Bool {
         rules[index].jobs[number] != nil || rules[index].frozen[number] != nil
     }
@@ -140,7 +143,7 @@ struct Dispatcher: ~Copyable {
         GateTime(now: now, time: host.clock.time(), clock: clock, files: files)
     }
 
-    /// The earliest time at which ``fill(_:at:isGathering:)`` has something to do that it had not at the last turn.
+    /// Returns the earliest time after the last turn at which ``fill(_:at:isGathering:)`` may have new work.
     func nextDeadline(
         after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
     ) -> ContinuousClock.Instant? {
@@ -152,14 +155,14 @@ struct Dispatcher: ~Copyable {
 
     // MARK: Leasing
 
-    /// Leases as many due jobs as there are slots, the rules taking turns.
+    /// Leases as many due jobs as there are slots; the rules take turns.
     ///
     /// Their actions start with ``launch()``, once the leases are committed.
     ///
     /// - Parameters:
-    ///   - reconciler: Has received all hints.
-    ///   - now: The time.
-    ///   - isGathering: Whether the jobs of a batch wait for more of them.
+    ///   - reconciler: The reconciler, which has received all hints.
+    ///   - now: The current time.
+    ///   - isGathering: Whether the jobs of a batch wait for further ones.
     mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
         let time = gateTime(reconciler.openedFiles, at: now)
         listings = [:]
@@ -183,7 +186,7 @@ struct Dispatcher: ~Copyable {
                             names[name] = nil
                         }
                     }
-                    // Extra slots are taken in the first round.
+                    // Extra slots are used in the first round.
                 } while isProgress && !lanes.isFull
             }
         } while lanes.endFilling()
@@ -228,7 +231,7 @@ struct Dispatcher: ~Copyable {
         return true
     }
 
-    /// Lets the next event of a rule start another batch if nothing of it is left to lease.
+    /// Closes the batch of a rule if nothing of it is left to lease, so that the next event starts another one.
     mutating func closeBatch(_ index: Int, _ reconciler: borrowing Reconciler) {
         if rules[index].batch != nil, !hasWork(index, reconciler) { rules[index].batch?.close() }
     }
@@ -257,7 +260,7 @@ struct Dispatcher: ~Copyable {
         return inputs
     }
 
-    /// Leases frozen jobs that are due, at most so many, as far as no due path has to be leased before.
+    /// Leases due frozen jobs, up to a number, unless a due path has to be leased before.
     mutating func nextFrozen(
         _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
@@ -266,7 +269,7 @@ struct Dispatcher: ~Copyable {
             guard inputs.count < count else { break }
             guard let entry = rules[index].frozen[number] else { continue }
             if entry.after > 0, entry.after >= reconciler.nextDuePosition(index) ?? .max { continue }
-            // What the kernel reported of a file after it had settled follows its event.
+            // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
             if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
             if let input = takeFrozen(entry, index, &reconciler, at: time) { inputs.append(input) }
@@ -274,7 +277,8 @@ struct Dispatcher: ~Copyable {
         return inputs
     }
 
-    /// The most jobs, and the most bytes of their files, of one attempt at brief actions: a commit then serves several.
+    /// The limits of one attempt at brief actions, in jobs and in bytes of their files: one commit then serves
+    /// several jobs.
     static let mostBrief = 64
     private static let mostBriefBytes: UInt64 = 1 << 20
 
@@ -306,7 +310,7 @@ struct Dispatcher: ~Copyable {
         return input
     }
 
-    /// Counts a run for what the loop guard counts, and reports the path if it is one too many.
+    /// Counts a run in the loop guard, and reports the path if it exceeds the limit.
     mutating func isOneTooMany(
         _ counted: PathBytes, of path: PathBytes, _ index: Int, at now: ContinuousClock.Instant
     ) -> Bool {
@@ -316,7 +320,7 @@ struct Dispatcher: ~Copyable {
         return true
     }
 
-    /// Whether no other action excludes one for the candidate; otherwise it waits for that.
+    /// Whether no other action excludes one for the candidate; otherwise the candidate waits.
     mutating func isFree(
         _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) -> Bool {
@@ -336,7 +340,7 @@ struct Dispatcher: ~Copyable {
         return false
     }
 
-    /// A rule of higher priority that has not finished with a file.
+    /// Returns a rule of higher priority that has not finished with a file.
     private func preceding(_ index: Int, _ path: PathBytes, _ reconciler: borrowing Reconciler) -> String? {
         let priority = rules[index].rule.priority
         return rules.indices.first { other in
@@ -345,12 +349,12 @@ struct Dispatcher: ~Copyable {
         }.map { rules[$0].rule.name }
     }
 
-    /// How often it is checked whether a rule of higher priority has lost interest in a file.
+    /// The interval at which it is checked whether a rule of higher priority has finished with a file.
     private static let precedenceRecheck = Duration.seconds(1)
 
     static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
 
-    /// Lets a candidate wait; a closed window is reported once.
+    /// Makes a candidate wait; a closed window is reported once.
     mutating func hold(
         _ candidate: Reconciler.Candidate, for gate: Reconciler.Gate, until time: ContinuousClock.Instant?,
         _ waiting: Waiting?, _ index: Int, _ reconciler: inout Reconciler
@@ -377,14 +381,14 @@ struct Dispatcher: ~Copyable {
         var job: Job
         if let known = rules[index].jobs[offer.number] {
             job = known
-            // The steps that an earlier event has finished do not count for another one.
+            // Finished steps of an earlier event do not count for another one.
             if offer.steps == 0 { job.steps = [] }
             hasLostInput = !job.keepSteps(of: rule)
         } else {
             job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event)
             newJobs.insert(job.id)
         }
-        // It may have had another name.
+        // The rule may have had another name.
         job.rule = rule.name
         job.event = offer.event
         if !rule.needsAuthor { job.event.author = .notAsked }
@@ -422,12 +426,12 @@ struct Dispatcher: ~Copyable {
         guard entry.job.attempt == 0, !event.kind.isLifecycle,
             isOneTooMany(event.path, of: event.path, index, at: time.now)
         else { return true }
-        // Leaving out a piece of text, or one event of many, would break the order.
+        // Skipping a piece of text, or one event of many, would break the order.
         rules[index].frozen[entry.number]?.due = time.now + LoopGuard.period
         return false
     }
 
-    /// Takes a due job of the frozen queue, if the gates let it run.
+    /// Leases a due job of the frozen queue, if the gates let it run.
     mutating func takeFrozen(
         _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
@@ -440,7 +444,7 @@ struct Dispatcher: ~Copyable {
         input.job.attempt += 1
         input.job.waiting = nil
         input.job.rule = rules[index].rule.name
-        // A user names a file, not what was in it then.
+        // A user names a file, not its content at that time.
         let event = entry.job.event
         if event.origin == .manual, case .present(let snapshot) = time.files.look(at: event.path) {
             input.job.event.snapshot = snapshot
@@ -477,7 +481,7 @@ struct Dispatcher: ~Copyable {
         prepared.append(attempt)
     }
 
-    /// Starts the attempts that were prepared; their actions wait for ``launch()``.
+    /// Starts the prepared attempts; their actions wait for ``launch()``.
     mutating func submit() {
         guard !prepared.isEmpty, !isSubmitted else { return }
         isSubmitted = true
@@ -486,7 +490,7 @@ struct Dispatcher: ~Copyable {
             prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
     }
 
-    /// Lets the actions start of the attempts that were submitted.
+    /// Lets the actions of the submitted attempts start.
     mutating func launch() {
         guard !prepared.isEmpty else { return }
         permission.grant()
@@ -503,11 +507,11 @@ struct Dispatcher: ~Copyable {
         if !accepted.isEmpty { report(.accepted(accepted)) }
         let isFirst = lanes.count == prepared.count
         endPreparing()
-        // The kernel prefers to wake threads on the processor that wakes them: the rest of this turn can wait.
+        // The kernel prefers to wake threads on the waking processor; the rest of this turn can wait.
         if isFirst { sched_yield() }
     }
 
-    /// Lets no action start of the attempts that were submitted: the run is over.
+    /// Prevents the actions of the submitted attempts from starting, because the run is over.
     mutating func refuse() {
         permission.refuse()
         endPreparing()
@@ -527,23 +531,24 @@ struct Dispatcher: ~Copyable {
         }
     }
 
-    /// Starts what waits for a thread of the pool.
+    /// Starts the work that waits for a thread of the pool.
     func wakeRest() { executor.wakeRest() }
 }
 
 extension Rule {
-    /// Whether one attempt may run several of its jobs without a visible difference: each has its own outcome, and none
-    /// delays the others.
+    /// Whether one attempt may run several of its jobs without a visible difference.
+    ///
+    /// This requires that each has its own outcome, and that none delays the others.
     var runsTogether: Bool {
         !takesSlot && whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
-            // A failure of something that all of them share must not cost all of them their only attempt.
+            // A failure with a shared cause must not use up the only attempt of each job.
             && retry.attempts > 1 && actions.count == 1
     }
 
-    /// The list that an attempt at the job runs: `on_failure` once it was given up.
+    /// Returns the list that an attempt at the job runs: `on_failure` once it was given up.
     func actions(of job: Job) -> [Action] { job.failure == nil ? actions : onFailure }
 
-    /// Whether the next step of a job may remove the file; a rule that receives deletions learns of it by the event.
+    /// Whether the next step of a job may remove the file; a rule that receives deletions is informed by the event.
     func mayRemoveInput(_ job: Job) -> Bool {
         actions(of: job).dropFirst(job.finishedSteps.count).first.map(mayRemoveInput) ?? false
     }
@@ -552,7 +557,7 @@ extension Rule {
         action.removesInput || action.isProgram && !events.contains(.deleted)
     }
 
-    /// Whether its actions only read the file, and so share it with others that do.
+    /// Whether its actions only read the file, and therefore share it with others that do.
     var sharesFile: Bool { (actions + onFailure).allSatisfy(\.sharesFile) }
 
     /// Whether an action moves or deletes the file.

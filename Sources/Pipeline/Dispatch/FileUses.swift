@@ -10,14 +10,14 @@ struct FileUses {
 
     private var uses: [PathBytes: Use] = [:]
 
-    /// Whether an action may start that shares the file or does not.
+    /// Whether an action may start that shares the file, or that does not.
     func allows(_ path: PathBytes, _ isShared: Bool) -> Bool { uses[path].map { $0.isShared && isShared } ?? true }
 
     mutating func add(_ paths: [PathBytes], isShared: Bool) {
         for path in paths { uses[path, default: Use(isShared: isShared)].count += 1 }
     }
 
-    /// Lets no other action share files as long as they are used.
+    /// Prevents other actions from sharing files while they are in use.
     mutating func close(_ paths: [PathBytes]) {
         for path in paths { uses[path]?.isShared = false }
     }

@@ -1,14 +1,14 @@
 package import Rules
 
-/// Which attempts may start: each takes a slot and a place of its rule.
+/// Decides which attempts may start: each needs a slot and counts toward the concurrency of its rule.
 ///
-/// Slots are for attempts that may run a program. Attempts at brief actions take none; they are limited in the same way,
-/// but apart. A free slot goes to the rule that has used the least slot time. A rule that has waited for ``patience``
-/// with nothing running gets an extra slot, and keeps it while it has due work.
+/// Slots are for attempts that may run a program. Attempts at brief actions use none; they are limited in the same
+/// way, but separately. A free slot goes to the rule that has used the least slot time. A rule that has waited for
+/// ``patience`` with nothing running gets an extra slot, and keeps it while it has due work.
 ///
-/// Pure: time is passed in. It counts, and starts nothing.
+/// Pure: time is passed in. It only counts, and starts nothing.
 package struct Lanes {
-    /// What is known of a rule by its name.
+    /// The properties of a rule, by its name.
     private struct Entry {
         var position: Int
         var priority: Int
@@ -22,13 +22,13 @@ package struct Lanes {
         var isExtra: Bool
     }
 
-    /// How many attempts of one kind run.
+    /// The number of running attempts of one kind.
     private struct Slots {
         let limit: Int
         let extra: Int
         var used = 0
         var extraUsed = 0
-        /// The rules whose attempt in an extra slot has ended since the slots were filled last.
+        /// The rules whose attempt in an extra slot has finished since the slots were last filled.
         var vacant: Set<String> = []
 
         var free: Int { max(0, limit - used) }
@@ -36,36 +36,37 @@ package struct Lanes {
     }
 
     private var slots: Slots
-    /// Of brief actions, whose number has to be limited as well: a disk may hang.
+    /// The slots of brief actions, whose number must also be limited: a disk may hang.
     private var briefSlots: Slots
     private var rules: [String: Entry] = [:]
     private var hasPriorities = false
-    /// By the first job of each attempt.
+    /// The running attempts, by their first job.
     private var running: [JobID: Attempt] = [:]
     private var perRule: [String: Int] = [:]
-    /// The slot time that rules have used by attempts that have ended, or what they start from, see ``virtualTime``.
+    /// The slot time of finished attempts by rule, or the value from which a rule starts, see ``virtualTime``.
     private var used: [String: Duration] = [:]
-    /// The used time of the rule that was given a free slot last: no rule is counted as having used less, so a rule that
-    /// had nothing to do saves nothing up.
+    /// The used time of the rule that was last given a free slot.
+    ///
+    /// No rule counts as having used less, so an idle rule accumulates no credit.
     private var virtualTime = Duration.zero
-    /// The rules that have due work, nothing running and no slot, and since when.
+    /// The rules that have due work, nothing running and no slot, and the time since when.
     package private(set) var waiting: [String: ContinuousClock.Instant] = [:]
-    /// The same as it was when the slots were filled last.
+    /// The value of `waiting` when the slots were last filled.
     private var formerlyWaiting: [String: ContinuousClock.Instant] = [:]
-    /// How many attempts were started, and how many when the rule with the least used time had its turn last.
+    /// The number of started attempts, in total and at the last turn of the rule with the least used time.
     private var started = 0
     private var lastOwed = 0
 
     /// One of this many attempts goes to the rule that has used the least time, whatever its priority.
     package static let share = 10
-    /// How long a rule waits for a slot before it gets an extra one.
+    /// The time for which a rule waits for a slot before it gets an extra one.
     package static let patience = Duration.seconds(1)
 
-    /// Makes lanes in which nothing runs.
+    /// Creates lanes in which nothing runs.
     ///
     /// - Parameters:
     ///   - limit: The number of slots.
-    ///   - extra: The number of slots beyond that, for rules that wait.
+    ///   - extra: The number of additional slots for rules that wait.
     ///   - rules: The rules in their order.
     package init(limit: Int, extra: Int = 0, rules: [Rule]) {
         slots = Slots(limit: limit, extra: extra)
@@ -83,10 +84,10 @@ package struct Lanes {
 
     package var count: Int { running.count }
 
-    /// Whether no slot is free but extra ones.
+    /// Whether only extra slots are free.
     package var isFull: Bool { slots.free == 0 && briefSlots.free == 0 }
 
-    /// The most attempts that can run at once.
+    /// The maximum number of attempts that can run at the same time.
     package var limit: Int { slots.limit + slots.extra + briefSlots.limit + briefSlots.extra }
 
     package var status: EngineStatus.Slots {
@@ -94,10 +95,10 @@ package struct Lanes {
             limit: slots.limit, extra: slots.extra, used: slots.used, extraUsed: slots.extraUsed, waiting: waiting)
     }
 
-    /// How many attempts the rule runs.
+    /// Returns the number of running attempts of a rule.
     package func count(of rule: String) -> Int { perRule[rule, default: 0] }
 
-    /// How many more attempts the rule may start.
+    /// Returns the number of further attempts that the rule may start.
     package func room(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
         let slots = slots(of: rule.name)
         let isGranted = slots.free == 0 && slots.hasExtra && isOverdue(rule.name, now)
@@ -105,7 +106,7 @@ package struct Lanes {
         return min(slots.free + (hasOwn ? 1 : 0), rule.concurrency - count(of: rule.name))
     }
 
-    /// Records the start of an attempt at jobs of one rule, several in a batch.
+    /// Records the start of an attempt at jobs of one rule; a batch has several jobs.
     package mutating func start(_ jobs: [Job], at now: ContinuousClock.Instant) {
         guard let first = jobs.first else { preconditionFailure("an attempt without a job") }
         let rule = first.rule
@@ -125,7 +126,7 @@ package struct Lanes {
         started += 1
     }
 
-    /// Records the end of the attempt whose first job this is.
+    /// Records the end of an attempt, identified by its first job.
     package mutating func end(_ id: JobID, at now: ContinuousClock.Instant) {
         guard let attempt = running.removeValue(forKey: id) else {
             preconditionFailure("an end without a start")
@@ -142,7 +143,7 @@ package struct Lanes {
         used[attempt.rule, default: .zero] += now - attempt.start
     }
 
-    /// Counts what runs for rules under the names that these have now.
+    /// Counts running attempts under the current names of renamed rules.
     package mutating func rename(_ names: [String: String]) {
         guard !names.isEmpty else { return }
         for (id, attempt) in running { running[id]?.rule = names[attempt.rule] ?? attempt.rule }
@@ -155,16 +156,16 @@ package struct Lanes {
 
     // MARK: Turns
 
-    /// The rules by priority, the highest first, and those of one priority together.
+    /// Returns the rules grouped by priority, the highest first.
     package func levels(_ rules: Set<String>) -> [Set<String>] {
         guard hasPriorities else { return [rules] }
         return Dictionary(grouping: rules) { self.rules[$0]?.priority ?? 0 }.sorted { $0.key > $1.key }
             .map { Set($0.value) }
     }
 
-    /// The rules in the order in which each may start one attempt.
+    /// Returns the rules in the order in which each may start one attempt.
     ///
-    /// Those that get a slot come first, in the order of the rules: several of them may be due on one file.
+    /// Those that get a slot come first, in the order of the rules, since several of them may be due for one file.
     package func round(_ names: Set<String>, at now: ContinuousClock.Instant) -> [String] {
         guard names.count > 1 else { return Array(names) }
         var times: [String: Duration] = [:]
@@ -180,9 +181,9 @@ package struct Lanes {
         return first.sorted { position($0) < position($1) } + rest
     }
 
-    /// The rules in the order of the time that they have used, when one of their turns is due; else none.
+    /// Returns the rules in the order of their used time if such a turn is due, otherwise none.
     ///
-    /// So a rule of low priority is slow beside a busy one, and never stands still.
+    /// So a rule of low priority is slow next to a busy one, but never starves.
     package mutating func owed(_ rules: Set<String>) -> [String] {
         guard hasPriorities, started - lastOwed >= Self.share else { return [] }
         lastOwed = started
@@ -203,7 +204,7 @@ package struct Lanes {
 
     // MARK: Waiting
 
-    /// Begins to fill the slots: rules that wait are to be recorded again.
+    /// Starts to fill the slots; waiting rules have to be recorded again.
     package mutating func beginFilling() {
         formerlyWaiting = waiting
         waiting = [:]
@@ -214,7 +215,7 @@ package struct Lanes {
         waiting[rule] = formerlyWaiting[rule] ?? waiting[rule] ?? now
     }
 
-    /// Takes back extra slots whose rules have no more due work, once nothing more can start.
+    /// Releases extra slots whose rules have no more due work, once nothing more can start.
     ///
     /// - Returns: Whether other rules can start something now.
     package mutating func endFilling() -> Bool {
@@ -229,7 +230,7 @@ package struct Lanes {
         return isReleased && !waiting.isEmpty
     }
 
-    /// When a rule that waits gets an extra slot; nil when none waits, or none is left.
+    /// The time at which a waiting rule gets an extra slot; nil if no rule waits, or no extra slot is left.
     package var deadline: ContinuousClock.Instant? {
         waiting.filter { slots(of: $0.key).hasExtra }.values.min().map { $0 + Self.patience }
     }

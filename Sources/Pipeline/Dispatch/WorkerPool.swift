@@ -2,19 +2,19 @@
 import Synchronization
 import System
 
-/// Runs actions beside the engine's thread.
+/// Runs actions outside the engine's thread.
 package protocol AttemptExecutor: Sendable {
-    /// Begins to run each work; see ``WorkerPool/submit(_:isQuick:)``.
+    /// Starts each work item; see ``WorkerPool/submit(_:isQuick:)``.
     func submit(_ work: [@Sendable () -> Void], isQuick: Bool)
 
-    /// Has no submitted work wait for another one.
+    /// Ensures that no submitted work waits for other work.
     func wakeRest()
 }
 
-/// Threads that run actions, as many as are needed and never more than the limit.
+/// Threads that run actions, created on demand up to the limit.
 ///
-/// Actions block for as long as a program runs or a disk copies, so they have
-/// threads of their own instead of Swift's cooperative pool.
+/// Actions block for as long as a program runs or a disk copies, so they have their own threads instead of Swift's
+/// cooperative pool.
 package final class WorkerPool: AttemptExecutor {
     private struct State {
         var work: [@Sendable () -> Void] = []
@@ -28,15 +28,15 @@ package final class WorkerPool: AttemptExecutor {
 
     package init(limit: Int) { self.limit = limit }
 
-    /// Runs each work on a thread of the pool.
+    /// Runs each work item on a thread of the pool.
     ///
-    /// When the system refuses a thread the work runs on those that are there, or
-    /// here if there is none at all.
+    /// If the system refuses to create a thread, the work runs on the existing ones, or on the caller's thread if
+    /// there are none.
     ///
     /// - Parameters:
-    ///   - work: What to run.
-    ///   - isQuick: Whether each is likely done before another thread would be awake: then only half as many are
-    ///     woken, which take the rest as well, unless ``wakeRest()`` is called first.
+    ///   - work: The work to run.
+    ///   - isQuick: Whether each item probably finishes before another thread would wake up. Then only half as many
+    ///     threads are woken, which also run the rest, unless ``wakeRest()`` is called first.
     package func submit(_ work: [@Sendable () -> Void], isQuick: Bool = false) {
         let wanted = state.withLock { state in
             state.work += work
@@ -56,11 +56,11 @@ package final class WorkerPool: AttemptExecutor {
 
     /// Wakes threads for all work that still waits.
     package func wakeRest() {
-        // A thread that is about to rest counts, too: who is woken in vain rests again.
+        // A thread that is about to become idle also counts; a thread woken in vain becomes idle again.
         for _ in 0..<state.withLock({ $0.work.count }) { available.signal() }
     }
 
-    /// Whether nothing is to be done and all threads have come to rest, or are about to look in vain.
+    /// Whether there is no work and all threads are idle, or about to find no work.
     package var isAtRest: Bool { state.withLock { $0.work.isEmpty && $0.idle == $0.threads } }
 
     private func serve() {

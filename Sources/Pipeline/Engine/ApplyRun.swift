@@ -8,19 +8,19 @@ package import Storage
 import Synchronization
 package import System
 
-/// Runs a rule for files that a user names, and watches nothing.
+/// Runs a rule for files that a user names, without watching anything.
 ///
-/// It is a run of the engine whose watcher never hints anything. Jobs of the rule that an earlier run has left may run along
-/// with those of the files.
+/// It is a run of the engine whose watcher never sends a hint. Jobs of the rule that an earlier run has left may run
+/// together with those of the files.
 package final class ApplyRun: Sendable {
     private let engine: Engine
     private let isStopped = Atomic(false)
 
-    /// The end of a run.
+    /// The result of a run.
     package struct Summary: Sendable {
-        /// The files whose jobs have not ended.
+        /// The files with unfinished jobs.
         package var open: Set<PathBytes>
-        /// The reason for which the last changes are not stored.
+        /// The reason why the last changes are not stored.
         package var fault: JournalFault?
     }
 
@@ -28,10 +28,10 @@ package final class ApplyRun: Sendable {
     ///
     /// - Parameters:
     ///   - rule: The rule.
-    ///   - limit: The most actions at once.
-    ///   - store: The store of the jobs; no other process has it.
+    ///   - limit: The maximum number of concurrent actions.
+    ///   - store: The store of the jobs, which no other process uses.
     ///   - perform: Runs one action, as for the engine.
-    ///   - log: For messages of handlers and plugins.
+    ///   - log: The logger for messages of handlers and plugins.
     ///   - report: Called on the thread of the run, in order.
     package init(
         _ rule: Rule, limit: Int, store: any EngineStore,
@@ -44,21 +44,21 @@ package final class ApplyRun: Sendable {
             ruleset: Ruleset([rule]), options: options, store: store, perform: perform, log: log, report: report)
     }
 
-    /// Starts no more jobs, and ends ``run(_:)`` once those that run have ended; callable from any thread.
+    /// Starts no more jobs, and ends ``run(_:)`` once the running ones are finished; callable from any thread.
     package func stop() {
         isStopped.store(true, ordering: .releasing)
         engine.stop()
     }
 
-    /// Ends ``run(_:)`` and all actions at once.
+    /// Ends ``run(_:)`` and all actions immediately.
     package func stopAtOnce() { engine.stopAtOnce() }
 
-    /// Runs until the jobs of all files have ended, or until stopped; blocks, call it once.
+    /// Runs until the jobs of all files are finished, or until stopped; blocks, and may be called once.
     ///
-    /// Jobs that have not ended by then stay in the store, for the engine.
+    /// Unfinished jobs stay in the store, for the engine.
     ///
     /// - Parameter requests: The files, each once.
-    /// - Returns: The files that are left.
+    /// - Returns: The files with unfinished jobs.
     package func run(_ requests: [JobRequest]) -> Summary {
         var loop = EngineLoop(unwatched: engine)
         loop.carryOut(.apply(requests))
@@ -95,7 +95,7 @@ extension Engine {
 }
 
 extension EngineLoop {
-    /// Starts a run whose watcher never hints anything.
+    /// Starts a run whose watcher never sends a hint.
     fileprivate init(unwatched engine: Engine) {
         do {
             try self.init(engine) { _, _ in NoWatcher() }
@@ -104,17 +104,17 @@ extension EngineLoop {
         }
     }
 
-    /// Whether nothing runs, and nothing is to be stored.
+    /// Whether nothing runs, and nothing remains to be stored.
     var isIdle: Bool { dispatcher.runningCount == 0 && run.storeFault == nil }
 
-    /// The files whose jobs have not ended.
+    /// Returns the files with unfinished jobs.
     func open(_ requests: [JobRequest]) -> Set<PathBytes> {
         let unfinished = Set(dispatcher.rules.flatMap(\.frozen.all).map(\.job.id))
         return Set(requests.filter { unfinished.contains($0.id) }.map(\.path))
     }
 }
 
-/// A watcher that never hints anything.
+/// A watcher that never sends a hint.
 private struct NoWatcher: HintProducer {
     func rescan() {}
     func change(to scope: WatchScope, number: Int) {}

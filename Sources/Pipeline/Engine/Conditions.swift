@@ -6,14 +6,13 @@ import Reconciling
 import Rules
 import Settling
 import System
-
-/// The conditions of the rules that run, as the reconciler asks for them.
+/// The conditions of the running rules, as evaluated for the reconciler.
 ///
-/// It belongs to the engine's thread, and outlives a reload.
+/// It belongs to the engine's thread, and persists across reloads.
 final class Conditions {
     var ruleset: Ruleset
     private let log: Logger
-    /// The types of files by their content, as `stop` of earlier rules asks for them; forgotten after each turn.
+    /// The content types of files for `stop` of earlier rules; discarded after each turn.
     private var contents: [PathBytes: ConditionFacts.Content] = [:]
     /// The refusals that were logged in this turn.
     private var logged: Set<Refusal> = []
@@ -27,10 +26,10 @@ final class Conditions {
         var path: PathBytes
     }
 
-    /// Where it is known from who wrote.
+    /// The source of information about writers.
     enum WriterSource {
         case none
-        /// The kernel does not report it to this process.
+        /// The kernel does not report writers to this process.
         case denied
         case recorder(AuthorRecorder)
     }
@@ -41,7 +40,7 @@ final class Conditions {
         finds = hasWork
     }
 
-    /// Whether the interrupted action of an offer finds its own work.
+    /// Whether the interrupted action of an offer finds its own output.
     func hasWork(_ number: UInt64) -> Bool {
         guard let finds, let (action, job) = interrupted[number], let index = ruleset.index(of: job.rule) else {
             return false
@@ -49,11 +48,13 @@ final class Conditions {
         return finds(ruleset.rules[index], action, job)
     }
 
-    /// Whether ``interrupted`` is asked for.
+    /// Whether ``interrupted`` is used.
     var asksForWork: Bool { finds != nil }
 
-    /// Whether a rule receives an event: no earlier rule with `stop` does, and its own `where` holds, needs the
-    /// content, or comes to hold by time alone.
+    /// Whether a rule receives an event.
+    ///
+    /// It does if no earlier rule with `stop` receives it, and its own `where` matches, needs the content, or will
+    /// match by time alone.
     func admit(_ event: FileEvent, rule index: Int) -> Bool {
         if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, looking: content) != nil { return false }
         guard ruleset.rules[index].condition != nil else { return true }
@@ -68,7 +69,7 @@ final class Conditions {
         }
     }
 
-    /// The process that did what an event reports; rules that stop others may ask for it, too.
+    /// Returns the process that caused an event; rules that stop others may also request it.
     func writer(of event: FileEvent, rule index: Int) -> Author {
         guard ruleset.needsAuthors, !event.kind.isLifecycle, !event.kind.isRaw else { return .notAsked }
         switch writers {
@@ -94,7 +95,7 @@ final class Conditions {
 
     // MARK: Watching
 
-    /// Records who writes from now on, if a rule asks for it.
+    /// Starts to record writers, if a rule requests it.
     func listen(_ report: (EngineReport) -> Void) {
         guard case .none = writers else { return }
         do {
@@ -107,7 +108,7 @@ final class Conditions {
 
     func stopListening() { writers = .none }
 
-    /// The scope to watch for the rules.
+    /// Returns the scope to watch for the rules.
     func scope(of ruleset: Ruleset? = nil, watchesBeside: Int) -> WatchScope {
         let ruleset = ruleset ?? self.ruleset
         var scope = ruleset.scope

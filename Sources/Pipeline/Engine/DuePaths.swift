@@ -6,17 +6,17 @@ import Storage
 import Synchronization
 package import System
 
-/// A path that waits for its action, and has no job until that starts.
+/// A path that waits for its action, and has no job until the action starts.
 package struct DuePath: Sendable, Hashable {
     package var rule: String
     package var path: PathBytes
-    /// The event that it would have now.
+    /// The kind of the event that it would have now.
     package var event: EventKind
-    /// The time at which it settled last.
+    /// The time at which it last settled.
     package var since: Timestamp
-    /// The reason for which it waits; nil if only for a slot.
+    /// The reason why it waits; nil if it only waits for a slot.
     package var reason: String?
-    /// The time until which it waits, if that is known.
+    /// The time until which it waits, if known.
     package var until: Timestamp?
 }
 
@@ -33,9 +33,9 @@ extension Engine {
     ///
     /// - Parameters:
     ///   - rule: The name of the rule; nil for all.
-    ///   - limit: The most paths.
-    ///   - timeout: How long to wait.
-    ///   - isWanted: Whether a path is wanted.
+    ///   - limit: The maximum number of paths.
+    ///   - timeout: The maximum time to wait.
+    ///   - isWanted: Whether a path is included.
     /// - Returns: The paths.
     package func duePaths(
         of rule: String? = nil, limit: Int, within timeout: Duration,
@@ -92,7 +92,7 @@ extension EngineLoop {
 }
 
 extension Dispatcher {
-    /// The reason for which a due path waits, and until when.
+    /// Returns the reason why a due path waits, and the end of the wait.
     fileprivate func wait(
         of due: Reconciler.DuePath, _ index: Int
     ) -> (reason: String?, until: ContinuousClock.Instant?) {

@@ -8,23 +8,23 @@ package import Storage
 import Synchronization
 package import System
 
-/// Turns files into finished jobs: receives hints, lets paths settle, dispatches jobs, and persists what has become of them.
+/// Turns files into finished jobs: receives hints, lets paths settle, dispatches jobs, and persists their outcomes.
 ///
-/// All of it happens on the thread that calls ``run()``, except the watching and the actions, which have threads of their
-/// own.
+/// Everything happens on the thread that calls ``run()``, except watching and actions, which have their own threads.
 package final class Engine: Sendable {
     package struct Options: Sendable {
-        /// The number of slots: actions that may run programs at once, over all rules.
+        /// The number of slots: actions that may run programs at the same time, over all rules.
         package var jobs: Int
-        /// The number of slots beyond that, for rules that have waited for one.
+        /// The number of additional slots for rules that have waited for one.
         package var extraJobs = 0
         /// Whether the run ends once existing files are handled.
         package var isOnce: Bool
-        /// Paths of which no hint is received, nor of those that begin with one and a hyphen: the journal's own files.
+        /// The journal's own files: no hints are received for these paths, or for those with a suffix that starts
+        /// with a hyphen.
         package var ignored: [PathBytes]
-        /// The number of watches that the program has elsewhere, for messages about the limit.
+        /// The number of watches that the program uses elsewhere, for messages about the limit.
         package var watchesBeside = 0
-        /// The longest time between two reports ``EngineReport/alive``, once everything is watched; nil for none.
+        /// The maximum time between two reports ``EngineReport/alive``, once everything is watched; nil for none.
         package var signOfLife: Duration?
         /// Whether files are watched; otherwise only jobs run, and roots are not created.
         package var isWatching = true
@@ -32,12 +32,12 @@ package final class Engine: Sendable {
         package var isDry = false
         /// The files and the clocks.
         package var host = Host.machine
-        /// Runs actions; nil for threads of the engine's own.
+        /// The executor of actions; nil for the engine's own threads.
         package var executor: (any AttemptExecutor)?
         package var clock = LocalClock.system
-        /// How long a set of files may be incomplete before a warning reports it.
+        /// The time for which a set of files may be incomplete before a warning is reported.
         package var patience = Duration.seconds(600)
-        /// Whether an interrupted action finds its own work, whatever is at the path by now; nil if none can.
+        /// Whether an interrupted action finds its own output, whatever is at the path by now; nil if none can.
         package var hasWork: (@Sendable (Rule, Action, Job) -> Bool)?
 
         package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
@@ -61,16 +61,16 @@ package final class Engine: Sendable {
     let lastDuePaths = Mutex<[DuePath]>([])
     var host: Host { options.host }
 
-    /// Creates an engine that does not run.
+    /// Creates an engine that is not running.
     ///
     /// - Parameters:
     ///   - ruleset: The rules, checked.
     ///   - options: Limits and modes.
-    ///   - store: The ledger and the jobs; no other process has it.
-    ///   - perform: Runs one action for one or several events, and returns an outcome for each, in order; called on threads
-    ///     that may block.
-    ///   - log: For messages of handlers and plugins.
-    ///   - metrics: Counts what is done; nil for none.
+    ///   - store: The ledger and the jobs, which no other process uses.
+    ///   - perform: Runs one action for one or several events, and returns an outcome for each, in order; called on
+    ///     threads that may block.
+    ///   - log: The logger for messages of handlers and plugins.
+    ///   - metrics: The metrics to update; nil for none.
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
         ruleset: Ruleset, options: Options, store: any EngineStore,
@@ -92,9 +92,9 @@ package final class Engine: Sendable {
 
     /// Runs until stopped, or with `isOnce` until everything is handled.
     ///
-    /// Blocks; call it once.
+    /// Blocks; may be called once.
     ///
-    /// - Throws: If a required root is missing, or if watching cannot start.
+    /// - Throws: An error if a required root is missing, or if watching cannot start.
     package func run() throws(StartError) -> EngineSummary {
         var loop = try EngineLoop(self) { (scope, queue) throws(WatchError) in
             let watcher = try Watcher(scope: scope, queue: queue)
@@ -113,7 +113,7 @@ extension Engine {
     /// Finishes the jobs that run or could run, then ends ``run()``.
     package func stop() { mailbox.post(.stop) }
 
-    /// Ends ``run()`` and all actions at once.
+    /// Ends ``run()`` and all actions immediately.
     package func stopAtOnce() { mailbox.post(.stopAtOnce) }
 
     /// Lists all roots again and compares them with the ledger.
@@ -121,7 +121,8 @@ extension Engine {
 
     /// Starts no more jobs of a rule, or of all with nil, until ``resume(_:)``, also in later runs.
     ///
-    /// Paths go on to settle and to become due, and actions that run end. A pause of all and one of a name are independent.
+    /// Paths continue to settle and to become due, and running actions finish. A pause of all rules and one by name
+    /// are independent.
     package func pause(_ rule: String?) { mailbox.post(.pause(rule)) }
 
     /// Ends the pause of a rule; with nil all pauses.
@@ -136,11 +137,11 @@ extension Engine {
         mailbox.post(.command(command, whenKept))
     }
 
-    /// Runs other rules from now on, without a gap in the watching.
+    /// Runs other rules from now on, without an interruption of watching.
     ///
-    /// Due paths stay due, and jobs whose actions run end under the rule with which they started. A rule that ran before
-    /// compares its files with the ledger; a rule that is new starts as at the start of the program. Of several calls in
-    /// quick succession the last one holds.
+    /// Due paths stay due, and jobs with running actions finish under the rule with which they started. A rule that
+    /// ran before compares its files with the ledger. A new rule starts as at the start of the program. If called
+    /// several times in quick succession, the last call takes effect.
     package func reload(_ ruleset: Ruleset, ignored: [PathBytes] = []) {
         mailbox.post(.reload(ruleset, ignored: ignored))
     }
@@ -152,6 +153,6 @@ extension Engine {
         monitor.history(at: now, wall: wall)
     }
 
-    /// The status of the watcher; nil if its thread does not answer in time.
+    /// Returns the status of the watcher; nil if its thread does not answer in time.
     package func survey(within limit: Duration) -> WatchStatus? { monitor.survey(within: limit) }
 }

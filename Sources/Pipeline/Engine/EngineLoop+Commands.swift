@@ -17,7 +17,7 @@ extension EngineLoop {
         }
     }
 
-    /// Makes the next attempt of a job due, and starts a failed job again as if it were new.
+    /// Makes the next attempt of a job due; a failed job starts again as if it were new.
     private mutating func retry(_ id: JobID) {
         if let (index, number, isFrozen) = dispatcher.find(id) {
             if isFrozen {
@@ -55,7 +55,7 @@ extension EngineLoop {
         dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
     }
 
-    /// Ends a job that does not run as skipped, and deletes a failed one.
+    /// Ends a job that is not running as skipped, and deletes a failed one.
     private mutating func discard(_ id: JobID) {
         let outcome = Outcome(.skipped, "discarded", code: "discarded")
         guard let (index, number, isFrozen) = dispatcher.find(id) else { return discardStored(id, outcome) }
@@ -69,12 +69,12 @@ extension EngineLoop {
         }
     }
 
-    /// Discards a failed job, or a job of a rule that does not run: what it offered counts as handled.
+    /// Discards a failed job, or a job of a rule that does not run; its offered state is recorded as handled.
     private mutating func discardStored(_ id: JobID, _ outcome: Outcome) {
         guard dispatcher.changes.jobs[id] == nil else { return }
         let clocks = ClockPair(engine.host.clock.time(), now)
         guard let stored = engine.store.job(id, at: clocks), stored.state != .dead else {
-            // A job whose row cannot be read is a failed one.
+            // A job with an unreadable row is a failed job.
             dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
             return
         }
@@ -88,7 +88,7 @@ extension EngineLoop {
         if let from = event.from { dispatcher.changes.rows[rule, default: [:]][from] = LedgerRow() }
     }
 
-    /// Runs a rule for a file as it is now, whatever the rule receives otherwise.
+    /// Runs a rule for a file in its current state, whether or not the rule matches it.
     private mutating func apply(_ request: JobRequest) {
         guard let index = dispatcher.ruleset.index(of: request.rule) else { return }
         let rule = dispatcher.rules[index].rule
@@ -105,7 +105,7 @@ extension EngineLoop {
 
     // MARK: Undo
 
-    /// Undoes the changes of jobs, the last one first; no rule receives an event of that.
+    /// Undoes the changes of jobs, the last one first; no rule receives an event for that.
     private mutating func undo(_ jobs: [JobID]) {
         var attempts: [KeptChanges] = []
         for job in jobs { attempts += engine.store.changes(of: job).filter { !attempts.contains($0) } }
@@ -126,7 +126,7 @@ extension EngineLoop {
         }
     }
 
-    /// Lets every rule count what is at a path now, and below it, as handled.
+    /// Records the current state of a path and everything below it as handled, for every rule.
     private mutating func recordOwnWrite(_ path: PathBytes) {
         for index in dispatcher.rules.indices {
             for known in reconciler.knownPaths(index, inside: path) { _ = reconciler.undo(index, known) {} }

@@ -5,15 +5,14 @@ import Reconciling
 import Rules
 import Storage
 import System
-
-// The rules at the start of a run, and their exchange while it goes on.
+// The rules at the start of a run, and their replacement during a run.
 //
-// The watcher comes first: it watches for the new rules as well, reports so, and lists existing files as at a start. From
-// that report on the reconciler serves the new rules. So nothing is lost in between that a stop and a start would keep.
+// The watcher comes first: it also watches for the new rules, reports that, and lists existing files as at a start.
+// From that report on, the reconciler serves the new rules. So nothing is lost that would not be lost by a restart.
 extension EngineLoop {
-    /// Takes over the jobs and the due paths that an earlier run has left.
+    /// Restores the jobs and the due paths that an earlier run has left.
     ///
-    /// - Parameter running: The rules that run already.
+    /// - Parameter running: The rules that are already running.
     mutating func restore(except running: Set<RuleID> = []) {
         for index in dispatcher.rules.indices where !running.contains(dispatcher.rules[index].id) {
             restoreJobs(index)
@@ -21,7 +20,8 @@ extension EngineLoop {
         }
     }
 
-    /// Takes over the stored jobs of rules that came back while an attempt of them ran, which has ended and is committed.
+    /// Restores the stored jobs of rules that were added again while an old attempt ran that is now finished and
+    /// committed.
     mutating func restoreReturned() {
         guard !dispatcher.returned.isEmpty else { return }
         // They start in the next turn.
@@ -38,7 +38,7 @@ extension EngineLoop {
         var frozen: [FrozenQueue.Entry] = []
         for stored in engine.store.unfinishedJobs(of: dispatcher.rules[index].id, at: clocks)
         where !dispatcher.knows(stored.number, index) {
-            // Its attempt began before the rule was removed.
+            // Its attempt started before the rule was removed.
             if let (_, input) = dispatcher.runningInput(stored.job.id) {
                 dispatcher.uses.close(input.paths)
                 continue
@@ -59,7 +59,7 @@ extension EngineLoop {
         dispatcher.queueGivenUp(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, index)
     }
 
-    /// The job as the next attempt finds it; an attempt that was running was interrupted.
+    /// Returns the job as the next attempt receives it; an attempt that was running was interrupted.
     private mutating func restored(_ stored: StoredJob) -> Job {
         var job = stored.job
         guard stored.state == .running else { return job }
@@ -95,7 +95,7 @@ extension EngineLoop {
 
     // MARK: Reload
 
-    /// Creates the roots of other rules, and has the watcher watch for them.
+    /// Creates the roots of other rules, and makes the watcher watch for them.
     mutating func prepare(_ ruleset: Ruleset, ignored: [PathBytes]) {
         guard run.phase == .running, !engine.options.isOnce else { return }
         do {
@@ -111,10 +111,10 @@ extension EngineLoop {
         watcher.change(to: scope, number: run.reloads)
     }
 
-    /// The rules for which the watcher has started to watch, and what it reported before.
+    /// Returns the rules for which the watcher has started to watch, and its earlier reports.
     ///
-    /// Rules that were overtaken run for a moment, too: what is listed for them must not be taken for something that the
-    /// rules before them found at their own start.
+    /// Rules that have already been superseded also run briefly: files listed for them must not be attributed to the
+    /// start of the rules before them.
     mutating func nextRules(_ reports: inout [WatchReport]) -> (RunState.NextRules, earlier: [WatchReport])? {
         for (position, report) in reports.enumerated() {
             guard case .changed(let number) = report,
@@ -131,7 +131,7 @@ extension EngineLoop {
 
     /// Runs other rules, now that the watcher watches for them.
     mutating func change(to next: RunState.NextRules) {
-        // The rows of the rules so far are committed before other rules ask for theirs.
+        // The rows of the previous rules are committed before the new rules read theirs.
         persist()
         let running = Set(dispatcher.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded

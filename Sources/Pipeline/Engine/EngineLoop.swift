@@ -9,8 +9,9 @@ package import System
 
 /// A run of an engine, turn by turn.
 ///
-/// A turn receives hints, results and requests, lets paths settle, dispatches jobs, and persists all of it in one commit.
-/// Nothing in it waits except for disks: between two turns the owner sleeps until ``nextWake``. It belongs to one thread.
+/// A turn receives hints, results and requests, lets paths settle, dispatches jobs, and persists all of it in one
+/// commit. It waits for nothing but disks: between two turns the owner sleeps until ``nextWake``. It belongs to one
+/// thread.
 package struct EngineLoop: ~Copyable {
     let engine: Engine
     let watcher: any HintProducer
@@ -23,12 +24,12 @@ package struct EngineLoop: ~Copyable {
     /// Hints that arrived after a stop was requested.
     private var late: [Hint] = []
 
-    /// Starts a run: has the roots watched, and takes over what an earlier run has left.
+    /// Starts a run: starts to watch the roots, and restores the state that an earlier run has left.
     ///
     /// - Parameters:
     ///   - engine: The engine, which runs once.
     ///   - watch: Creates the producer of hints for a scope.
-    /// - Throws: If a required root is missing, or if watching cannot start.
+    /// - Throws: An error if a required root is missing, or if watching cannot start.
     package init(
         _ engine: Engine, watching watch: (WatchScope, HintQueue) throws(WatchError) -> any HintProducer
     ) throws(StartError) {
@@ -63,7 +64,7 @@ package struct EngineLoop: ~Copyable {
         takeOver(stored)
     }
 
-    /// Takes over what an earlier run has left, and commits the start.
+    /// Restores the state that an earlier run has left, and commits the start.
     private mutating func takeOver(_ stored: StoredState) {
         for (rule, jobs) in stored.unloaded.sorted(by: { $0.key < $1.key }) {
             engine.report(.waiting(rule: rule, jobs: jobs))
@@ -71,13 +72,13 @@ package struct EngineLoop: ~Copyable {
         if engine.options.isWatching { recordMounts(stored.mounts) }
         restorePauses(stored.pauses)
         restore()
-        // The start of the rules is committed before they are reported as ready: what happens from then on is an event for
-        // the next run as well.
+        // The start of the rules is committed before they are reported as ready: later changes are then also events
+        // for the next run.
         persist()
         reconciler.closeDirectories()
     }
 
-    /// The latest time of the next turn; nil if only a message or a hint needs one.
+    /// The latest time of the next turn; nil if only a message or a hint requires one.
     package var nextWake: ContinuousClock.Instant? {
         let settled = run.phase == .running ? reconciler.nextDeadline : nil
         let others = [run.limit, run.storeRetry, run.nextSign, dispatcher.nextDeadline(after: now, reconciler)]
@@ -109,13 +110,13 @@ package struct EngineLoop: ~Copyable {
 
     // MARK: Receive
 
-    /// Receives what other threads have sent: hints first, so that an outcome is recorded after all hints that came before.
+    /// Receives messages of other threads: hints first, so that an outcome is recorded after all earlier hints.
     ///
-    /// - Returns: The number of hints, and what is to be called once the turn is committed.
+    /// - Returns: The number of hints, and the closures to call once the turn is committed.
     private mutating func receive() -> (hints: Int, waiting: [@Sendable () -> Void]) {
         let messages = engine.mailbox.take()
         dispatcher.wakeRest()
-        // An outcome is recorded after all events that came before it.
+        // An outcome is recorded after all earlier events.
         if messages.contains(where: \.isOutcome) { watcher.drain() }
         var batch = hints.take()
         now = engine.host.clock.now()
@@ -174,7 +175,7 @@ package struct EngineLoop: ~Copyable {
                 run.reloads == 0
                     ? .ready(folders: directories, rules: rules) : .reloaded(folders: directories, rules: rules))
         case .failure(let error) where !run.isReady && run.reloads == 0 && isFatal(error):
-            // A rule that cannot be watched from the start would be silent indefinitely.
+            // A rule that cannot be watched from the start would never run and never report it.
             run.fault = error
             run.phase = .draining
         default: engine.report(.watching(watching))
@@ -208,7 +209,7 @@ package struct EngineLoop: ~Copyable {
         }
     }
 
-    /// Receives all hints that the kernel has queued: an event is computed after them.
+    /// Receives all hints that the kernel has queued, since events are computed after them.
     private mutating func drain() {
         guard run.phase == .running else { return }
         watcher.drain()
@@ -238,14 +239,14 @@ package struct EngineLoop: ~Copyable {
         let rules = dispatcher.ruleset.rules
         engine.monitor.noteEvents(frozen.map(\.event), frozen.map { (rules[$0.view].name, $0.event) }, at: now)
         for (view, event, isUncertain) in frozen {
-            // A listing ends after what it found.
+            // The end of a listing follows the paths that it found.
             let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
             dispatcher.freeze(event, view, isInterrupted: isUncertain, after: after, at: now)
             dispatcher.rules[view].batch?.note(event.path, at: now)
         }
     }
 
-    /// Deletes the ledger rows of paths that the rule does not match any more.
+    /// Deletes the ledger rows of paths that the rule no longer matches.
     private mutating func forgetUnmatched(_ index: Int) {
         let rule = dispatcher.rules[index].rule
         var unmatched: [PathBytes] = []
@@ -264,7 +265,7 @@ package struct EngineLoop: ~Copyable {
         }
         guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler) else { return }
         drain()
-        // No batch waits for more where nothing more is expected.
+        // No batch waits for more files if none are expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         let isGathering = run.phase == .running && !isLast
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
@@ -276,14 +277,14 @@ package struct EngineLoop: ~Copyable {
 
     // MARK: Persist
 
-    /// Commits the changes of the turn, and starts the actions that were leased.
+    /// Commits the changes of the turn, and starts the leased actions.
     ///
-    /// While the store cannot be written nothing is leased and no action starts; changes stay in memory.
+    /// While the store cannot be written, nothing is leased and no action starts; changes stay in memory.
     mutating func persist() {
         let isPausing = run.storeRetry.map { $0 > now } ?? false
-        // They prepare their actions meanwhile.
+        // The attempts prepare their actions during the commit.
         if !isPausing { dispatcher.submit() }
-        // Before the rules can change: reports name them by position.
+        // Collected before the rules can change, since reports refer to them by index.
         dispatcher.collectJobs(&reconciler)
         guard !isPausing else { return }
         let changes = dispatcher.changes(of: reconciler)
@@ -305,7 +306,7 @@ package struct EngineLoop: ~Copyable {
         if run.storeFault != nil {
             engine.report(.journal(nil))
             run.storeFault = nil
-            // Nothing was leased in this turn, and what has been due for long wakes nobody.
+            // Nothing was leased in this turn, and paths that have long been due cause no wake-up.
             run.storeRetry = now
         }
         dispatcher.launch()
@@ -326,7 +327,7 @@ package struct EngineLoop: ~Copyable {
         }
     }
 
-    /// Whether nothing of a rule is left but what waits for its hours or for other files.
+    /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ index: Int) -> Bool {
         let state = dispatcher.rules[index]
         return state.frozen.all.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
@@ -344,7 +345,7 @@ package struct EngineLoop: ~Copyable {
         }
     }
 
-    /// Ends the watching.
+    /// Stops watching, and returns the summary.
     package mutating func end() -> EngineSummary {
         watcher.stop()
         dispatcher.refuse()
@@ -368,11 +369,11 @@ extension WatchReport {
     }
 }
 
-// What a simulation asks.
+// Queries for simulations.
 extension EngineLoop {
     package var counts: JobCounts { dispatcher.jobCounts(reconciler) }
 
-    /// The ledger row of a path; nil if there is no such rule.
+    /// Returns the ledger row of a path; nil if there is no such rule.
     package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
         dispatcher.ruleset.index(of: rule).map { reconciler.ledger.row(of: dispatcher.rules[$0].id, at: path) }
     }
@@ -382,7 +383,7 @@ extension EngineLoop {
         reconciler.ledger.visit(dispatcher.rules[index].id, inside: directory, body)
     }
 
-    /// The paths of jobs that are nothing but a change which their own program left.
+    /// The paths of jobs whose event is only a change made by their own program.
     package var repeats: [(rule: String, paths: [PathBytes])] {
         dispatcher.rules.indices.flatMap { index in
             reconciler.offers(of: index).filter(\.isRepeat).map { (dispatcher.rules[index].rule.name, $0.paths) }

@@ -5,49 +5,51 @@ package import Rules
 package import Storage
 package import System
 
-/// What the engine tells the command, on the engine's thread and in order.
+/// The reports of the engine, delivered on its thread and in order.
 package enum EngineReport: Sendable {
     /// Every watch is live.
     case ready(folders: Int, rules: Int)
-    /// Other rules run now, and every watch of theirs is live.
+    /// Other rules run now, and all their watches are live.
     case reloaded(folders: Int, rules: Int)
-    /// Other rules can't run; those that ran still do.
+    /// Other rules can't run; the previous ones are still running.
     case notReloaded(StartError)
-    /// Events have become these jobs.
+    /// Events have become the given jobs.
     case accepted([Job])
-    /// Other rules rest than before, or go on.
+    /// The set of paused rules has changed.
     case paused(Pauses)
-    /// An attempt ended.
+    /// An attempt is finished.
     case attempt(AttemptReport)
-    /// An attempt at several jobs ended, which ran together.
+    /// An attempt at several jobs that ran together is finished.
     case batch([AttemptReport])
-    /// A rule does not run for a path for a while, since it has run for it `limit` times in the last one.
+    /// A rule is suspended for a path, since it has run for it `limit` times within the loop guard's period.
     ///
-    /// The job that was one too many has become a dead letter, if it could be taken out.
+    /// The job that exceeds the limit is marked as failed, if it could be removed.
     case braked(rule: String, path: PathBytes, limit: Int, pause: Duration)
-    /// A job was dropped before its action began, since the file had changed: it settles again.
+    /// A job was dropped before its action started, since the file had changed: it settles again.
     case superseded(rule: String, job: JobID, path: PathBytes)
-    /// So many attempts of a rule have failed in a row, lastly with this message; jobs are tried one at a time.
+    /// The given number of attempts of a rule have failed in a row, the last one with this message.
+    ///
+    /// Jobs are then run one at a time.
     case slowed(rule: String, failures: Int, cannotStart: Bool, message: String)
     /// A job of a rule that was slowed down has succeeded.
     case recovered(rule: String)
-    /// Something about the watching, other than `ready`.
+    /// A report of the watcher, other than `ready`.
     case watching(WatchReport)
-    /// The kernel does not say who does what to files, though rules ask.
+    /// The kernel does not report writers, although rules request them.
     case authorsUntold(WatchError)
     /// A condition of a path that has not settled.
     case remark(Reconciler.Warning)
-    /// A set of files has lacked some kinds for so long.
+    /// A set of files has lacked some kinds for the given time.
     case incomplete(rule: String, path: PathBytes, missing: [String], for: Duration)
-    /// Jobs of a rule wait for its hours, which begin at this local time.
+    /// Jobs of a rule wait for its window, which opens at this local time.
     case closed(rule: String, opens: String)
-    /// Jobs of a rule that does not run wait until it does.
+    /// Jobs of a rule that does not run wait until it is loaded.
     case waiting(rule: String, jobs: Int)
-    /// The journal can't be read or written; nil when it can be again.
+    /// The journal can't be read or written; nil once it can be again.
     case journal(JournalFault?)
-    /// A turn has ended; reported as often as ``Engine/Options/signOfLife`` asks for.
+    /// A turn is finished; reported as often as ``Engine/Options/signOfLife`` specifies.
     case alive
-    /// The stop was asked for: so many jobs are finished first.
+    /// A stop was requested; the given number of jobs are finished first.
     case draining(jobs: Int)
 
     /// The attempts of a report.
@@ -71,16 +73,16 @@ package struct AttemptReport: Sendable {
     package var job: JobID
     package var attempt: Int
     package var maximumAttempts: Int
-    /// The action's name; of a list all of them, joined by `+`.
+    /// The action's name; for a list, all names joined by `+`.
     package var action: String
     package var outcome: Outcome
     package var duration: Duration
-    /// Where the job stands now; `pending` when it is tried again.
+    /// The current state of the job; `pending` if it is retried.
     package var state: JobState
     /// The pause before the next attempt.
     package var pause: Duration?
 
-    /// The report of an attempt that has ended, or of a job that ended without one.
+    /// Creates the report of a finished attempt, or of a job that finished without one.
     package init(
         _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
         pause: Duration?, at time: Timestamp
@@ -92,20 +94,20 @@ package struct AttemptReport: Sendable {
     }
 }
 
-/// How a run of the engine ended.
+/// The result of a run of the engine.
 package struct EngineSummary: Sendable {
     package var succeeded: Int
     package var skipped: Int
     package var dead: Int
-    /// Accepted, but not finished when the engine stopped.
+    /// The number of accepted jobs that were not finished when the engine stopped.
     package var unfinished: Int
-    /// Paths that were still settling.
+    /// The paths that had not settled.
     package var unsettled: [PathBytes]
-    /// Whether everything was ended at once.
+    /// Whether everything was stopped immediately.
     package var isForced: Bool
-    /// Why the engine could not go on.
+    /// The reason why the engine could not continue.
     package var fault: WatchError?
-    /// Why the journal did not keep what was done last.
+    /// The reason why the journal could not store the last changes.
     package var journalFault: JournalFault?
 
     package init(

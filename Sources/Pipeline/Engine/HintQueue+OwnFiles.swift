@@ -3,7 +3,7 @@ package import FileWatching
 package import System
 
 extension HintQueue.Batch {
-    /// The same without hints of files that are Alight's own.
+    /// Returns the batch without hints for Alight's own files.
     package func leaving(_ files: [PathBytes]) -> Self {
         guard !files.isEmpty else { return self }
         var batch = self
@@ -13,7 +13,7 @@ extension HintQueue.Batch {
 }
 
 extension PathBytes {
-    /// Whether this is the file, or one beside it whose name goes on with a hyphen.
+    /// Whether this is the file, or a path that continues it with a hyphen.
     fileprivate func isPart(of file: PathBytes) -> Bool {
         guard bytes.starts(with: file.bytes) else { return false }
         return bytes.count == file.bytes.count || bytes[file.bytes.count] == UInt8(ascii: "-")

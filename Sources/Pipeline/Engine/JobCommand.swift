@@ -18,11 +18,11 @@ package struct JobRequest: Sendable, Hashable {
 
 /// A user's request for jobs.
 package enum JobCommand: Sendable {
-    /// Makes pending jobs due at once, and failed ones pending again.
+    /// Makes pending jobs due immediately, and failed ones pending again.
     case retry([JobID])
     /// Ends pending jobs, and deletes failed ones.
     case discard([JobID])
-    /// Undoes what jobs have changed.
+    /// Undoes the changes of jobs.
     case undo([JobID])
     /// Runs a rule for files.
     case apply([JobRequest])

@@ -3,32 +3,32 @@ package import Rules
 import Synchronization
 package import System
 
-/// What other threads send to the engine's thread, and how it sleeps.
+/// The messages of other threads to the engine's thread, and its sleep.
 package final class Mailbox<Ended: Sendable>: Sendable {
     package enum Message: Sendable {
         case ended(Ended)
-        /// Steps of a job have succeeded, and others follow.
+        /// A step of a job has succeeded, and another one follows.
         case advanced(JobID, [FinishedStep], Set<PathBytes>)
         /// The running step of a job is about to write a path.
         case declared(JobID, PathBytes)
         case stop
         case stopAtOnce
         case rescan
-        /// What a person asks for jobs; the closure is called when it is kept.
+        /// A user's request for jobs; the closure is called when it is stored.
         case command(JobCommand, @Sendable () -> Void)
         case reload(Ruleset, ignored: [PathBytes])
-        /// A rule is to rest or to go on; all of them with nil.
+        /// Pauses a rule; all of them with nil.
         case pause(String?)
         case resume(String?)
     }
 
     private struct State {
         var messages: [Message] = []
-        /// How many attempts have ended among the messages.
+        /// The number of finished attempts among the messages.
         var ended = 0
-        /// So many of them end the sleep.
+        /// The number of finished attempts that end the sleep.
         var wanted = 1
-        /// Whether fewer came the last time, or all that were wanted.
+        /// Whether fewer than wanted finished the last time, or all of them.
         var wasShort = false
         var wasFull = false
 
@@ -39,16 +39,16 @@ package final class Mailbox<Ended: Sendable>: Sendable {
                 ended += 1
                 return ended >= wanted
             case .advanced: return wanted == 1
-            // What it writes is hinted, which wakes the reader.
+            // The write itself causes a hint, which wakes the engine.
             case .declared: return false
             case .stop, .stopAtOnce, .rescan, .command, .reload, .pause, .resume: return true
             }
         }
     }
 
-    /// How long attempts that are begun together are waited for, so that one commit does for all of them.
+    /// The time to wait for attempts that are started together, so that one commit serves all of them.
     ///
-    /// Several times what an action takes that does next to nothing; programs take longer, and end one by one.
+    /// It is several times the duration of a trivial action; programs take longer, and finish one by one.
     private static var moment: Duration { .microseconds(200) }
 
     private let state = Mutex(State())
@@ -66,11 +66,12 @@ package final class Mailbox<Ended: Sendable>: Sendable {
         if state.withLock({ $0.add(message) }) { wake() }
     }
 
-    /// Lets the next sleep go on until all attempts that run have ended, or for a moment.
+    /// Extends the next sleep until all running attempts are finished, or for a short time.
     ///
-    /// Called before they are begun. If that was in vain the last time, no more are waited for than are begun now.
+    /// It is called before they start. If the wait was in vain the last time, it applies only to those that start
+    /// now.
     ///
-    /// - Returns: Whether all had ended in time then, so that these may be as quick.
+    /// - Returns: Whether all had finished in time then, so that these may be as quick.
     package func gather(begun: Int, running: Int) -> Bool {
         state.withLock { state in
             state.wanted = max(1, state.wasShort ? begun : running)
@@ -78,10 +79,10 @@ package final class Mailbox<Ended: Sendable>: Sendable {
         }
     }
 
-    /// Ends the engine's sleep; many calls before it looks are one.
+    /// Ends the engine's sleep; several calls before it wakes up count as one.
     package func wake() { sleep.signal() }
 
-    /// Sleeps until woken or until the deadline, nil for none.
+    /// Sleeps until woken or until the deadline; nil for no deadline.
     package func wait(until deadline: ContinuousClock.Instant?) {
         var end = deadline
         if state.withLock({ $0.wanted > 1 }) {
@@ -91,7 +92,7 @@ package final class Mailbox<Ended: Sendable>: Sendable {
         sleep.wait(until: end)
     }
 
-    /// Removes all messages.
+    /// Removes and returns all messages.
     package func take() -> [Message] {
         state.withLock { state in
             let messages = state.messages

@@ -2,9 +2,10 @@ import FileEvents
 package import Rules
 package import System
 
-/// Finds the files that say of others that these are done, though no rule takes them.
+/// Finds the done files for other files, although no rule matches them.
 ///
-/// They are looked up by the folders above a path, so that rules for other places cost it nothing.
+/// They are indexed by root and found by the parent directories of a path, so rules for other directories add no
+/// cost.
 package struct MarkerIndex: Sendable {
     private var byRoot: [PathBytes: Set<Readiness>] = [:]
 
@@ -15,13 +16,13 @@ package struct MarkerIndex: Sendable {
         }
     }
 
-    /// Whether no rule waits for such a file.
+    /// Whether no rule waits for a done file.
     var isEmpty: Bool { byRoot.isEmpty }
 
     /// Whether a job may wait for the path.
     package func mayHold(_ path: PathBytes) -> Bool { candidates(for: path).contains { $0.mayBeMarker(path) } }
 
-    /// What has to be asked, of rules whose roots hold the path.
+    /// Returns the `ready` conditions to check, from rules whose roots contain the path.
     package func candidates(for path: PathBytes) -> [Readiness] {
         guard !byRoot.isEmpty else { return [] }
         return path.andParents.flatMap { byRoot[$0] ?? [] }

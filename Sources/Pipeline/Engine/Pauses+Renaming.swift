@@ -2,7 +2,7 @@ package import Rules
 package import Storage
 
 extension Pauses {
-    /// The same by the names that rules have now.
+    /// Returns the pauses under the current names of the rules.
     package func renamed(for ruleset: Ruleset) -> Pauses {
         var renamed = self
         for rule in ruleset.rules {

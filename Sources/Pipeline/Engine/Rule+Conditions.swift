@@ -4,14 +4,14 @@ import Rules
 import System
 
 extension Rule {
-    /// Logs why `where` refuses an event; of one that it lets pass nothing.
+    /// Logs why `where` refuses an event; a match is not logged.
     func log(_ answer: ConditionAnswer, of event: FileEvent, to log: Logger) {
         switch answer {
         case .holds, .needsContent: break
         case .fails(let reason): log.debug("\(skipped(event, reason))", metadata: ["rule": "\(name)"])
         case .untold(let reason):
-            // It is expected of a file that is gone and of raw events, and of the writer if the kernel does not report it, or
-            // if the file existed before.
+            // This is expected for a missing file and raw events, and for the writer if the kernel does not report
+            // it, or if the file existed before.
             let isAbsent =
                 event.author == .unknown(.denied) || event.origin != .live && event.author == .unknown(.unseen)
             let level: Logger.Level =

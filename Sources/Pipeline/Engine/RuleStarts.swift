@@ -9,10 +9,10 @@ import System
 struct RuleStarts {
     var views: [View] = []
     var rules: [RuleState] = []
-    /// The indexes of the rules that match other paths than when they ran last.
+    /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
 
-    /// Tells the store which rules run.
+    /// Sets the running rules in the store, and creates their views.
     ///
     /// - Parameters:
     ///   - ruleset: The rules.
@@ -24,7 +24,7 @@ struct RuleStarts {
         _ ruleset: Ruleset, _ store: any EngineStore, _ options: Engine.Options, running: Set<RuleID> = [],
         on host: Host
     ) {
-        // If this run is killed before all has been compared, the times of files show what has changed since.
+        // If this run is killed before everything has been compared, the times of files show what has changed since.
         let stored = store.begin(ruleset.records, isWatching: options.isWatching, at: host.clock.fileTime())
         let last = store.stored.lastCommit
         for (index, (rule, stored)) in zip(ruleset.rules, stored).enumerated() {
@@ -38,7 +38,7 @@ struct RuleStarts {
 }
 
 extension View {
-    /// The view of a rule.
+    /// Creates the view of a rule.
     init(_ rule: Rule, id: RuleID, initialScan: InitialScanPolicy) {
         self.init(
             id: id, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
@@ -50,7 +50,7 @@ extension View {
 }
 
 extension Rule {
-    /// The treatment of existing files.
+    /// Returns the treatment of existing files.
     fileprivate func initialScan(
         _ start: RuleStart, isOnce: Bool, isRunning: Bool, last: Timestamp?
     ) -> InitialScanPolicy {

@@ -4,19 +4,19 @@ package import Storage
 package import System
 
 extension Ruleset {
-    /// The rules as the journal has to know them.
+    /// The rules as stored in the journal.
     package var records: [RuleRecord] {
         rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
     }
 }
 
 extension MountRecord {
-    /// The mount points through which files of the roots are seen, or may be.
+    /// Returns the mount points through which files of the roots are visible, or may be.
     package static func present(for roots: [PathBytes], in fileSystem: any FileSystem) -> [MountRecord] {
         let points = fileSystem.mountPoints
         var wanted: Set<PathBytes> = []
         for root in roots {
-            // A root may be a link, or not be there yet.
+            // A root may be a link, or may not exist yet.
             var real = root
             while fileSystem.resolve(real) == nil, real.parent != real { real = real.parent }
             guard let real = fileSystem.resolve(real) else { continue }
@@ -31,14 +31,14 @@ extension MountRecord {
         }
     }
 
-    /// Whether what was mounted there is not to be seen there now.
+    /// Whether the recorded file system is not currently mounted there.
     package func isAway(in fileSystem: any FileSystem) -> Bool {
-        // The first file system is always there, be it another one in each container.
+        // The root file system is always mounted, even if it differs in each container.
         guard point != "/" else { return false }
         guard fileSystem.mountPoints.contains(point), case .present(let snapshot) = fileSystem.stat(point) else {
             return true
         }
-        // The number of the device may be another one after a boot.
+        // The device number may differ after a boot.
         return snapshot.identity.inode != identity.inode || snapshot.identity.birth != identity.birth
     }
 }

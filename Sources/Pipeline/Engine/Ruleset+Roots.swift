@@ -3,18 +3,18 @@ package import Rules
 package import System
 
 extension Ruleset {
-    /// The roots that a run would make, with the rules that want it.
+    /// Returns the roots that a run would create, with the rules that require them.
     package func rootsToMake(in fileSystem: any FileSystem) -> [(root: PathBytes, rule: String)] {
         rules.filter { $0.missing == .create }.flatMap { rule in
             rule.roots.filter { !fileSystem.exists($0) }.map { ($0, rule.name) }
         }
     }
 
-    /// Sees to the roots that rules do not want to wait for, before anything is watched.
+    /// Prepares the roots for which rules do not wait, before anything is watched.
     ///
-    /// What is there and no folder is left to the watching, which can't begin then.
+    /// An existing path that is not a directory is left to the watcher, which then fails to start.
     ///
-    /// In a dry run those that would be made are waited for.
+    /// In a dry run, the roots that would be created are waited for.
     package func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
         for rule in rules where rule.missing != .wait {
             for root in rule.roots where !fileSystem.exists(root) {

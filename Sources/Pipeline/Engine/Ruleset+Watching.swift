@@ -4,7 +4,7 @@ package import Rules
 import System
 
 extension Ruleset {
-    /// What has to be watched for all rules together.
+    /// The scope to watch for all rules together.
     package var scope: WatchScope {
         let roots = rules.flatMap { rule in
             rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }

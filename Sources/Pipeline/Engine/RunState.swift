@@ -9,19 +9,19 @@ import System
 
 /// The progress of a run.
 struct RunState {
-    /// Rules that run once the watcher watches for them.
+    /// The rules that run once the watcher watches for them.
     struct NextRules {
         var ruleset: Ruleset
         var ignored: [PathBytes]
-        /// The number by which the watcher reports that.
+        /// The number with which the watcher reports that.
         var number: Int
     }
 
-    /// As in ``Engine/Options/ignored``, for the rules that run.
+    /// The ignored files of the running rules, as in ``Engine/Options/ignored``.
     var ignored: [PathBytes]
-    /// The indexes of the rules that match other paths than when they ran last.
+    /// The indexes of the rules that match other paths than in their last run.
     var reselected: [Int] = []
-    /// The newest last.
+    /// The newest is last.
     var next: [NextRules] = []
     /// The number of reloads that were requested.
     var reloads = 0
@@ -33,7 +33,7 @@ struct RunState {
     /// The time at which the phase ends by itself.
     var limit: ContinuousClock.Instant?
     var fault: WatchError?
-    /// The reason for which the store cannot be written, and the time of the next attempt.
+    /// The reason why the store cannot be written, and the time of the next attempt.
     var storeFault: JournalFault?
     var storeRetry: ContinuousClock.Instant?
     /// The time of the next report ``EngineReport/alive``.
@@ -43,13 +43,13 @@ struct RunState {
 }
 
 extension EngineLoop {
-    /// How long running actions may go on after a stop was requested.
+    /// The time for which running actions may continue after a stop was requested.
     static let drainLimit = Duration.seconds(60)
-    /// How long actions have to stop: a little more than programs get.
+    /// The time for actions to stop: a little more than programs have.
     static let endLimit = Duration.seconds(15)
-    /// How long they have if everything is to end at once; their programs die with this one.
+    /// The time for actions to stop if everything ends immediately; their programs are killed with this process.
     static let endAtOnceLimit = Duration.seconds(1)
-    /// The pause before the store is tried again.
+    /// The pause before the store is retried.
     static let storePause = Duration.seconds(1)
 
     mutating func enter(_ phase: EngineStatus.Phase) {
@@ -58,7 +58,7 @@ extension EngineLoop {
         switch phase {
         case .running: break
         case .draining:
-            // There may be space by now, and what can be stored is not a failure.
+            // There may be space by now, and successfully stored changes do not count as failed.
             run.storeRetry = nil
             run.limit = now + Self.drainLimit
             engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
@@ -78,7 +78,7 @@ extension EngineLoop {
         engine.report(.paused(dispatcher.pauses))
     }
 
-    /// Takes over the pauses of the last run, except in one that ends by itself.
+    /// Restores the pauses of the last run, except in a run that ends by itself.
     mutating func restorePauses(_ stored: Pauses) {
         guard !engine.options.isOnce, !engine.options.isDry else { return }
         dispatcher.pauses = stored.renamed(for: dispatcher.ruleset)
@@ -89,7 +89,7 @@ extension EngineLoop {
 
     // MARK: Mounts
 
-    /// Stores the mount points of the roots, beside those whose file system is not mounted now.
+    /// Stores the mount points of the roots, in addition to those whose file system is not mounted now.
     mutating func recordMounts(_ known: [MountRecord]) {
         let away = known.filter { $0.isAway(in: engine.host.fileSystem) }
         reconciler.setAway(away.map(\.point))

@@ -4,14 +4,14 @@ import Glibc
 package import Rules
 package import System
 
-/// Why the engine does not start.
+/// A reason why the engine does not start.
 ///
-/// `description` is the sentence for people, `help` the way out.
+/// `description` is the message and `help` the remedy.
 package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
     case watching(WatchError)
-    /// A rule that must not wait for its root does not find it.
+    /// The root of a rule that must not wait for it does not exist.
     case rootMissing(PathBytes, rule: String, SourcePlace)
-    /// A root can't be made.
+    /// A root can't be created.
     case rootRefused(PathBytes, rule: String, SourcePlace, errno: Int32)
 
     package var description: String {

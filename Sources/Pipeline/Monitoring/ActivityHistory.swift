@@ -1,24 +1,23 @@
 import FileEvents
 package import System
-
-/// What has happened in the last half hour, in slots of five seconds.
+/// The activity of the last half hour, in slots of five seconds.
 ///
-/// Pure: the present is passed in. Only the slot of the present is kept in detail; of the others there is one point each.
+/// Pure: the current time is a parameter. Only the current slot is stored in detail; each of the others is one point.
 package struct ActivityHistory: Sendable {
-    /// What came of attempts in a slot, and how long they and what comes before them took.
+    /// The numbers of events and results in a slot, and the durations of attempts and of the phases before them.
     package struct Point: Sendable, Hashable {
-        /// When the slot began; set by ``points(at:wall:)``.
+        /// The start of the slot; set by ``points(at:wall:)``.
         package var time = Timestamp(seconds: 0, nanoseconds: 0)
         package var events = 0
         package var succeeded = 0
         package var skipped = 0
-        /// Attempts that failed, for good or to be made again.
+        /// Failed attempts, including those that are retried.
         package var failed = 0
         /// Jobs that were pending or running at its end.
         package var queue = 0
-        /// From the last change of a file to its event.
+        /// The median time from the last change of a file to its event.
         package var settleMedian: Duration?
-        /// From the event to the beginning of the first attempt.
+        /// The median time from the event to the start of the first attempt.
         package var waitMedian: Duration?
         package var runMedian: Duration?
         package var runSlowest: Duration?
@@ -30,7 +29,7 @@ package struct ActivityHistory: Sendable {
     package static let length = 360
 
     private let start: ContinuousClock.Instant
-    /// By the number of the slot, modulo the length.
+    /// The points, indexed by the slot's number modulo the length.
     private var points: [(slot: Int, point: Point)] = []
     private var slot = 0
     private var open = Point()
@@ -40,9 +39,9 @@ package struct ActivityHistory: Sendable {
 
     package init(start: ContinuousClock.Instant) { self.start = start }
 
-    // MARK: Noting
+    // MARK: Recording
 
-    /// Notes how many jobs are pending or running, and how many events became jobs.
+    /// Records the number of pending or running jobs, and the number of events that became jobs.
     package mutating func note(events: Int, queue: Int, at now: ContinuousClock.Instant) {
         advance(to: now)
         open.events += events
@@ -73,7 +72,7 @@ package struct ActivityHistory: Sendable {
         }
     }
 
-    /// How an attempt ended, as far as it is counted.
+    /// The result of an attempt, as it is counted.
     package enum Ending: Sendable { case succeeded, skipped, failed }
 
     private mutating func advance(to now: ContinuousClock.Instant) {
@@ -81,7 +80,7 @@ package struct ActivityHistory: Sendable {
         guard next > slot else { return }
         let closed = closed
         if points.count < Self.length {
-            // Slots in which nothing happened have no place yet, either.
+            // Allocates the places of empty slots too.
             points += repeatElement((slot: -1, point: Point()), count: Self.length - points.count)
         }
         points[slot % Self.length] = (slot, closed)
@@ -93,7 +92,7 @@ package struct ActivityHistory: Sendable {
         runs.removeAll()
     }
 
-    /// The slot of the present as it is by now.
+    /// The current slot so far.
     private var closed: Point {
         var point = open
         point.settleMedian = settles.quantile(0.5)
@@ -104,11 +103,11 @@ package struct ActivityHistory: Sendable {
     }
 
     private static func slot(of now: ContinuousClock.Instant, since start: ContinuousClock.Instant) -> Int {
-        // Whole seconds: a quotient of durations is a number with a fraction, and may miss a slot by a hair.
+        // Whole seconds: a quotient of durations is a floating-point number, and may miss a slot by a rounding error.
         Int(max(0, (now - start).components.seconds) / interval.components.seconds)
     }
 
-    // MARK: Looking
+    // MARK: Queries
 
     private func point(_ number: Int) -> Point? {
         if number == slot { return closed }
@@ -117,11 +116,11 @@ package struct ActivityHistory: Sendable {
         return slot == number ? point : nil
     }
 
-    /// The points of the last half hour that have ended, the oldest first.
+    /// Returns the points of all finished slots of the last half hour, the oldest first.
     ///
     /// - Parameters:
-    ///   - now: The present.
-    ///   - wall: The same by the system's clock, by which the points are told.
+    ///   - now: The current time.
+    ///   - wall: The current time by the system's clock, which the points' times use.
     /// - Returns: The points; one without any counts for a slot in which nothing happened.
     package func points(at now: ContinuousClock.Instant, wall: Timestamp) -> [Point] {
         let present = Self.slot(of: now, since: start)
@@ -139,7 +138,7 @@ package struct ActivityHistory: Sendable {
         return told
     }
 
-    /// Events and finished attempts for each second of the last minute.
+    /// Returns the events and finished attempts per second, over the last minute.
     package func rates(at now: ContinuousClock.Instant) -> (events: Double, jobs: Double) {
         let present = Self.slot(of: now, since: start)
         let first = max(0, present - 11)

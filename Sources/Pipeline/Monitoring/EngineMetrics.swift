@@ -5,19 +5,20 @@ import Rules
 import Synchronization
 import System
 
-/// Counts what the engine does, for a system that gathers figures over time.
+/// Counts the work of the engine, for a metrics system.
 ///
-/// Called on the engine's thread. What can be read at any moment, as how many jobs wait, is not counted here.
+/// Called on the engine's thread. Values that can be read at any time, such as the number of waiting jobs, are not
+/// counted here.
 package final class EngineMetrics: Sendable {
     private let factory: any MetricsFactory
     private let hints: Counter
     private let settle: Timer
     private let wait: Timer
-    /// Those of rules, by name, rule, and kind or state: to find one by its labels costs more than to count.
+    /// The counters of rules, by name, rule, and kind or state; a lookup by labels costs more than counting.
     private let counters = Mutex<[[String]: Counter]>([:])
     private let timers = Mutex<[String: Timer]>([:])
 
-    /// - Parameter factory: Makes the metrics.
+    /// - Parameter factory: Creates the metrics.
     package init(_ factory: any MetricsFactory) {
         self.factory = factory
         hints = Counter(label: "alight_hints_total", factory: factory)
@@ -25,7 +26,7 @@ package final class EngineMetrics: Sendable {
         wait = Timer(label: "alight_wait_seconds", factory: factory)
     }
 
-    /// The names of all metrics that are counted, each with a line about it.
+    /// The names of all metrics that are counted, each with a description.
     package static let help = [
         "alight_hints_total": "Paths that the kernel or a listing told to look at.",
         "alight_events_total": "Events of files that became jobs, by rule and kind.",

@@ -3,34 +3,34 @@ package import Rules
 package import Storage
 package import System
 
-/// How it stands with a running engine, at one moment.
+/// The status of a running engine at one time.
 package struct EngineStatus: Sendable {
     package enum Phase: String, Sendable, Hashable {
         case running
-        /// A stop was requested: jobs that run or could run are finished.
+        /// A stop was requested: running and runnable jobs are finished.
         case draining
         /// Actions were asked to stop.
         case ending
     }
 
-    /// How many of what there were since the start.
+    /// Counters since the start.
     package struct Counts: Sendable, Hashable {
-        /// Dirty paths that were told by the watcher.
+        /// Dirty paths reported by the watcher.
         package var hints = 0
         /// Events that became jobs.
         package var events = 0
         package var attempts = 0
         package var succeeded = 0
         package var skipped = 0
-        /// Attempts that failed, for good or to be made again.
+        /// Failed attempts, including those that are retried.
         package var failed = 0
-        /// Jobs that have become dead letters.
+        /// Failed jobs.
         package var dead = 0
     }
 
-    /// An attempt that runs.
+    /// A running attempt.
     package struct RunningAttempt: Sendable, Hashable {
-        /// The first job, where several are run together.
+        /// The first job, if several run together.
         package var job: JobID
         package var jobs: Int
         package var rule: String
@@ -60,11 +60,11 @@ package struct EngineStatus: Sendable {
         package var extra: Int
         package var used = 0
         package var extraUsed = 0
-        /// The rules with due work that have nothing running, and since when.
+        /// The rules with due work and no running attempt, and since when they have waited.
         package var waiting: [String: ContinuousClock.Instant] = [:]
     }
 
-    /// A job that ended, as far as it is shown.
+    /// A finished job, with the values that are shown.
     package struct EndedJob: Sendable, Hashable {
         package var job: JobID
         package var rule: String
@@ -74,7 +74,7 @@ package struct EngineStatus: Sendable {
         package var message: String
     }
 
-    /// What became of a rule's jobs since the start.
+    /// The results of a rule's jobs since the start.
     package struct RuleTally: Sendable, Hashable {
         package var succeeded = 0
         package var skipped = 0
@@ -84,32 +84,33 @@ package struct EngineStatus: Sendable {
         package init() {}
     }
 
-    /// A comparison of everything with what is known.
+    /// A comparison of all roots with the ledger.
     package struct Rescan: Sendable, Hashable {
         package enum Cause: String, Sendable, Hashable {
-            /// A person wanted it.
+            /// A user requested it.
             case asked
-            /// The kernel's queue had been full.
+            /// The kernel queue overflowed.
             case overflow
         }
         package var cause: Cause
-        /// When it was done; nil while it goes on.
+        /// The time at which it finished; nil while it is running.
         package var ended: Timestamp?
-        /// Paths that differed from what was known: what no event had told.
+        /// The number of paths that differed from the ledger, for which no event was received.
         package var found = 0
     }
 
     package var phase = Phase.running
-    /// Whether every watch is live.
+    /// Whether every watch is active.
     package var isReady = false
-    /// The rules that run.
+    /// The rules in effect.
     package var ruleset: Ruleset
-    /// What rests; the journal has been told to keep it, and has a fault if it can't.
+    /// The pauses in effect; they are stored in the journal, which has an error if that fails.
     package var pauses = Pauses()
     package var counts = Counts()
-    /// Paths that wait until they have settled.
+    /// The number of paths that wait until they have settled.
     package var settling = 0
-    /// Those that a process has had open for writing or locked for a minute, and since when they wait.
+    /// The settling paths that a process has had open for writing or locked for a minute, and since when they have
+    /// waited.
     package var held: [PathBytes: ContinuousClock.Instant] = [:]
     package var queue = JobCounts()
     /// The numbers of pending jobs by rule.
@@ -117,17 +118,17 @@ package struct EngineStatus: Sendable {
     package var running: [RunningAttempt] = []
     package var slots = Slots(limit: 0, extra: 0)
     package var rules: [String: RuleTally] = [:]
-    /// The last jobs that became dead letters, the newest first.
+    /// The latest failed jobs, the newest first.
     package var failures: [EndedJob] = []
-    /// Why the journal keeps nothing at present.
+    /// The error that currently prevents the journal from storing anything.
     package var journalFault: JournalFault?
-    /// How often the kernel's queue was full.
+    /// The number of overflows of the kernel queue.
     package var overflows = 0
     package var rescan: Rescan?
-    /// The comparison before one that still goes on.
+    /// The previous rescan.
     package var lastRescan: Rescan?
     /// Rules whose attempts all fail, by name, and the last message.
     package var slowed: [String: String] = [:]
-    /// Events and finished attempts a second, over the last minute.
+    /// Events and finished attempts per second, over the last minute.
     package var rates: (events: Double, jobs: Double) = (0, 0)
 }

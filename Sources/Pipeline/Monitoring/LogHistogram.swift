@@ -1,8 +1,8 @@
 import Glibc
 
-/// Counts durations in classes that grow with them, so that a median costs little memory and is off by a tenth at most.
+/// A histogram of durations with logarithmic classes; a quantile needs little memory and is accurate to a tenth.
 package struct LogHistogram: Sendable, Hashable {
-    /// Classes in which a duration doubles.
+    /// The number of classes per doubling of the duration.
     private static let fineness = 4.0
     private static let least = 0.0001
     private static let classes = 112
@@ -15,13 +15,14 @@ package struct LogHistogram: Sendable, Hashable {
     package mutating func add(_ duration: Duration) {
         if counts.isEmpty { counts = Array(repeating: 0, count: Self.classes) }
         let seconds = max(duration / .seconds(1), Self.least)
-        // A quarter of an octave each; the last one takes all that is longer than hours.
+        // A quarter of an octave each; the last class contains everything longer than about seven hours.
         let place = min(Self.classes - 1, Int(log2(seconds / Self.least) * Self.fineness))
         counts[place] &+= 1
         total += 1
     }
 
-    /// The duration that so much of all is not longer than, 0.5 for the median; nil of nothing.
+    /// Returns the duration that this share of all durations does not exceed, 0.5 for the median; nil if there are
+    /// none.
     package func quantile(_ share: Double) -> Duration? {
         guard total > 0 else { return nil }
         let wanted = max(1, Int((Double(total) * share).rounded(.up)))

@@ -7,28 +7,28 @@ package import Storage
 import Synchronization
 package import System
 
-/// What others may know of a running engine.
+/// The observable state of a running engine.
 ///
-/// The engine's thread notes what has changed, once in a turn, which costs it no more than a lock that nobody holds for
-/// long; whoever asks gets a copy.
+/// The engine's thread records changes once per turn, under a lock that is only held for short times. Callers get a
+/// copy.
 package final class Monitor: Sendable {
     private struct State {
         var status = EngineStatus(ruleset: Ruleset([]))
         var running: [JobID: EngineStatus.RunningAttempt] = [:]
         var history: ActivityHistory
         var watcher: Watcher?
-        /// Paths that the present or the last comparison has found.
+        /// The paths found by the current or the last rescan.
         var rescanned: Set<PathBytes> = []
         var outputs = RecentOutputs()
     }
 
     private let state: Mutex<State>
     private let clock: Clock
-    /// The longest time between the last change of a file and its event that says something of settling.
+    /// The longest time between the last change of a file and its event that counts as settle time.
     private static let longestSettle = Duration.seconds(3600)
     private static let failures = 5
 
-    /// Counts for a system that gathers figures over time; nil when nobody does.
+    /// The metrics; nil when no metrics system is in use.
     private let metrics: EngineMetrics?
 
     package init(_ metrics: EngineMetrics? = nil, on host: Host = .machine) {
@@ -37,9 +37,9 @@ package final class Monitor: Sendable {
         state = Mutex(State(history: ActivityHistory(start: clock.now())))
     }
 
-    // MARK: For whoever asks
+    // MARK: Queries
 
-    /// How it stands.
+    /// Returns the status of the engine.
     package func status(at now: ContinuousClock.Instant) -> EngineStatus {
         state.withLock { state in
             var status = state.status
@@ -51,23 +51,23 @@ package final class Monitor: Sendable {
         }
     }
 
-    /// What has happened in the last half hour.
+    /// Returns the activity of the last half hour.
     package func history(at now: ContinuousClock.Instant, wall: Timestamp) -> [ActivityHistory.Point] {
         state.withLock { $0.history }.points(at: now, wall: wall)
     }
 
-    /// How it stands with the watching; nil when the watcher's thread does not say so in time.
+    /// Returns the status of the watcher; nil when its thread does not answer in time.
     package func survey(within limit: Duration) -> WatchStatus? {
         state.withLock { $0.watcher }?.survey(within: limit)
     }
 
-    // MARK: For the engine
+    // MARK: Recording
 
     package func begin(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
 
     package func end() { state.withLock { $0.watcher = nil } }
 
-    /// Notes the rules that run from now on.
+    /// Records the rules that are in effect from now on.
     package func note(_ ruleset: Ruleset) {
         state.withLock { state in
             for rule in ruleset.rules {
@@ -83,7 +83,7 @@ package final class Monitor: Sendable {
 
     package func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
 
-    /// Notes how it stands at the end of a turn.
+    /// Records the state at the end of a turn.
     package func noteTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
@@ -106,7 +106,7 @@ package final class Monitor: Sendable {
         }
     }
 
-    /// Notes what has settled, and the jobs that it became.
+    /// Records the settled events, and the jobs that they became.
     package func noteEvents(
         _ events: [FileEvent], _ jobs: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant
     ) {
@@ -137,7 +137,7 @@ package final class Monitor: Sendable {
     package func noteRescan(_ cause: EngineStatus.Rescan.Cause) {
         state.withLock { state in
             if let rescan = state.status.rescan, rescan.ended == nil {
-                // An overflow is the graver cause.
+                // An overflow is the more important cause.
                 if cause == .overflow { state.status.rescan?.cause = .overflow }
                 return
             }
@@ -153,15 +153,15 @@ package final class Monitor: Sendable {
         }
     }
 
-    /// Notes the end of an attempt.
+    /// Records the end of an attempt.
     ///
     /// - Parameters:
     ///   - first: Its first job.
-    ///   - outputs: What it has written.
-    ///   - time: When it ended.
-    ///   - duration: How long its actions ran; nil if none began.
-    ///   - waits: How long the jobs waited whose actions ran for the first time.
-    ///   - now: The present.
+    ///   - outputs: The paths that it has written.
+    ///   - time: The time at which it finished.
+    ///   - duration: The run time of its actions; nil if none started.
+    ///   - waits: The waiting times of the jobs whose actions ran for the first time.
+    ///   - now: The current time.
     package func noteEnded(
         _ first: JobID, outputs: [PathBytes], at time: Timestamp, ran duration: Duration?, waited waits: [Duration],
         now: ContinuousClock.Instant
@@ -178,7 +178,7 @@ package final class Monitor: Sendable {
         }
     }
 
-    /// Takes from what the engine tells people what others may ask for.
+    /// Updates the status from a report of the engine.
     package func note(_ report: EngineReport) {
         switch report {
         case .attempt(let attempt): note([attempt])
@@ -203,7 +203,7 @@ package final class Monitor: Sendable {
                 metrics?.noteAttempt(attempt)
                 state.status.counts.attempts += 1
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
-                // Of a dead letter nothing is tried again, whatever its last attempt has said.
+                // A failed job is not retried, whatever the outcome of its last attempt was.
                 let ending: Outcome.Ending = attempt.state == .dead ? .failed : attempt.outcome.ending
                 let job = EngineStatus.EndedJob(
                     job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,

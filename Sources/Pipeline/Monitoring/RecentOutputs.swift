@@ -1,15 +1,15 @@
 import FileEvents
 import System
-
-/// The last files that actions have left, which are finished when other rules see them: how long they take to settle says
-/// nothing of other programs.
+/// The latest files written by actions, whose settle times are not counted.
+///
+/// They are finished when other rules see them, so their settle times do not describe other programs.
 struct RecentOutputs {
-    /// Most files that are remembered.
+    /// The maximum number of files.
     static let capacity = 4_096
 
-    /// When the action ended.
+    /// The time at which the action finished, by file.
     private var ended: [PathBytes: Timestamp] = [:]
-    /// The files in the order in which they were noted.
+    /// The files in the order in which they were added.
     private var order: [PathBytes] = []
     private var oldest = 0
 
@@ -25,7 +25,7 @@ struct RecentOutputs {
         }
     }
 
-    /// Whether an action has left the file as it is: nobody has changed it since.
+    /// Whether the file is unchanged since an action wrote it.
     func contains(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         guard let time = ended[path] else { return false }
         return snapshot.changed <= time

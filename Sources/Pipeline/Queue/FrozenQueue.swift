@@ -11,13 +11,13 @@ struct FrozenQueue {
         let number: UInt64
         var due: ContinuousClock.Instant
         var isRunning = false
-        /// The last place of the due paths that are leased before it.
+        /// The last position of the due paths that are leased before it.
         var after: UInt64 = 0
 
         var paths: [PathBytes] { job.event.paths }
     }
 
-    /// The pause of a job at the head of its paths; outdated if the job has another time by now.
+    /// The pause of a job at the head of its paths; outdated if the job has another due time by now.
     private struct Pause: Comparable {
         let due: ContinuousClock.Instant
         let number: UInt64
@@ -26,20 +26,20 @@ struct FrozenQueue {
     }
 
     private(set) var entries: [UInt64: Entry] = [:]
-    /// The jobs of each path, the first one first.
+    /// The jobs of each path in order.
     private var lines: [PathBytes: [UInt64]] = [:]
     /// The jobs at the head of their paths that are due, by number.
     private(set) var due: [UInt64] = []
     /// The pauses of those that are not.
     private var pauses = Heap<Pause>()
-    /// The time to which it was advanced.
+    /// The time of the last advance.
     private var now: ContinuousClock.Instant?
     private var runningCount = 0
 
-    /// The number of jobs that do not run.
+    /// The number of jobs that are not running.
     var waitingCount: Int { entries.count - runningCount }
     var all: [Entry] { entries.values.sorted { $0.number < $1.number } }
-    /// The earliest time at which a job is due that is not due yet, or an earlier one.
+    /// The earliest time at which a further job is due, or an earlier time.
     var nextDue: ContinuousClock.Instant? { pauses.min?.due }
 
     subscript(number: UInt64) -> Entry? {
@@ -53,7 +53,7 @@ struct FrozenQueue {
         }
     }
 
-    /// Whether a job of the path has not ended.
+    /// Whether a path has an unfinished job.
     func contains(_ path: PathBytes) -> Bool { lines[path] != nil }
 
     mutating func append(_ entry: Entry) {
@@ -73,7 +73,7 @@ struct FrozenQueue {
         }
     }
 
-    /// Makes the jobs due whose pauses are over.
+    /// Makes jobs due whose pauses are over.
     mutating func advance(to now: ContinuousClock.Instant) {
         self.now = now
         while let pause = pauses.min, pause.due <= now {
@@ -82,7 +82,7 @@ struct FrozenQueue {
         }
     }
 
-    /// Puts a job where it belongs by its time, if it is the first of its paths and does not run.
+    /// Adds a job to the due ones or to the pauses, if it is the first of its paths and is not running.
     private mutating func schedule(_ entry: Entry) {
         removeDue(entry.number)
         guard !entry.isRunning, entry.paths.allSatisfy({ lines[$0]?.first == entry.number }) else { return }

@@ -7,12 +7,12 @@ import System
 /// A job that could be leased.
 struct DueJob: Sendable {
     var event: FileEvent
-    /// Whether an action of it has started before: its own pause before the next attempt is over.
+    /// Whether one of its actions has started before, so that its pause before the next attempt is over.
     var hasStartedBefore = false
-    /// Whether an attempt of it was interrupted, and may have done a part of the work.
+    /// Whether one of its attempts was interrupted, and may have done a part of the work.
     var isInterrupted = false
 
-    /// Whether a user has asked for it, who does not wait.
+    /// Whether a user has requested it, so that it does not wait.
     var isManual: Bool { event.origin == .manual }
 }
 
@@ -31,15 +31,15 @@ struct GateTime {
     var files: WatchedPaths
 }
 
-/// A condition that can keep a due job from running.
+/// A condition that can prevent a due job from running.
 protocol Gate {
     mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict
 }
 
-/// The gates of one rule, in the order in which they are asked.
+/// The gates of one rule, in the order of their evaluation.
 ///
-/// Pauses, the circuit breaker and `batch` keep the whole rule waiting, see ``RuleState``; sets of files are collected by the
-/// dispatcher, see `group`.
+/// Pauses, the circuit breaker and `batch` delay the whole rule, see ``RuleState``. Sets of files are collected by
+/// the dispatcher, see `group`.
 struct Gates {
     var window: WindowGate?
     var age: AgeGate?
@@ -47,7 +47,7 @@ struct Gates {
     var cooldown: CooldownGate?
     var ready: ReadyGate?
 
-    /// Makes the gates of a rule; those that have not changed keep what they know.
+    /// Creates the gates of a rule; unchanged gates keep their state.
     mutating func change(to rule: Rule) {
         window = rule.window.map { window?.window == $0 ? window ?? WindowGate($0) : WindowGate($0) }
         age = rule.condition.map { $0.ages.isEmpty } ?? true ? nil : AgeGate(rule)
@@ -81,13 +81,13 @@ extension Verdict {
 /// `window`: the hours in which actions start.
 struct WindowGate: Gate {
     let window: RunWindow
-    /// The time at which it opens, while a job waits for it.
+    /// The time at which the window opens, while a job waits for it.
     private(set) var opens: Timestamp?
 
     init(_ window: RunWindow) { self.window = window }
 
     static let gate = Reconciler.Gate("window")
-    /// The longest time after which the clock is checked again, which may be set.
+    /// The maximum time after which the clock is checked again, since it may be set.
     static let period = Duration.seconds(60)
 
     mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
@@ -103,14 +103,14 @@ struct WindowGate: Gate {
     }
 }
 
-/// `where` with an `age` that the file comes to have.
+/// `where` with an `age` that the file has not reached yet.
 struct AgeGate: Gate {
     private let rule: Rule
 
     init(_ rule: Rule) { self.rule = rule }
 
     static let gate = Reconciler.Gate("age")
-    /// The longest time after which the clock is checked again, which may be set.
+    /// The maximum time after which the clock is checked again, since it may be set.
     static let period = Duration.seconds(3600)
 
     func verdict(for job: DueJob, at time: GateTime) -> Verdict {
@@ -122,7 +122,7 @@ struct AgeGate: Gate {
         return .wait(Self.gate, until: until, Waiting(.condition, message))
     }
 
-    /// An event with the time at which the condition held.
+    /// Returns an event with the time at which the condition was met.
     func opened(_ event: FileEvent) -> FileEvent {
         var event = event
         event.time = rule.opening(of: event) ?? event.time
@@ -154,7 +154,7 @@ struct ReadyGate: Gate {
         quiet = rule.settle.quiet(isPolled: false)
     }
 
-    /// The gate of a path: it is woken when that path is hinted.
+    /// Returns the gate of a path, which is woken when that path is hinted.
     static func gate(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("ready", path) }
 
     func verdict(for job: DueJob, at time: GateTime) -> Verdict {

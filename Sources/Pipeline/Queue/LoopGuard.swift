@@ -2,15 +2,16 @@ import FileEvents
 import Reconciling
 package import System
 
-/// The gate of a rule that rests paths for which it runs again and again, as rules do that start themselves or each other.
+/// A gate that suspends paths for which a rule runs again and again, as with rules that trigger themselves or each
+/// other.
 ///
-/// Pure: the present is passed in. The job that was one too many is the dispatcher's to end; later ones wait.
+/// Pure: the current time is passed in. The dispatcher ends the job that exceeds the limit; later ones wait.
 package struct LoopGuard {
-    /// How many runs for one path a rule may have in a period.
+    /// The maximum number of runs for one path within a period.
     package static let limit = 60
-    /// The limit for rules that follow a file, which receive many small pieces of it.
+    /// The limit for rules that follow a file, which receive many small pieces of text.
     package static let followingLimit = 600
-    /// The time in which runs are counted, and for which a path rests.
+    /// The time in which runs are counted, and for which a path is suspended.
     package static let period = Duration.seconds(60)
     static let gate = Reconciler.Gate("loop")
 
@@ -18,14 +19,14 @@ package struct LoopGuard {
     /// The times of the runs of the last period.
     private var recent: [PathBytes: [ContinuousClock.Instant]] = [:]
     private var resting: [PathBytes: ContinuousClock.Instant] = [:]
-    /// How many paths there may be before the old ones are dropped.
+    /// The number of paths above which old ones are removed.
     private var bound = 1024
 
     package init() {}
 
     /// Counts a run for a path.
     ///
-    /// - Returns: Whether it is one too many; the path rests from now on.
+    /// - Returns: Whether the limit is exceeded; the path is then suspended.
     package mutating func count(_ path: PathBytes, at now: ContinuousClock.Instant) -> Bool {
         var times = recent[path, default: []]
         times.removeAll { $0 + Self.period <= now }
@@ -40,15 +41,15 @@ package struct LoopGuard {
         return true
     }
 
-    /// Forgets the last run that was counted for a path, when nothing came of it.
+    /// Removes the last run that was counted for a path, if it had no effect.
     package mutating func takeBack(_ path: PathBytes) { _ = recent[path]?.popLast() }
 
-    /// Lets paths rest that belong to one with a run too many.
+    /// Suspends paths that belong to one that has exceeded the limit.
     package mutating func rest(_ paths: [PathBytes], at now: ContinuousClock.Instant) {
         for path in paths { resting[path] = now + Self.period }
     }
 
-    /// The time until which a path rests; nil if it does not.
+    /// Returns the time until which a path is suspended; nil if it is not.
     package mutating func end(of path: PathBytes, at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let end = resting[path] else { return nil }
         guard end <= now else { return end }
@@ -59,7 +60,7 @@ package struct LoopGuard {
     /// The number of paths whose runs are counted.
     package var count: Int { recent.count }
 
-    /// Drops the paths without a run in the last period, when they have become many.
+    /// Removes the paths without a run in the last period, if there are too many.
     private mutating func prune(at now: ContinuousClock.Instant) {
         guard recent.count > bound else { return }
         recent = recent.filter { $0.value.last.map { $0 + Self.period > now } ?? false }

@@ -3,9 +3,10 @@ import Reconciling
 import Rules
 import System
 
-/// The state of one rule while it runs; its place in the ruleset is that of its view.
+/// The state of one running rule; its index in the ruleset is that of its view.
 ///
-/// It belongs to the engine's thread. A class, so that a rule with its forty parts is not copied for each job.
+/// It belongs to the engine's thread. It is a class, so that a rule with its many properties is not copied for each
+/// job.
 final class RuleState {
     let id: RuleID
     private(set) var rule: Rule
@@ -19,11 +20,11 @@ final class RuleState {
     var breaker: Breaker?
     /// The number of jobs of the next attempt, if the actions are brief; 1 after a failure.
     var briefCount = 1
-    /// Whether it was reported that jobs wait for this opening.
+    /// The opening time for which waiting jobs were already reported.
     var reportedOpening: Timestamp?
-    /// The sets for which it was reported that they stay incomplete.
+    /// The sets that were already reported as incomplete.
     var reportedSets: Set<PathBytes> = []
-    /// The job before which `ready` was another one: refusals of earlier jobs do not count.
+    /// The job before which `ready` was different: refusals of earlier jobs do not count.
     var pardon: JobID?
 
     init(id: RuleID, rule: Rule) {
@@ -33,7 +34,7 @@ final class RuleState {
         batch = rule.batch.map(BatchWindow.init)
     }
 
-    /// Takes over another version of the rule: what has gathered and what waits goes on, unless its time has changed.
+    /// Sets another version of the rule; a batch and waiting jobs are unaffected, unless their times have changed.
     func change(to rule: Rule, at time: Timestamp) {
         if rule.ready != self.rule.ready { pardon = JobID(now: time) }
         if rule.batch != batch?.batch { batch = rule.batch.map(BatchWindow.init) }

@@ -8,9 +8,9 @@ package enum CoreRule: String, Sendable, CaseIterable {
     case withheld
     /// A lease is undone if the file is gone when the action starts.
     case gone
-    /// A gone path waits for the path that has its file.
+    /// A missing path waits for the path that contains its file.
     case waitForMove = "wait-for-move"
-    /// The paths of an event are compared once more when its action has ended.
+    /// The paths of an event are compared again when its action is finished.
     case recheck
     /// A path that was hinted since it settled is not leased.
     case leaseLook = "lease-look"
@@ -24,15 +24,15 @@ package enum CoreRule: String, Sendable, CaseIterable {
     case drain
     /// All hints are received before an event is computed.
     case readFirst = "read-first"
-    /// A path that is not as it settled is not leased.
+    /// A path that has changed since it settled is not leased.
     case settledFacts = "settled-facts"
     /// A job whose finished step has removed the input is never superseded.
     case steps
     /// An interrupted step that may have removed the input runs again.
     case reenter
-    /// What a failed attempt left at the path belongs to the same job.
+    /// The state that a failed attempt left at the path belongs to the same job.
     case leftBehind = "left-behind"
-    /// A gone path waits for the end of the listing.
+    /// A missing path waits for the end of the listing.
     case listing
     /// The other names of a changed file are compared.
     case names
@@ -46,8 +46,8 @@ package enum CoreRule: String, Sendable, CaseIterable {
     case skipped
     /// An undo supersedes the retry of its path.
     case ownLane = "own-lane"
-    /// What happened since the first attempt counts for finished steps.
+    /// Events since the first attempt count for finished steps.
     case keptSteps = "kept-steps"
-    /// After a restart, what a remote job has read is not known.
+    /// After a restart, the state that a remote job has read is unknown.
     case sent
 }

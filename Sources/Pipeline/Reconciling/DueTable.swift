@@ -5,7 +5,7 @@ package import System
 /// A due path as it is stored.
 package struct StoredDuePath: Sendable, Hashable {
     package var path: PathBytes
-    /// The process that made it due; nil if that is not known yet, or not asked for.
+    /// The process that made it due; nil if it is not known yet, or not requested.
     package var writer: Author?
 
     package init(path: PathBytes, writer: Author? = nil) { (self.path, self.writer) = (path, writer) }
@@ -18,17 +18,17 @@ package enum DueChange: Sendable, Hashable {
 
 /// The due paths of one view, and the order in which they are leased.
 ///
-/// A due path contains no event: that is computed when it is leased. A path that settles again keeps its entry, so that it
-/// is recorded if its file goes before an action has received it.
+/// A due path contains no event, which is computed when the path is leased. A path that settles again keeps its
+/// entry, so that it is recorded if its file is removed before an action has received it.
 struct DueTable {
-    /// The state of a due path; what few paths have is apart, since very many may be due.
+    /// The state of a due path; rare values are boxed, since very many paths may be due.
     struct Entry {
         /// The metadata at which the path settled; nil while it settles.
         var settled: Stamp?
         /// The merged signs of its hints.
         var signs: Hint.Signs
         var origin: EventOrigin
-        /// Whether the directories around a gone path were listed again since its hint.
+        /// Whether the directories around a missing path were listed again since its hint.
         var isConfirmed: Bool
         private var isAnnounced = false
         private var isIndexed = false
@@ -39,7 +39,7 @@ struct DueTable {
         private var identity: FileIdentity?
         private var rare: Box<(announced: FileIdentity?, digest: [UInt8]?)>?
         private var waiting: Box<(wait: Wait, reason: Reconciler.Reason?)>?
-        /// The last place in the order; entries of the queue with other numbers are outdated.
+        /// The last position in the order; entries of the queue with other numbers are outdated.
         fileprivate(set) var position: UInt64 = 0
 
         init(
@@ -52,7 +52,7 @@ struct DueTable {
             self.announced = announced
         }
 
-        /// The file with which it was due for an event; nil if it never was.
+        /// The file with which the path was announced as due for an event; nil if it never was.
         var announced: FileIdentity? {
             get { isAnnounced ? rare?.value.announced ?? identity : nil }
             set {
@@ -63,7 +63,7 @@ struct DueTable {
             }
         }
 
-        /// The file at the path, if a gone path may wait for it.
+        /// The file at the path, if a missing path may wait for it.
         var file: FileIdentity? {
             get { isIndexed ? identity : nil }
             set {
@@ -74,13 +74,13 @@ struct DueTable {
             }
         }
 
-        /// The fingerprint of a directory that is one unit with all below it.
+        /// The fingerprint of a directory that is handled as one unit with everything below it.
         var digest: [UInt8]? { rare?.value.digest }
 
-        /// The reason for which it is not in the order.
+        /// The reason why the path is not in the order.
         var wait: Wait? { waiting?.value.wait }
 
-        /// The owner's reason for that.
+        /// The owner's reason for the wait.
         var reason: Reconciler.Reason? { waiting?.value.reason }
 
         fileprivate mutating func wait(for wait: Wait?, _ reason: Reconciler.Reason? = nil) {
@@ -88,7 +88,7 @@ struct DueTable {
         }
     }
 
-    /// Entries in one array, since a dictionary keeps space for many more than it has.
+    /// The entries in one array, since a dictionary reserves space for many more than it contains.
     struct Entries {
         private var indexes: [PathBytes: UInt32] = [:]
         private var all: [Entry?] = []
@@ -136,7 +136,7 @@ struct DueTable {
         }
     }
 
-    /// The file and the change time by which a later change is noticed; ``absent`` for a path that is gone.
+    /// The file and the change time by which a later change is detected; ``absent`` for a missing path.
     struct Stamp: Hashable {
         var inode: UInt64
         var changed: Timestamp
@@ -153,11 +153,11 @@ struct DueTable {
         }
     }
 
-    /// What a due path waits for.
+    /// The condition for which a due path waits.
     enum Wait: Hashable {
-        /// Another path of the view: its action, or what becomes of it.
+        /// Another path of the view: its action, or its outcome.
         case path(PathBytes)
-        /// The end of the listing under way.
+        /// The end of the current listing.
         case listing
         /// A time.
         case time(ContinuousClock.Instant)
@@ -170,7 +170,7 @@ struct DueTable {
     private var first = 0
     private var position: UInt64 = 0
     private var waiters: [Wait: Set<PathBytes>] = [:]
-    /// The times until which paths wait at most that wait for something else.
+    /// The latest times at which paths that wait for something else stop waiting.
     private var limits: [PathBytes: ContinuousClock.Instant] = [:]
     private var times = Heap<ContinuousClock.Instant>()
 
@@ -178,17 +178,17 @@ struct DueTable {
     var count: Int { entries.count }
     /// The number of paths that have settled and wait for nothing.
     var readyCount: Int { entries.values.count { $0.wait == nil && $0.settled != nil } }
-    /// The earliest time that a path waits for, or an earlier one for which none waits any more.
+    /// The earliest time for which a path waits, or an earlier one for which no path waits any more.
     var nextTime: ContinuousClock.Instant? { times.min }
 
     subscript(path: PathBytes) -> Entry? {
         get { entries[path] }
     }
 
-    /// The time until which a path waits at most that waits for something else.
+    /// Returns the latest time at which a path that waits for something else stops waiting.
     func limit(of path: PathBytes) -> ContinuousClock.Instant? { limits[path] }
 
-    /// Adds a path, or replaces its entry, and puts it at the end of the order.
+    /// Adds a path or replaces its entry, and appends it to the order.
     mutating func add(_ path: PathBytes, _ entry: Entry) {
         stopWaiting(path)
         entries[path] = entry
@@ -199,7 +199,7 @@ struct DueTable {
         position += 1
         entries[path]?.position = position
         order.append((position, path))
-        // Paths that left without their turn.
+        // The order also contains paths that were removed before their turn.
         guard order.count - first > 2 * entries.count + 64 else { return }
         order = order[first...].filter { entries[$0.path]?.position == $0.position }
         first = 0
@@ -222,15 +222,15 @@ struct DueTable {
     /// Whether a path is in the order.
     var hasNext: Bool { nextPosition != nil }
 
-    /// The place of the first path in the order.
+    /// The position of the first path in the order.
     var nextPosition: UInt64? {
         order[first...].first { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }?.position
     }
 
-    /// The last place in the order.
+    /// The last position in the order.
     var lastPosition: UInt64 { position }
 
-    /// Takes the first path of the order; its entry stays.
+    /// Removes and returns the first path of the order; its entry remains.
     mutating func next() -> PathBytes? {
         while first < order.count {
             let (position, path) = order[first]
@@ -246,7 +246,7 @@ struct DueTable {
         return nil
     }
 
-    /// Lets a path wait, at most until the time.
+    /// Makes a path wait, at most until the time.
     mutating func wait(
         _ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil,
         _ reason: Reconciler.Reason? = nil
@@ -262,7 +262,7 @@ struct DueTable {
         times.insert(time)
     }
 
-    /// Puts the paths that wait for this back into the order, sorted.
+    /// Returns the paths that wait for this to the order, sorted.
     mutating func wake(_ wait: Wait) {
         guard let woken = waiters.removeValue(forKey: wait) else { return }
         for path in woken.sorted() {
@@ -271,7 +271,7 @@ struct DueTable {
         }
     }
 
-    /// Puts all paths that wait for a condition of the owner back into the order, sorted.
+    /// Returns all paths that wait for a condition of the owner to the order, sorted.
     mutating func wakeAll() {
         for case .gate(let gate) in Array(waiters.keys) { wake(.gate(gate)) }
     }
@@ -283,7 +283,7 @@ struct DueTable {
         }
     }
 
-    /// Puts a path back into the order, if it has an entry that is not waiting.
+    /// Returns a path to the order if it has an entry, and ends its wait.
     mutating func requeue(_ path: PathBytes) {
         stopWaiting(path)
         if entries[path] != nil { enqueue(path) }
@@ -300,7 +300,7 @@ struct DueTable {
     }
 }
 
-/// Paths by the files at them; nearly every file has one.
+/// Paths by the files at them; nearly every file has one path.
 struct FileIndex {
     private var one: [FileIdentity: PathBytes] = [:]
     private var others: [FileIdentity: Set<PathBytes>] = [:]

@@ -3,7 +3,8 @@ package import System
 
 /// The state of a path as the action of one rule has received it.
 package struct LedgerRow: Sendable, Hashable {
-    /// The metadata of the file as the action last received it, or as of the decision that the rule does not want it.
+    /// The metadata of the file as the action last received it, or as of the decision that the rule does not match
+    /// it.
     ///
     /// Nil if the action never received the path, or has received its deletion.
     package var handled: Snapshot?
@@ -14,11 +15,12 @@ package struct LedgerRow: Sendable, Hashable {
     package enum Trust: UInt8, Sendable, Hashable {
         /// The action knows `handled`.
         case certain
-        /// It is not known what the action has seen at the last event that names the path; always so while an offer does.
+        /// It is not known which state the action saw at the last event of the path; always set while the path is
+        /// offered.
         case uncertain
         /// The job was given up: certain while the file is as it was offered, uncertain once it differs.
         case failed
-        /// The rule does not want the content of `handled`: the action has received an earlier one.
+        /// The rule refuses the content of `handled`: the action has received an earlier one.
         case refused
     }
 
@@ -28,7 +30,7 @@ package struct LedgerRow: Sendable, Hashable {
         self.isWithheld = isWithheld
     }
 
-    /// Whether the row says no more than a missing one.
+    /// Whether the row is equivalent to a missing one.
     package var isEmpty: Bool { handled == nil && trust != .uncertain }
 }
 
@@ -39,35 +41,36 @@ package struct RuleID: Sendable, Hashable {
     package init(_ number: Int64) { self.number = number }
 }
 
-/// Reads ledger rows from where they are stored.
+/// Reads stored ledger rows.
 ///
-/// A row that cannot be read is missing; the store reports why with its next commit.
+/// A row that cannot be read counts as missing; the store reports the error with its next commit.
 package protocol LedgerStore: Sendable {
-    /// The row of a path; nil if there is none.
+    /// Returns the row of a path; nil if there is none.
     func row(of rule: RuleID, at path: PathBytes) -> LedgerRow?
 
-    /// The paths at which the rule has handled the file.
+    /// Returns the paths at which the rule has handled the file.
     ///
     /// An identity without a birth time matches all files with its device and inode.
     func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes]
 
-    /// The rows strictly below a directory, sorted by path: those behind `last`, up to a number that the store chooses.
+    /// Returns the rows strictly below a directory, sorted by path: those after `last`, up to a number that the store
+    /// chooses.
     ///
-    /// Empty at the end.
+    /// The result is empty at the end.
     func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)]
 }
 
-/// The ledger: rows of a store under those that have changed since the last commit.
+/// The ledger: the rows of a store, overlaid with those that have changed since the last commit.
 package struct Ledger: ~Copyable {
     package let store: any LedgerStore
-    /// The changed rows; an empty one deletes what is stored.
+    /// The changed rows; an empty one deletes the stored row.
     package private(set) var changes: [RuleID: [PathBytes: LedgerRow]] = [:]
-    /// The paths of changed rows by their files, some of which may have other rows by now.
+    /// The paths of changed rows by their files; some may have other rows by now.
     private var paths: [RuleID: FileIndex] = [:]
 
     package init(_ store: any LedgerStore) { self.store = store }
 
-    /// The row of a path; an empty one if there is none.
+    /// Returns the row of a path; an empty one if there is none.
     package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow {
         changes[rule]?[path] ?? store.row(of: rule, at: path) ?? LedgerRow()
     }
@@ -78,7 +81,7 @@ package struct Ledger: ~Copyable {
         paths[rule, default: FileIndex()].insert(path, identity.withoutBirth)
     }
 
-    /// The paths at which the rule has handled the file, sorted.
+    /// Returns the paths at which the rule has handled the file, sorted.
     package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
         var found = store.paths(of: rule, handling: identity).filter { changes[rule]?[$0] == nil }
         for path in paths[rule]?[identity.withoutBirth] ?? [] {
@@ -87,7 +90,8 @@ package struct Ledger: ~Copyable {
         return found.sorted()
     }
 
-    /// Calls the closure for each row of a directory and of all below it that is not empty, in no order.
+    /// Calls the closure for each row of a directory and everything below it that is not empty, in no particular
+    /// order.
     package func visit(_ rule: RuleID, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
         var last: PathBytes?
         while true {
@@ -103,7 +107,7 @@ package struct Ledger: ~Copyable {
         if !row.isEmpty { body(directory, row) }
     }
 
-    /// Forgets the changes, once they are committed.
+    /// Discards the changes, once they are committed.
     package mutating func markCommitted() {
         changes.removeAll(keepingCapacity: true)
         paths.removeAll(keepingCapacity: true)

@@ -3,13 +3,13 @@ import System
 
 /// The ledger rows of one view in memory, as a tree of directories.
 ///
-/// The rows below a directory are found without the others, and a path takes the memory of its last name alone. The
-/// directories are objects, so a copy shares them: keep it in one place.
+/// The rows below a directory are found without visiting others, and a path takes only the memory of its last name.
+/// The directories are objects, so a copy shares them: do not copy the tree.
 struct LedgerTree {
     private final class Directory {
         let name: PathBytes
         unowned let parent: Directory?
-        /// Boxed, since a table has room for up to twice as many as it has, and a row takes 160 bytes.
+        /// Boxed, since a table reserves capacity for up to twice its count, and a row takes 160 bytes.
         var entries: [PathBytes: Box<LedgerRow>] = [:]
         var directories: [PathBytes: Directory] = [:]
 
@@ -21,7 +21,7 @@ struct LedgerTree {
         var path: PathBytes { parent.map { $0.path.appending(name.bytes) } ?? "/" }
     }
 
-    /// A path, as its directory and its name in it.
+    /// A path, as a directory and a name in it.
     private struct Position: Equatable {
         var directory: Directory
         var name: PathBytes
@@ -33,13 +33,13 @@ struct LedgerTree {
         }
     }
 
-    /// The path that was looked up last: the next one nearly always shares most of it.
+    /// The path of the last lookup; the next one nearly always shares most of it.
     private final class Walk {
         var path: [UInt8] = []
-        /// The directories along the path, each with the end of its name in it.
+        /// The directories along the path, each with the end offset of its name in it.
         var directories: [(end: Int, directory: Directory)] = []
 
-        /// Keeps the directories that lead to another path, too.
+        /// Removes the directories that are not on the way to another path.
         func keepCommon(with other: UnsafeBufferPointer<UInt8>) {
             var common = 0
             while common < min(path.count, other.count), path[common] == other[common] { common += 1 }
@@ -52,9 +52,9 @@ struct LedgerTree {
 
     private let root = Directory("", in: nil)
     private let walk = Walk()
-    /// By identity without the birth time.
+    /// The first position of each file, by identity without the birth time.
     private var positions: [FileIdentity: Position] = [:]
-    /// The further names of files that have several, and of files that had the inode one after the other.
+    /// The further names of files with several names, and of files that successively had the same inode.
     private var links: [FileIdentity: [Position]] = [:]
     /// The number of rows.
     private(set) var count = 0
@@ -85,7 +85,7 @@ struct LedgerTree {
         if row == nil { prune(directory) }
     }
 
-    /// The paths of a file; without a birth time, of all files with the device and inode.
+    /// Returns the paths of a file; without a birth time, those of all files with the device and inode.
     func paths(of identity: FileIdentity) -> [PathBytes] {
         let key = identity.withoutBirth
         guard let first = positions[key] else { return [] }
@@ -94,7 +94,7 @@ struct LedgerTree {
         }.map(\.path)
     }
 
-    /// Calls the closure for each row of a directory and of all below it, in no order.
+    /// Calls the closure for each row of a directory and everything below it, in no particular order.
     ///
     /// The closure must not change the tree.
     func visit(inside path: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
@@ -160,7 +160,7 @@ struct LedgerTree {
     private mutating func add(_ position: Position, _ identity: FileIdentity) {
         let identity = identity.withoutBirth
         guard let first = positions.updateValue(position, forKey: identity) else { return }
-        // A further name of the file.
+        // The file has a further name.
         positions[identity] = first
         links[identity, default: []].append(position)
     }

@@ -2,16 +2,16 @@ import FileEvents
 import Synchronization
 package import System
 
-/// Ledger rows in memory.
+/// A ledger store in memory.
 ///
-/// Callable from any thread; a call waits for another one that runs.
+/// It can be called from any thread; concurrent calls wait for each other.
 package final class MemoryStore: LedgerStore {
     private let trees = Mutex<[RuleID: LedgerTree]>([:])
 
     /// Creates an empty store.
     package init() {}
 
-    /// Sets rows; an empty one deletes what is stored.
+    /// Sets rows; an empty one deletes the stored row.
     package func set(_ rows: [RuleID: [PathBytes: LedgerRow]]) {
         trees.withLock { trees in
             for (rule, rows) in rows {

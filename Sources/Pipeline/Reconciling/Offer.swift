@@ -1,9 +1,9 @@
 package import FileEvents
 package import System
 
-/// An event that was leased, from its lease until its action has succeeded or was given up.
+/// A leased event, from its lease until its action has succeeded or was given up.
 ///
-/// A path is named by at most one offer of a view.
+/// At most one offer of a view names a path.
 package struct Offer: Sendable {
     package enum State: Sendable, Hashable {
         case leased
@@ -21,7 +21,7 @@ package struct Offer: Sendable {
     package var steps = 0
     /// Whether a finished step has removed the input.
     package var hasRemovedInput = false
-    /// Whether an attempt at the present step was interrupted by a kill, a timeout or a signal.
+    /// Whether an attempt at the current step was interrupted by a kill, a timeout or a signal.
     package var isInterrupted = false
     /// Whether a path of the event was uncertain at the lease.
     package var isUncertain: Bool
@@ -29,13 +29,15 @@ package struct Offer: Sendable {
     package var isSent = false
     /// Whether it was given up and its `on_failure` runs, which survives a restart.
     package var isGivenUp = false
-    /// Whether the present step may remove the input and not come to its end.
+    /// Whether the current step may remove the input without finishing.
     package var mayRemoveInput = false
-    /// The file at the path at the end of the last attempt; before the first one, of a move, at the lease.
+    /// The file at the path at the end of the last attempt; for a move, before the first attempt, the file at the
+    /// lease.
     package var left: Snapshot?
-    /// Whether the event is nothing but a change that the rule's own program left.
+    /// Whether the event is only a change made by the rule's own program.
     package var isRepeat: Bool
-    /// Whether a path was created, moved or deleted since the lease, or since the first lease if finished steps are kept.
+    /// Whether a path was created, moved or deleted since the lease, or since the first lease if finished steps are
+    /// preserved.
     package var wasNamed = false
     /// Whether hints were lost since then.
     package var missedHints = false
@@ -48,15 +50,15 @@ package struct Offer: Sendable {
 
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { event.paths }
-    /// Whether an attempt before the present one may have begun its action.
+    /// Whether an attempt before the current one may have started its action.
     package var mayHaveBegun: Bool { attempt > 1 || isInterrupted }
-    /// Whether an interrupted attempt may have removed the input and not come to its end.
+    /// Whether an interrupted attempt may have removed the input without finishing.
     package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
     package var isRunning: Bool { state == .leased }
 }
 
 extension Offer {
-    /// Creates an offer as it is restored: what else is known of it is set afterwards.
+    /// Creates a restored offer; its other properties are set afterwards.
     package init(number: UInt64, event: FileEvent) {
         self.init(number: number, event: event, isUncertain: false, isRepeat: false, trustBefore: [:])
     }

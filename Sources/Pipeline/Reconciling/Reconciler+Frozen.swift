@@ -3,11 +3,11 @@ import Globbing
 import Settling
 import System
 
-// Events that no later one replaces: of the watching, as the kernel reports them, and of views that want each.
+// Events that no later event replaces: watcher events, kernel reports, and events of views that report each change.
 extension Reconciler {
-    /// Freezes the due events of views that want each settled change, or the text that was added to files.
+    /// Freezes the due events of views that report each settled change, or the text added to files.
     ///
-    /// All hints have to be received before. The rows of the ledger move to what the events show.
+    /// All hints must be received before. The ledger rows are set to the state that the events show.
     package mutating func freezeDue() {
         for view in active.sorted() where states[view].view.freezes {
             var others: [PathBytes] = []
@@ -23,7 +23,7 @@ extension Reconciler {
     /// Whether ``freezeDue()`` may have work.
     package var mayFreeze: Bool { active.contains { states[$0].view.freezes && !states[$0].due.isEmpty } }
 
-    /// Freezes the event of a due path; false if it is to be leased.
+    /// Freezes the event of a due path; returns false if it is to be leased.
     private mutating func freezeDue(_ view: Int, _ path: PathBytes) -> Bool {
         guard states[view].offerOfPath[path] == nil, root(view, path) != nil else { return false }
         if hasUnfinishedText(view, path) {
@@ -43,7 +43,7 @@ extension Reconciler {
         return event.snapshot.type == .file && (event.kind == .created || event.kind == .modified)
     }
 
-    /// Moves the ledger to what an event shows, and adds it to ``frozen``.
+    /// Sets the ledger to the state that an event shows, and adds the event to ``frozen``.
     mutating func freeze(_ view: Int, _ event: FileEvent) {
         var event = event
         if let limit = states[view].view.tailBytes { addText(view, &event, limit: limit) }
@@ -62,15 +62,15 @@ extension Reconciler {
         if event.kind.isDifference { states[view].runningFrozen[event.path] = FrozenPath() }
     }
 
-    /// Records that the row of a frozen event has ended: the paths that it names are compared again.
+    /// Records that the row of a frozen event is finished: the paths that it names are compared again.
     ///
-    /// All hints have to be received before that were queued when the result arrived.
+    /// All hints that were queued when the result arrived must be received before.
     package mutating func endFrozen(
         _ view: Int, _ event: FileEvent, _ termination: Termination, at now: ContinuousClock.Instant
     ) {
         guard event.kind.isDifference else { return }
         let running = states[view].runningFrozen.removeValue(forKey: event.path)
-        // Later events of the path report what became of it.
+        // Later events of the path report its outcome.
         if states[view].frozen[event.path] == 1, let handled = row(view, event.path).handled,
             handled.isSameState(as: event.snapshot)
         {
@@ -88,13 +88,13 @@ extension Reconciler {
         }
     }
 
-    /// Whether the file of a frozen event may not have been at its path while the action ran.
+    /// Whether the file of a frozen event may have been absent from its path while the action ran.
     private func mayHaveMissed(_ view: Int, _ event: FileEvent, _ path: FrozenPath?) -> Bool {
         guard let path, event.kind != .deleted, event.tail == nil else { return false }
         return path.wasNamed || path.missedHints && present(view, event.path)?.changed != event.snapshot.changed
     }
 
-    /// Lets a file count as handled that an action has received because a user asked for it, if it is as it was then.
+    /// Records a file as handled if an action has received it on a user's request and it is unchanged since.
     package mutating func recordApplied(_ view: Int, _ event: FileEvent) {
         let path = event.path
         guard root(view, path) != nil, states[view].offerOfPath[path] == nil, row(view, path).trust != .uncertain,
@@ -104,7 +104,7 @@ extension Reconciler {
         if states[view].due[path]?.settled != nil { resolve(view, path, wasHandled: true) }
     }
 
-    /// Takes over the rows of frozen events that an earlier run left.
+    /// Restores the rows of frozen events that an earlier run left.
     package mutating func restoreFrozen(_ view: Int, _ events: [FileEvent]) {
         active.insert(view)
         for event in events where event.kind.isDifference {
@@ -114,12 +114,12 @@ extension Reconciler {
 
     // MARK: Text
 
-    /// Whether text of a followed file was read and its action has not ended.
+    /// Whether text of a followed file was read and its action is not finished.
     func hasUnfinishedText(_ view: Int, _ path: PathBytes) -> Bool {
         states[view].view.tailBytes != nil && states[view].frozen[path] != nil
     }
 
-    /// Reads the text that was added to a followed file, and how far it was read.
+    /// Reads the text added to a followed file, and records how far it was read.
     private mutating func addText(_ view: Int, _ event: inout FileEvent, limit: Int) {
         guard let place = try? files.place(of: event.path) else { return }
         let handled = row(view, event.path).handled
@@ -133,7 +133,7 @@ extension Reconciler {
         event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
     }
 
-    /// How much was read of the file under another path, which it may have left and come back.
+    /// Returns how much of the file was read under another path, which it may have left and returned to.
     mutating func carried(_ view: Int, _ path: PathBytes, _ file: FileIdentity) -> UInt64? {
         guard file.birth != 0 else { return nil }
         if let carried = states[view].carried.removeValue(forKey: file) { return carried.delivered }
@@ -144,17 +144,17 @@ extension Reconciler {
         return nil
     }
 
-    /// Keeps how much was read of a file whose row goes to another file.
+    /// Preserves how much was read of a file whose row passes to another file.
     mutating func carryOver(_ view: Int, _ old: Snapshot?, _ new: Snapshot?) {
         guard let old, old.delivered != nil, old.identity != new?.identity else { return }
-        // It may have left several paths; how much was read last counts.
+        // It may have left several paths; the last position read counts.
         if let known = states[view].carried[old.identity], known.changed > old.changed { return }
         states[view].carried[old.identity] = old
     }
 
     // MARK: While an action runs
 
-    /// Reports the running offer of a path that has settled and shows something else than was offered.
+    /// Reports the running offer of a path that has settled in another state than was offered.
     mutating func overtake(_ view: Int, _ path: PathBytes) {
         guard states[view].view.whileBusy == .restart, let offer = offer(view, path), offer.isRunning,
             !offer.hasRemovedInput,
@@ -178,7 +178,7 @@ extension Reconciler {
         if isWanted { overtaken.append((view, offer.number)) }
     }
 
-    /// Lets what has settled at the paths of an offer while it ran count as handled.
+    /// Records the changes that have settled at the paths of an offer while it ran as handled.
     mutating func dropSettled(_ view: Int, _ offer: Offer) {
         for path in offer.paths where states[view].due[path]?.settled != nil {
             let judgement = judge(view, path)
@@ -193,7 +193,7 @@ extension Reconciler {
 
     // MARK: The kernel's reports
 
-    /// Freezes that a path was opened, read or closed, for views that want it.
+    /// Freezes an event that a path was opened, read or closed, for views that report it.
     mutating func freezeRaw(_ hint: Hint) {
         guard !hint.signs.isDisjoint(with: .bare) else { return }
         let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
@@ -207,9 +207,9 @@ extension Reconciler {
         }
     }
 
-    /// Freezes that a path exists that is not in the ledger, once while it settles.
+    /// Freezes the event of a path that exists and is not in the ledger, once while it settles.
     ///
-    /// - Returns: Whether a view wants it.
+    /// - Returns: Whether a view reports it.
     mutating func freezeArriving(_ hint: Hint, _ matches: [Int]) -> Bool {
         guard !hint.signs.isDisjoint(with: .content) else { return false }
         var hasArrived = false
@@ -237,7 +237,7 @@ extension Reconciler {
         frozen.append((view, event, false))
     }
 
-    /// Adds the number of entries of a directory, and the other names of a new one of a file.
+    /// Adds the number of entries of a directory, and the other names of a file that has appeared under a new name.
     func addOthers(_ view: Int, _ event: inout FileEvent) {
         let file = event.snapshot
         if file.type == .directory {
@@ -251,11 +251,11 @@ extension Reconciler {
         }
     }
 
-    // MARK: The watching
+    // MARK: Watcher events
 
     mutating func freezeScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
         for view in filters.filters(at: root.bytes) {
-            // The first listing is silent unless the view wants existing files.
+            // The first listing is silent unless the view reports existing files.
             if origin == .scan, !states[view].view.reportsExisting { continue }
             freezeLifecycle(kind, view, root, in: root, origin)
         }
@@ -283,10 +283,10 @@ extension Reconciler {
         freezeReport(kind, view, path, root: root, snapshot, origin)
     }
 
-    /// Makes a listing wait for a path that it found, whether that was dirty before or not.
+    /// Makes a listing wait for a path that it found, whether or not the path was dirty before.
     ///
-    /// - Returns: False if the listing does not wait any longer: the path changes again after its quiet time, so it may never
-    ///   settle.
+    /// - Returns: False if the listing no longer waits: the path has changed again after its quiet time, so it may
+    ///   never settle.
     mutating func countForScan(
         _ key: Key, _ note: Note, quiet: Duration, at now: ContinuousClock.Instant
     ) -> Bool {

@@ -3,11 +3,11 @@ import Settling
 package import System
 
 extension Reconciler {
-    /// The comparison of a due path with its ledger row.
+    /// The result of comparing a due path with its ledger row.
     enum Judgement {
-        /// It differs in nothing that an event reports; what it was judged by.
+        /// No reportable difference; the payload is the inspected state.
         case nothing(Snapshot?)
-        /// The rule does not want the difference; what it was judged by.
+        /// The rule does not match the difference; the payload is the inspected state.
         case unreported(Snapshot?)
         case wait(DueTable.Wait)
         case event(FileEvent)
@@ -15,7 +15,7 @@ extension Reconciler {
         case unreadable
     }
 
-    /// Compares a path with its ledger row, as it is now or as it was inspected a moment ago.
+    /// Compares a path with its ledger row, as it is now or as it was just inspected.
     func judge(_ view: Int, _ path: PathBytes, as seen: DiskProbe.Sight? = nil) -> Judgement {
         let row = row(view, path)
         switch seen ?? sight(view, path) {
@@ -61,7 +61,7 @@ extension Reconciler {
             return reported(view, event, seen)
         }
         let was = known(handled, as: now, at: path, signs)
-        // A file that has another name, or had one meanwhile, may have been written by that.
+        // A file with another name, at present or in between, may have been written through that name.
         let mayBeWritten =
             signs.contains(.written) || !signs.contains(.attributes) || now.links > 1
             || !signs.isDisjoint(with: [.listed, .polled, .appeared])
@@ -102,14 +102,14 @@ extension Reconciler {
 
     // MARK: Moves
 
-    /// The move by which a file came to a path; nil if it did not come from a path at which it was handled.
+    /// Returns the move by which a file came to a path; nil if it did not come from a path at which it was handled.
     private func move(_ view: Int, to path: PathBytes, _ now: Snapshot, isReplacing: Bool) -> Judgement? {
         // Without a birth time a reused inode looks like a moved file.
         guard states[view].view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
         var paths = ledger.paths(of: states[view].view.id, handling: identity(of: now, at: path)).filter { $0 != path }
         if states[view].view.tailBytes != nil {
             if let unfinished = paths.first(where: { hasUnfinishedText(view, $0) }) { return .wait(.path(unfinished)) }
-            // Its text goes on where it was read to last.
+            // Its text continues after the last position read.
             paths.sort { row(view, $0).handled?.delivered ?? 0 > row(view, $1).handled?.delivered ?? 0 }
         }
         for from in paths {
@@ -143,7 +143,8 @@ extension Reconciler {
         return event
     }
 
-    /// A dirty or due path without a row that has the file handled at a path: it will be reported as a move from there.
+    /// Returns a dirty or due path without a row that contains the file handled at a path: it will be reported as a
+    /// move from there.
     private func movedTo(_ view: Int, _ was: Snapshot, from path: PathBytes) -> PathBytes? {
         guard applies(.waitForMove), states[view].view.mask.contains(.moved), was.identity.birth != 0,
             !row(view, path).isWithheld
@@ -159,15 +160,17 @@ extension Reconciler {
         }
     }
 
-    /// The identity by which the ledger may know the file at a path.
+    /// Returns the identity under which the ledger may contain the file at a path.
     ///
-    /// On overlayfs, a file that was born after its content was last written may be the copy of one with an earlier birth time.
+    /// On overlayfs, a file that was born after its content was last written may be the copy of one with an earlier
+    /// birth time.
     private func identity(of snapshot: Snapshot, at path: PathBytes) -> FileIdentity {
         guard let born = snapshot.born, snapshot.modified < born else { return snapshot.identity }
         return files.isOnOverlay(path) ? snapshot.identity.withoutBirth : snapshot.identity
     }
 
-    /// The row's metadata, with the identity of the file there now if that is its copy in the upper layer of overlayfs.
+    /// Returns the row's metadata, with the current file's identity if that is its copy in the upper layer of
+    /// overlayfs.
     private func known(
         _ before: Snapshot, as snapshot: Snapshot, at path: PathBytes, _ signs: Hint.Signs
     ) -> Snapshot {
@@ -179,7 +182,7 @@ extension Reconciler {
         return known
     }
 
-    /// Whether an absent path is gone, not only out of sight: its root is missing, or another file system hides it.
+    /// Whether an absent path is removed and not just hidden by a missing root or another file system.
     func isInSight(_ view: Int, _ path: PathBytes, _ before: Snapshot?) -> Bool {
         guard let root = root(view, path), case .present(let there) = host.fileSystem.stat(root) else { return false }
         guard let before else { return true }
@@ -206,13 +209,13 @@ extension Reconciler {
 
     // MARK: Leases
 
-    /// An event that may be leased: a due path has it, nothing of the reconciler's own holds it back.
+    /// An event of a due path that may be leased, as far as the reconciler itself is concerned.
     package struct Candidate: Sendable {
         package let view: Int
         /// The due path.
         package let path: PathBytes
         package var event: FileEvent
-        /// The offer of which this is a further attempt.
+        /// The offer that is retried.
         package let retried: Offer?
 
         /// Creates a candidate for a path that need not be due.
@@ -227,8 +230,8 @@ extension Reconciler {
 
     /// Takes the first due path of a view that may be leased.
     ///
-    /// All hints have to be received before. The caller leases the candidate, or lets it wait; a candidate of which it does
-    /// neither is lost until its path is hinted again.
+    /// All hints must be received before. The caller leases the candidate, or makes it wait; a candidate for which it
+    /// does neither is lost until its path is hinted again.
     package mutating func nextCandidate(_ view: Int, at now: ContinuousClock.Instant) -> Candidate? {
         while let path = states[view].due.next() {
             if let candidate = candidate(view, path, at: now) { return candidate }
@@ -263,7 +266,7 @@ extension Reconciler {
         return candidate(view, path, judgement)
     }
 
-    /// The candidate of a judged path; nil if it is handled, waits or was frozen.
+    /// Returns the candidate of a judged path; nil if it is handled, waits or was frozen.
     mutating func candidate(_ view: Int, _ path: PathBytes, _ judgement: Judgement) -> Candidate? {
         switch judgement {
         case .nothing, .unreported: conclude(view, path, judgement)
@@ -283,9 +286,9 @@ extension Reconciler {
         return nil
     }
 
-    /// Takes the events of all due paths of a view, in order; its ledger moves to what they show.
+    /// Takes the events of all due paths of a view, in order, and sets its ledger to the state that they show.
     ///
-    /// All hints have to be received before.
+    /// All hints must be received before.
     package mutating func takeDue(_ view: Int, at now: ContinuousClock.Instant) -> [FileEvent] {
         var events: [FileEvent] = []
         while let path = states[view].due.next() {
@@ -300,7 +303,8 @@ extension Reconciler {
         return events
     }
 
-    /// Moves the rows of the paths that an event names to what it shows, and takes them out of the order.
+    /// Sets the rows of the paths that an event names to the state that it shows, and removes the paths from the
+    /// order.
     mutating func setHandled(_ view: Int, _ event: FileEvent) {
         for path in event.paths { removeDue(view, path) }
         if let from = event.from { set(view, from, LedgerRow()) }
@@ -309,13 +313,13 @@ extension Reconciler {
 
     /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
     ///
-    /// Nothing may happen to the reconciler between ``nextCandidate(_:at:)`` and this.
+    /// The reconciler must not be changed between ``nextCandidate(_:at:)`` and this call.
     package mutating func lease(_ candidate: Candidate) -> Offer {
         if let old = candidate.retried, let offer = again(candidate.view, old.number, candidate.event) { return offer }
         return make(candidate.view, candidate.event)
     }
 
-    /// Lets a candidate wait for the owner's condition, at most until the time.
+    /// Makes a candidate wait for a condition of the owner, at most until the time.
     package mutating func hold(
         _ candidate: Candidate, for gate: Gate, until time: ContinuousClock.Instant? = nil, _ reason: Reason? = nil
     ) {
@@ -323,13 +327,13 @@ extension Reconciler {
         if isEndless(candidate.view, candidate.path) { states[candidate.view].due.wake(.path(candidate.path)) }
     }
 
-    /// Whether a path waits without a limit for a condition that may never hold.
+    /// Whether a path waits without a limit for a condition that may never be met.
     private func isEndless(_ view: Int, _ path: PathBytes) -> Bool {
         guard case .gate(let gate) = states[view].due[path]?.wait else { return false }
         return gate.mayNeverOpen && states[view].due.limit(of: path) == nil
     }
 
-    /// Puts the due paths back into the order that wait for a condition.
+    /// Returns the due paths that wait for a condition to the order.
     package mutating func wake(_ gate: Gate) {
         for view in active { states[view].due.wake(.gate(gate)) }
     }
@@ -338,7 +342,7 @@ extension Reconciler {
     package struct Gate: Sendable, Hashable {
         package let name: String
         package let path: PathBytes?
-        /// Whether it may never hold, as for a set of which a file is missing: other paths do not wait for the outcome.
+        /// Whether it may never be met, as for a set with a missing file; other paths do not wait for the outcome.
         package let mayNeverOpen: Bool
 
         package init(_ name: String, _ path: PathBytes? = nil, mayNeverOpen: Bool = false) {
@@ -346,20 +350,21 @@ extension Reconciler {
         }
     }
 
-    /// The reason for which a due path waits.
+    /// The reason why a due path waits.
     package struct Reason: Sendable {
-        /// One line for people.
+        /// A one-line message for the user.
         package let text: String
-        /// Whether it ends by the mere passing of a short time.
+        /// Whether the wait ends after a short time by itself.
         package let passesSoon: Bool
 
         package init(_ text: String, passesSoon: Bool) { (self.text, self.passesSoon) = (text, passesSoon) }
     }
 
-    /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.
+    /// Whether a path may be leased: it is in the state in which it settled, or it is a move, and the other path of
+    /// its retry has also settled.
     mutating func isReady(_ view: Int, _ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
         if case .event(let event) = judgement, event.kind == .moved, applies(.moveAtOnce) { return true }
-        // The view matches the path no longer: the offer runs as it is.
+        // The view no longer matches the path: the offer runs unchanged.
         if old != nil, root(view, path) == nil { return true }
         guard let settled = states[view].due[path]?.settled else { return false }
         let isAsSettled = settled == stamp(view, path, judgement)
@@ -372,16 +377,16 @@ extension Reconciler {
         return false
     }
 
-    /// What was at a path when it was judged.
+    /// Returns the stamp of a path as it was judged.
     private func stamp(_ view: Int, _ path: PathBytes, _ judgement: Judgement) -> DueTable.Stamp {
         if case .event(let event) = judgement, event.kind != .deleted { return DueTable.Stamp(event.snapshot) }
         let now = sight(view, path)
         return now == .absent ? .absent : DueTable.Stamp(now.snapshot)
     }
 
-    /// The event with which an offer is repeated; nil if it is superseded.
+    /// Returns the event with which an offer is repeated; nil if the offer is superseded.
     ///
-    /// That is its own, or, if only its last attempt has changed the file, what the disk shows.
+    /// It is the offer's own event or, if only its last attempt has changed the file, the current difference.
     private func repeated(_ view: Int, _ old: Offer, _ judgement: Judgement) -> FileEvent? {
         if isAsOffered(view, old) || root(view, old.path) == nil { return old.event }
         guard isLeft(view, old), case .event(let event) = judgement, event.from == nil, !freezes(view, event)
@@ -392,7 +397,7 @@ extension Reconciler {
     private mutating func wait(_ view: Int, _ path: PathBytes, _ wait: DueTable.Wait) {
         states[view].due.wait(path, for: wait)
         if case .listing = wait, unlisted.isEmpty { doubted.append(path) }
-        // The path that has its file may never settle.
+        // The path that contains its file may never settle.
         guard case .path(let other) = wait, states[view].due[other] == nil, let file = dirtyFile(other) else { return }
         addDue(view, other, settled: nil, Note(signs: [.appeared], origin: .live, file: file))
     }
@@ -405,7 +410,7 @@ extension Reconciler {
         settler.contains(Key(path: path, policy: states[view].policy))
     }
 
-    /// Lets a path settle again that is not as it was.
+    /// Makes a path settle again because its state has changed.
     private mutating func resettle(_ view: Int, _ path: PathBytes) {
         if isDirty(view, path) {
             states[view].due.unsettle(path)
@@ -414,7 +419,7 @@ extension Reconciler {
         }
     }
 
-    /// Whether the disk shows what an offer offered, so that it can be repeated as it is.
+    /// Whether the disk is in the offered state, so that the offer can be repeated unchanged.
     private func isAsOffered(_ view: Int, _ offer: Offer) -> Bool {
         let now = inspect(view, offer.path)
         if offer.hasRemovedInput, applies(.steps) { return true }
@@ -427,7 +432,7 @@ extension Reconciler {
         return now.identity == offered.identity && present(view, from)?.identity != now.identity
     }
 
-    /// Whether the disk shows what the last attempt of an offer left.
+    /// Whether the disk is in the state that the last attempt of an offer left.
     private func isLeft(_ view: Int, _ offer: Offer) -> Bool {
         guard applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = inspect(view, offer.path)
         else { return false }
@@ -455,7 +460,7 @@ extension Reconciler {
     private mutating func make(_ view: Int, _ event: FileEvent) -> Offer {
         number += 1
         let paths = event.paths
-        // A move offers what was handled, whatever is there.
+        // A move offers the handled state, whatever is at the path.
         let now = event.from != nil || event.kind == .deleted ? inspect(view, event.path) : event.snapshot
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
@@ -473,7 +478,7 @@ extension Reconciler {
         return offer
     }
 
-    /// Ends an offer in favour of a newer event; its paths stay uncertain and are compared.
+    /// Ends an offer in favor of a newer event; its paths stay uncertain and are compared.
     mutating func supersede(_ view: Int, _ number: UInt64, settled: PathBytes? = nil) {
         guard let offer = states[view].offers[number] else { return }
         states[view].offers[number] = nil
@@ -485,7 +490,7 @@ extension Reconciler {
         reports.append(.superseded(view: view, offer))
     }
 
-    /// Stores the metadata with which a path was judged to differ in nothing that an event reports.
+    /// Stores the metadata with which a path was judged to have no reportable difference.
     mutating func refresh(_ view: Int, _ path: PathBytes, _ seen: Snapshot) {
         var row = row(view, path)
         guard let handled = row.handled, !handled.isUnchanged(seen) else { return }
@@ -503,7 +508,7 @@ extension DiskProbe.Sight {
 }
 
 extension Snapshot {
-    /// Whether both show the same file with the same content and attributes.
+    /// Whether both are the same file with the same content and attributes.
     func isSameState(as other: Snapshot) -> Bool {
         hasSameContent(as: other) && mode == other.mode && uid == other.uid && gid == other.gid
             && (type == .directory

@@ -6,15 +6,15 @@ extension Reconciler {
     /// The result of an attempt.
     package enum Termination: Sendable, Hashable {
         case succeeded
-        /// It failed and is tried again at the time; whether the attempt counts.
+        /// It failed and is retried at the time; `counts` is whether the attempt counts.
         case retry(at: ContinuousClock.Instant, counts: Bool = true)
-        /// It was stopped because its file has changed, which does not count as an attempt.
+        /// It was stopped because its file has changed; this does not count as an attempt.
         case overtaken
-        /// It failed and is not tried again.
+        /// It failed and is not retried.
         case gaveUp
-        /// It found neither its input nor its own work.
+        /// It found neither its input nor its own output.
         case gone
-        /// The rule does not want the event, as the content of the file shows.
+        /// The rule does not match the event because of the content of the file.
         case refused
     }
 
@@ -23,14 +23,15 @@ extension Reconciler {
     /// - Parameters:
     ///   - view: The view.
     ///   - number: The offer.
-    ///   - isReported: Whether it was reported that the file is gone.
-    ///   - now: The time.
+    ///   - isReported: Whether the removal of the file was already reported.
+    ///   - now: The current time.
     package mutating func withdraw(
         _ view: Int, _ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant
     ) {
         guard let offer = states[view].offers[number] else { return }
         if offer.mayHaveBegun {
-            // What the attempt before left is not known: the file may be back before its absence has settled.
+            // The state that the previous attempt left is unknown: the file may be back before its absence has
+            // settled.
             states[view].offers[number]?.state = .retrying(now)
         } else {
             undoLease(view, offer)
@@ -41,11 +42,13 @@ extension Reconciler {
             markDirty(path, .vanished, .live, [view], at: now)
             states[view].due.wake(.path(path))
         }
-        // No hint names the other names of a file that was removed meanwhile.
+        // No hint names the other names of a file that was removed in the meantime.
         if let offered = offer.offered, offered.links > 1 { markOtherNames(view, offer.path, [offered.identity]) }
     }
 
-    /// Undoes a lease whose action has not started; its path waits for a condition of the owner, at most until the time.
+    /// Undoes a lease whose action has not started; its path waits for a condition of the owner.
+    ///
+    /// The wait ends at the given time at the latest.
     package mutating func postpone(
         _ view: Int, _ number: UInt64, for gate: Gate, until time: ContinuousClock.Instant, _ reason: Reason? = nil
     ) {
@@ -66,7 +69,7 @@ extension Reconciler {
         for path in offer.paths { states[view].offerOfPath[path] = nil }
     }
 
-    /// Records that a step has succeeded which others follow.
+    /// Records that a step has succeeded and another one follows.
     package mutating func finishStep(_ view: Int, _ number: UInt64, removedInput: Bool) {
         releaseOutputs(view, number)
         states[view].offers[number]?.steps += 1
@@ -83,7 +86,7 @@ extension Reconciler {
 
     /// Records the result of an attempt.
     ///
-    /// All hints have to be received before that were queued when the result arrived.
+    /// All hints that were queued when the result arrived must be received before.
     package mutating func finish(
         _ view: Int, _ number: UInt64, _ termination: Termination, at now: ContinuousClock.Instant
     ) {
@@ -122,7 +125,7 @@ extension Reconciler {
         }
     }
 
-    /// Moves the rows to what was offered; they are certain if the action can only have read that.
+    /// Sets the rows to the offered state; they are certain if the action can only have read that.
     private mutating func settleRows(
         _ view: Int, _ offer: Offer, _ there: Snapshot?, hasChanged: Bool, _ termination: Termination
     ) {
@@ -142,8 +145,8 @@ extension Reconciler {
         } else if !isAsOffered, hasChanged {
             states[view].left[offer.path] = there
         }
-        // The same file may have never been gone, or be back under another of its names.
-        // What a mount hides may be there.
+        // The same file may never have been removed, or may be back under another of its names. A file hidden by a
+        // mount may still exist.
         if offer.hasRemovedInput, there != nil || isInSight(view, offer.path, offer.offered) {
             (isSure, handled) = (there == nil || there?.identity != offer.offered?.identity, nil)
         }
@@ -155,21 +158,21 @@ extension Reconciler {
             settleSource(view, from, of: offer, termination)
             isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
         }
-        // As for what the rule refuses without the content: nothing is left to report.
+        // As with refusals that do not depend on the content, nothing remains to be reported.
         if termination == .refused { isSure = true }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
         let isWithheld = termination == .refused && offer.event.isOfNewPath && !offer.isUncertain
         set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))
     }
 
-    /// Moves the row of the path that the file of an offer has left.
+    /// Sets the row of the path from which the file of an offer was moved.
     private mutating func settleSource(_ view: Int, _ from: PathBytes, of offer: Offer, _ termination: Termination) {
         let source = row(view, from).handled
         if termination == .refused {
-            // Without the new name, the old one is gone.
+            // Without an event for the new name, the old one is gone.
             set(view, from, LedgerRow(source, offer.trustBefore[from] ?? .uncertain))
         } else {
-            // One that the action itself has written since is another file.
+            // A file that the action itself has written there since is another one.
             let isWritten = source != nil && source?.identity != offer.event.before?.identity
             set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
@@ -177,7 +180,7 @@ extension Reconciler {
 
     // MARK: Restarts, retries, own writes
 
-    /// Takes over the offers that an earlier run left; those that were running were interrupted.
+    /// Restores the offers that an earlier run left; those that were running were interrupted.
     package mutating func restore(_ view: Int, _ offers: [Offer], at now: ContinuousClock.Instant) {
         active.insert(view)
         for var offer in offers {
@@ -198,7 +201,7 @@ extension Reconciler {
         for offer in offers { for path in offer.paths { compare(view, path) } }
     }
 
-    /// Compares paths that an earlier run left due.
+    /// Compares the paths that were due at the end of an earlier run.
     package mutating func restoreDue(_ view: Int, _ paths: [StoredDuePath], at now: ContinuousClock.Instant) {
         for due in paths {
             states[view].formerWriters[due.path] = due.writer
@@ -206,7 +209,7 @@ extension Reconciler {
         }
     }
 
-    /// Runs an offer again that was given up, if no newer event of its paths was leased; else compares its paths.
+    /// Retries a failed offer if no newer event of its paths was leased; otherwise compares its paths.
     package mutating func retry(_ view: Int, _ failed: Offer, at now: ContinuousClock.Instant) {
         guard !failed.paths.contains(where: { states[view].offerOfPath[$0] != nil }) else { return }
         let row = row(view, failed.path)
@@ -217,7 +220,7 @@ extension Reconciler {
             } ?? (row == LedgerRow())
         if applies(.overtaken), !failed.hasRemovedInput, isOverdue || !isCurrent {
             for path in failed.paths {
-                // Of a path with an empty row the deletion was received since, of a withheld one nothing.
+                // An empty row means that the deletion was received since; a withheld one, that nothing was.
                 let row = self.row(view, path)
                 if row != LedgerRow(), !row.isWithheld { set(view, path, LedgerRow(row.handled, .uncertain)) }
                 compare(view, path)
@@ -236,9 +239,10 @@ extension Reconciler {
         for path in offer.paths { compare(view, path) }
     }
 
-    /// Has Alight itself change the file at a path; no event reports that.
+    /// Changes the file at a path on behalf of Alight itself, without reporting an event.
     ///
-    /// - Returns: False if an action runs for the path, or is to run for a frozen event; nothing is changed then.
+    /// - Returns: False if an action runs for the path, or is pending for a frozen event; nothing is changed in that
+    ///   case.
     package mutating func undo(_ view: Int, _ path: PathBytes, _ change: () -> Void) -> Bool {
         guard states[view].frozen[path] == nil else { return false }
         if let number = states[view].offerOfPath[path], let offer = states[view].offers[number] {
@@ -254,13 +258,13 @@ extension Reconciler {
         return true
     }
 
-    /// Holds a path back that the running step of an offer is about to write, until the step has ended.
+    /// Blocks a path that the running step of an offer is about to write until the step is finished.
     package mutating func declareOutput(_ view: Int, _ number: UInt64, _ path: PathBytes) {
         guard root(view, path) != nil else { return }
         states[view].outputs[path] = number
     }
 
-    /// Releases the paths that a step has declared, whether it has written them or not.
+    /// Releases the paths that a step has declared, whether or not it has written them.
     private mutating func releaseOutputs(_ view: Int, _ number: UInt64) {
         for path in states[view].outputs.filter({ $0.value == number }).keys.sorted() {
             states[view].outputs[path] = nil
@@ -268,7 +272,7 @@ extension Reconciler {
         }
     }
 
-    /// Records that a step of an offer has written a path; its own path is offered as it is now.
+    /// Records that a step of an offer has written a path; the offer's own path is offered in its current state.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes, of number: UInt64) {
         guard let offer = states[view].offers[number], offer.path == path, offer.event.kind != .deleted else {
             if states[view].offers[number]?.path == path { states[view].offers[number]?.hasWrittenPath = true }
@@ -283,11 +287,11 @@ extension Reconciler {
 
     /// Records that an action of the rule has written a path.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes) {
-        // Not the trust of the moment: an offer of the path may be undone.
+        // The current trust is not used, since an offer of the path may be undone.
         let trust = ledger.row(of: states[view].view.id, at: path).trust
         markHandled(view, path)
         if trust == .uncertain { set(view, path, LedgerRow(row(view, path).handled, .uncertain)) }
-        // The next poll does not miss a file that is gone by then.
+        // The file is hinted again, so that the next poll does not miss it if it is gone by then.
         if isPolled(view, path) { doubted.append(path) }
     }
 }

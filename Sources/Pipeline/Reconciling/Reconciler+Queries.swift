@@ -2,18 +2,18 @@ package import FileEvents
 import Settling
 package import System
 
-// What the owner of the reconciler asks about paths and offers.
+// Queries about paths and offers for the owner of the reconciler.
 extension Reconciler {
-    /// The files of the views, with directories that stay open until the end of the call that opened them.
+    /// The files of the views; directories stay open until the end of the call that opened them.
     package var openedFiles: WatchedPaths { files }
 
     /// Whether a path of the view is due and waits for nothing.
     package func hasDue(_ view: Int) -> Bool { states[view].due.hasNext }
 
-    /// The place of the first path in the view's order; nil if there is none.
+    /// Returns the position of the first path in the view's order; nil if there is none.
     package func nextDuePosition(_ view: Int) -> UInt64? { states[view].due.nextPosition }
 
-    /// The last place in the view's order.
+    /// Returns the last position in the view's order.
     package func lastDuePosition(_ view: Int) -> UInt64 { states[view].due.lastPosition }
 
     /// Whether nothing of the view is due or unfinished.
@@ -21,7 +21,7 @@ extension Reconciler {
         states[view].due.isEmpty && states[view].offers.all.isEmpty && states[view].frozen.isEmpty
     }
 
-    /// The number of paths that are due and have no unfinished offer.
+    /// Returns the number of due paths without an unfinished offer.
     package func dueCount(_ view: Int) -> Int {
         states[view].due.count - states[view].offerOfPath.keys.count { states[view].due[$0] != nil }
     }
@@ -47,10 +47,10 @@ extension Reconciler {
 
     package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }
 
-    /// Whether the file that an offer offers has been at its path since the first lease.
+    /// Whether the offered file has been at its path since the first lease.
     ///
-    /// Another of its names may have been put there: the kernel reports that, polling shows another change time, and an
-    /// interrupted attempt has left its work.
+    /// Another of its names may have been put there: the kernel reports that, polling shows another change time, and
+    /// an interrupted attempt has left its output.
     package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
         guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path),
             !offer.isInterrupted || !hasWork(view, offer)
@@ -60,7 +60,7 @@ extension Reconciler {
         return offered.identity == now.identity && !mayBeBack
     }
 
-    /// Whether a file has settled as it is: it is due, or the action has received it.
+    /// Whether a file has settled in its current state: it is due, or the action has received it.
     package func hasSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         guard !isDirty(view, path) else { return false }
         if let entry = states[view].due[path] { return entry.settled == DueTable.Stamp(snapshot) }
@@ -68,7 +68,7 @@ extension Reconciler {
         return known.map { $0.hasSameContent(as: snapshot) } ?? false
     }
 
-    /// Makes the next attempt of an offer due.
+    /// Makes the next attempt of an offer due now.
     package mutating func hasten(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) {
         guard let offer = states[view].offers[number], case .retrying = offer.state else { return }
         states[view].offers[number]?.state = .retrying(now)
@@ -76,26 +76,26 @@ extension Reconciler {
         states[view].due.requeue(offer.path)
     }
 
-    /// Puts the due paths of a view that wait for something back into the order.
+    /// Returns the due paths of a view that wait for something to the order.
     package mutating func wakeAll(_ view: Int) { states[view].due.wakeAll() }
 }
 
 extension Reconciler {
-    /// The number of offers that wait for their next attempt.
+    /// Returns the number of offers that wait for their next attempt.
     package func retryingCount(_ view: Int) -> Int { states[view].offers.all.values.count { !$0.isRunning } }
 
-    /// The number of due paths that wait for something that may take long.
+    /// Returns the number of due paths that wait for something that may take long.
     package func heldCount(_ view: Int) -> Int {
         states[view].due.entries.values.count { $0.reason.map { !$0.passesSoon } ?? false }
     }
 
-    /// The number of due paths that wait for nothing.
+    /// Returns the number of due paths that wait for nothing.
     package func readyCount(_ view: Int) -> Int { states[view].due.readyCount }
 
     /// Deletes the row of a path.
     package mutating func forget(_ view: Int, _ path: PathBytes) { set(view, path, LedgerRow()) }
 
-    /// The paths inside a directory, with itself, that the view knows or that exist and match.
+    /// Returns the directory and the paths inside it that the view knows, or that exist and match.
     package mutating func knownPaths(_ view: Int, inside directory: PathBytes) -> [PathBytes] {
         var paths: Set<PathBytes> = []
         ledger.visit(states[view].view.id, inside: directory) { path, _ in paths.insert(path) }
@@ -110,21 +110,21 @@ extension Reconciler {
     }
 }
 
-// The due paths, as users see them.
+// The due paths as shown to users.
 extension Reconciler {
     /// A path that waits to be leased.
     package struct DuePath: Sendable {
         package var path: PathBytes
-        /// The event that it would have now.
+        /// The kind of the event that it would have now.
         package var kind: EventKind
-        /// The time at which it settled last.
+        /// The time at which it last settled.
         package var time: Timestamp
         /// The condition of the owner for which it waits.
         package var gate: Gate?
         package var reason: Reason?
         /// The other path for which it waits.
         package var other: PathBytes?
-        /// The time until which it waits at most.
+        /// The latest time at which the wait ends.
         package var until: ContinuousClock.Instant?
     }
 
@@ -132,8 +132,8 @@ extension Reconciler {
     ///
     /// - Parameters:
     ///   - view: The view.
-    ///   - limit: The most paths.
-    ///   - isWanted: Whether a path is wanted.
+    ///   - limit: The maximum number of paths.
+    ///   - isWanted: Whether a path is included.
     /// - Returns: The paths.
     package mutating func duePaths(_ view: Int, limit: Int, where isWanted: (PathBytes) -> Bool) -> [DuePath] {
         var paths: [DuePath] = []
@@ -153,7 +153,7 @@ extension Reconciler {
         return paths
     }
 
-    /// The event that a due path would have now; nil if it needs none.
+    /// Returns the kind of the event that a due path would have now; nil if it needs none.
     private func kind(_ view: Int, _ path: PathBytes) -> EventKind? {
         switch judge(view, path) {
         case .event(let event): event.kind

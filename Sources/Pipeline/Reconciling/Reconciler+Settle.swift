@@ -4,11 +4,11 @@ import Settling
 import System
 
 extension Reconciler {
-    /// Inspects the paths whose quiet time is over; those that have settled and differ are due.
+    /// Inspects the paths whose quiet time is over; those that have settled and differ become due.
     ///
     /// - Parameters:
-    ///   - now: The time.
-    ///   - limit: The most paths; the rest is due in the next turn.
+    ///   - now: The current time.
+    ///   - limit: The maximum number of paths; the rest is inspected in the next turn.
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         for view in active { states[view].due.wake(until: now) }
         var others: [(view: Int, path: PathBytes, identities: [FileIdentity])] = []
@@ -44,7 +44,7 @@ extension Reconciler {
             }
         }
         for (view, path, identities) in others { markOtherNames(view, path, identities) }
-        // The end of a listing follows the events of what it found.
+        // The end of a listing follows the events of the paths that it found.
         if !mayFreeze { freezeEndedScans() }
     }
 
@@ -72,7 +72,7 @@ extension Reconciler {
         warn(.stillWritten(key.path, for: waited))
     }
 
-    /// Whether the path of a view that asks for moves is in the ledger: the other half of a rename may be on its way.
+    /// Whether a view that reports moves matches the path: the other half of a rename may still arrive.
     private func awaitsHalf(_ key: Key) -> Bool {
         matches(key.path).contains { states[$0].policy == key.policy && states[$0].view.mask.contains(.moved) }
     }
@@ -84,7 +84,8 @@ extension Reconciler {
         setDirtyFile(nil, at: key.path)
         for view in matches(key.path) where states[view].policy == key.policy {
             let now = snapshot.flatMap { present(view, key.path, as: $0) }
-            // A file that goes before the next poll is not missed by it; one that no hint has named may be polled, too.
+            // The next poll misses a file that is removed before it; a file that no hint has named may also be
+            // polled.
             let isUnnamed =
                 note.signs.contains(.vanished) && (note.signs.contains(.listed) || !note.signs.contains(.appeared))
             let isSeenLate = isPolled(view, key.path) || note.signs.contains(.polled) || isUnnamed
@@ -103,9 +104,10 @@ extension Reconciler {
         }
     }
 
-    /// Makes handled paths dirty by which the kernel finds a new file whose name differs in case: they do not exist.
+    /// Marks handled paths as dirty that the kernel resolves to a new file whose name differs in case: they do not
+    /// exist.
     ///
-    /// A file with one name has one; only a listing shows which.
+    /// A file with one link has one name; only a listing shows which.
     private mutating func markOtherSpellings(_ view: Int, _ path: PathBytes, _ now: Snapshot) {
         guard now.links == 1, now.type == .file, row(view, path).handled == nil else { return }
         for other in ledger.paths(of: states[view].view.id, handling: now.identity)
@@ -121,14 +123,15 @@ extension Reconciler {
         settler.add(key, note: note, quiet: policies[key.policy].quiet(isPolled: false), at: now) { $0.merge(note) }
     }
 
-    /// Puts a path into the order.
+    /// Adds a path to the order.
     ///
-    /// One that settles is in it only for a move. One that has settled and needs no action leaves it at once.
+    /// A path that settles is in the order only for a move. A path that has settled and needs no action is removed at
+    /// once.
     ///
     /// - Parameters:
     ///   - view: The view.
     ///   - path: The path.
-    ///   - settled: The metadata at which it settled, nil within for a path that is gone, and nil while it settles.
+    ///   - settled: The metadata at which it settled; an inner nil for a missing path, nil while it settles.
     ///   - note: Its hints.
     mutating func addDue(_ view: Int, _ path: PathBytes, settled: Snapshot??, _ note: Note) {
         let before = removeDue(view, path)
@@ -152,7 +155,7 @@ extension Reconciler {
         guard let settled, states[view].offerOfPath[path] == nil, !hasUnfinishedText(view, path),
             !states[view].view.receivesAtOnce
         else { return }
-        // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
+        // A missing path may have another name that is not hinted yet: the lease receives all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
         let judgement = judge(view, path, as: settled.map { .present($0) } ?? .absent)
         switch judgement {
@@ -168,7 +171,7 @@ extension Reconciler {
         }
     }
 
-    /// Lets what is at a path count as handled, and takes it out of the order.
+    /// Records the state of a path as handled, and removes the path from the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
         let (before, trust) = (row(view, path).handled, row(view, path).trust)
         let wasHandled = before != nil
@@ -183,7 +186,7 @@ extension Reconciler {
         resolve(view, path, wasHandled: wasHandled)
     }
 
-    /// Records that the action has not received the content of a path, which it may get under another name.
+    /// Records that the action has not received the content of a path, which it may receive under another name.
     private mutating func markRefused(_ view: Int, _ path: PathBytes) {
         var row = row(view, path)
         guard !row.isWithheld, !states[view].view.mask.isDisjoint(with: .content) else { return }
@@ -191,7 +194,7 @@ extension Reconciler {
         set(view, path, row)
     }
 
-    /// Keeps the text of a refused file of which none was received; what was added to another one is passed over.
+    /// Preserves the text of a refused file of which none was received; text added to another file is skipped.
     private mutating func keepText(_ view: Int, _ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
         let isOther = before?.identity != seen.identity
         let received =
@@ -216,7 +219,7 @@ extension Reconciler {
         dueChanges[states[view].view.id, default: [:]][path] = change
     }
 
-    /// Takes a path out of the order for which no action has to run.
+    /// Removes a path from the order that needs no action.
     mutating func resolve(_ view: Int, _ path: PathBytes, wasHandled: Bool) {
         let entry = removeDue(view, path)
         if applies(.skipped), let file = entry?.announced, present(view, path) == nil,
@@ -233,11 +236,12 @@ extension Reconciler {
         return paths.contains { $0 != path && root(view, $0) != nil && present(view, $0)?.identity == file }
     }
 
-    /// Makes the other names of the file of an event, and of one that it has replaced, dirty that differ from the disk, and
-    /// its path if it is known to have several names only now.
+    /// Marks the other names of the file of an event, and of a file that it has replaced, as dirty if they differ
+    /// from the disk.
     ///
-    /// The kernel hints only the name that was made or removed. A name that is gone before its hint is read does not show
-    /// whose it was; the file is then found with one name less when its path settles once more.
+    /// The path itself is marked if it is only now known to have several names. The kernel hints only the name that
+    /// was created or removed. A name that is removed before its hint is read does not show its file; that file is
+    /// then found with one link less when its path settles again.
     mutating func markNames(_ view: Int, of event: FileEvent) {
         let files = [event.snapshot, event.before].compactMap(\.self).filter { $0.links > 1 }
         if !files.isEmpty { markOtherNames(view, event.path, files.map(\.identity)) }
@@ -247,7 +251,8 @@ extension Reconciler {
         markDirty(event.path, .attributes, .live, [view], at: host.clock.now())
     }
 
-    /// Makes the other names of files dirty that differ from the disk: the kernel hints only the name that was used.
+    /// Marks the other names of files as dirty if they differ from the disk; the kernel hints only the name that was
+    /// used.
     mutating func markOtherNames(_ view: Int, _ path: PathBytes, _ identities: [FileIdentity]) {
         for identity in Set(identities) where applies(.names) {
             for other in ledger.paths(of: states[view].view.id, handling: identity)
@@ -261,9 +266,10 @@ extension Reconciler {
         }
     }
 
-    /// Compares a path once more, because others have waited for what became of it, or it may differ.
+    /// Compares a path again, because others have waited for its outcome, or because it may differ.
     ///
-    /// Paths that are compared at the same time settle in the same turn. The path is inspected if what is there is not given.
+    /// Paths that are compared at the same time settle in the same turn. The path is inspected if its state is not
+    /// given.
     mutating func compare(
         _ view: Int, _ path: PathBytes, as seen: Snapshot?? = nil, quiet: Duration? = nil,
         at now: ContinuousClock.Instant? = nil
@@ -272,7 +278,7 @@ extension Reconciler {
         states[view].due.wake(.path(path))
         let row = row(view, path)
         guard root(view, path) != nil else {
-            // The view matches the path no longer.
+            // The view no longer matches the path.
             if states[view].offerOfPath[path] != nil {
                 addDue(view, path, settled: .some(nil), Note(signs: .listed, origin: .live))
             }
@@ -290,9 +296,10 @@ extension Reconciler {
         }
     }
 
-    /// Lets the state of a path count as handled, without an event; the state and the row are read if they are not given.
+    /// Records the state of a path as handled, without an event; the state and the row are read if they are not
+    /// given.
     ///
-    /// A state that was judged has to be given: a later one has not been.
+    /// A judged state must be passed, since a later one has not been judged.
     mutating func markHandled(
         _ view: Int, _ path: PathBytes, as known: Snapshot?? = nil, from row: LedgerRow? = nil
     ) {
@@ -302,7 +309,7 @@ extension Reconciler {
         if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }
         var isWithheld = false
         if let now {
-            // Without other events the last state decides.
+            // Without other events, the last state decides.
             let isUnnamed = states[view].view.mask.isDisjoint(with: .naming)
             let isNew = old.handled == nil && old.trust == .certain || isUnnamed || old.isWithheld && known == nil
             let isRefused = isNew && !admits(view, attributed(view, event(.created, view, path, now)))
@@ -312,7 +319,7 @@ extension Reconciler {
         states[view].left[path] = nil
     }
 
-    /// Adds the process that did what an event reports.
+    /// Adds the process that caused an event.
     func attributed(_ view: Int, _ event: FileEvent) -> FileEvent {
         var event = event
         event.author = states[view].due[event.path]?.writer ?? writer(view, event)
@@ -330,6 +337,6 @@ extension Reconciler {
 }
 
 extension EventMask {
-    /// The events that name a path before it is gone.
+    /// The events that name a path before it is removed.
     fileprivate static let naming: EventMask = [.created, .modified, .moved, .attributes]
 }

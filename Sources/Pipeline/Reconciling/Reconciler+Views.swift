@@ -4,11 +4,11 @@ import Settling
 package import System
 
 extension Reconciler {
-    /// Serves other views from now on, without an end of the watching.
+    /// Serves other views from now on, without restarting the watcher.
     ///
-    /// Views with an id of before continue with their due paths and offers; those of views that are gone stay in the store
-    /// alone. What settles goes on settling for each view that matches. To be called after a commit, when the watcher has
-    /// reported that it watches for the new views and lists what exists for them.
+    /// Views with an existing id continue with their due paths and offers; those of removed views remain only in the
+    /// store. Paths that are settling continue to settle for each view that matches. Call this after a commit, when
+    /// the watcher has reported that it watches for the new views and lists their existing files.
     package mutating func change(to views: [View], at now: ContinuousClock.Instant) {
         let waiting = settler.keys.compactMap { key in
             settler.waiting(key).map { (path: key.path, policy: self.policies[key.policy], entry: $0) }
@@ -43,7 +43,7 @@ extension Reconciler {
         if unlisted.isEmpty { for view in active { states[view].due.wake(.listing) } }
     }
 
-    /// Lets a path go on settling for all views that match it.
+    /// Makes a path continue to settle for all views that match it.
     private mutating func takeOver(
         _ path: PathBytes, _ former: SettlePolicy, _ entry: Settler<Key, Note>.Waiting, at now: ContinuousClock.Instant
     ) {
@@ -54,13 +54,13 @@ extension Reconciler {
         for index in Set(matches.map { states[$0].policy }) {
             let policy = policies[index]
             let isPolled = entry.note.signs.contains(.polled) || isPolled(path)
-            // With an equal policy it does not settle again: so a series of reloads delays nothing.
+            // With an equal policy it does not settle again, so a series of reloads causes no delay.
             let due = policy == former ? nil : now + policy.quiet(isPolled: isPolled)
             settler.takeOver(Key(path: path, policy: index), entry, due: due) { $0.merge(entry.note) }
         }
     }
 
-    /// Removes the due paths that a view matches no longer; those of an offer stay, and it runs as it is.
+    /// Removes the due paths that a view no longer matches; those of an offer stay, and the offer runs unchanged.
     private mutating func dropUnmatched(_ view: Int) {
         let paths = Set(states[view].due.entries.paths).union(states[view].offerOfPath.keys).sorted()
         for path in paths where root(view, path) == nil {
@@ -75,22 +75,23 @@ extension Reconciler {
         }
     }
 
-    /// Sets the mount points through which files are known that cannot be seen now, since nothing is mounted there.
+    /// Sets the mount points of files that are not visible now, since nothing is mounted there.
     package mutating func setAway(_ points: [PathBytes]) { away.formUnion(points) }
 
     /// The number of paths that settle, counted once for each policy.
     package var settling: Int { settler.count }
 
-    /// The paths that a process has had open for writing or locked for a minute, and since when they settle.
+    /// The paths that a process has had open for writing or locked for a minute, and the time since which they
+    /// settle.
     package var held: [PathBytes: ContinuousClock.Instant] {
         var held: [PathBytes: ContinuousClock.Instant] = [:]
         for (key, since) in heldKeys where settler.contains(key) { held[key.path] = since }
         return held
     }
 
-    /// The paths that have not settled, and those of late hints that differ from the ledger of a view.
+    /// Returns the paths that have not settled, and those of late hints that differ from the ledger of a view.
     ///
-    /// Paths that the first listing found count only if a view wants existing files.
+    /// Paths found by the first listing count only if a view reports existing files.
     package func unsettled(and late: [Hint]) -> [PathBytes] {
         let reportsExisting = states.contains { $0.view.reportsExisting }
         let others = Set(late.filter { reportsExisting || $0.origin != .scan }.map(\.path)).filter { path in

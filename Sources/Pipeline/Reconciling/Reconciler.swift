@@ -6,15 +6,16 @@ package import System
 
 /// Compares the disk with the ledger, and offers the differences as events.
 ///
-/// A hint makes a path dirty. A dirty path settles; one that has settled and differs from its ledger row, or whose row is
-/// uncertain, is due. A due path is leased when there is a slot for it: only then the event is computed, as the difference
-/// between what the action has received and the disk. An outcome moves the row to what was offered.
+/// A hint makes a path dirty. A dirty path settles; if it has then settled and differs from its ledger row, or its
+/// row is uncertain, it is due. A due path is leased when a slot is free. Only then is the event computed, as the
+/// difference between the state that the action has received and the disk. An outcome sets the row to the offered
+/// state.
 ///
-/// Everything enters as a hint: events of the kernel, listings, polling, and the comparison after an outcome. It belongs to
-/// one thread, blocks as the file systems do, and is passed the time. The directory of the path that was inspected last
-/// stays open until the next hints, or until ``closeDirectories()``.
+/// Everything enters as a hint: kernel events, listings, polling, and the comparison after an outcome. The reconciler
+/// belongs to one thread, blocks as the file systems do, and receives the current time as an argument. The directory
+/// of the path that was inspected last stays open until the next hints, or until ``closeDirectories()``.
 package struct Reconciler: ~Copyable {
-    /// A path that settles, once for all views with the same policy.
+    /// A path that settles, shared by all views with the same policy.
     struct Key: Hashable, Sendable {
         var path: PathBytes
         var policy: Int
@@ -28,13 +29,13 @@ package struct Reconciler: ~Copyable {
         var sample: Box<FinishedProbe.Sample>?
         /// The number of the listing that waits for the path to be inspected.
         var scan: UInt32?
-        /// Whether its arrival was reported since it settles.
+        /// Whether its arrival was reported since it started to settle.
         var hasArrived = false
-        /// Whether a warning says that it has been open for writing for long.
+        /// Whether a warning was issued that it has been open for writing for a long time.
         var hasWarned = false
         /// Whether the watcher hinted it again after polling, see ``Reconciler/doubted``.
         var isConfirmed = false
-        /// The file at the path at its last hint that said so, if it has several names or a move may be wanted.
+        /// The file at the path according to its last hint, if it has several names or a view reports moves.
         var file: FileIdentity?
 
         mutating func merge(_ later: Note) {
@@ -58,7 +59,7 @@ package struct Reconciler: ~Copyable {
         /// The unfinished offers, by number and by each path that they name.
         var offers = OfferTable()
         var offerOfPath: [PathBytes: UInt64] = [:]
-        /// What the last action left at a path, if it differs from what was offered.
+        /// The state that the last action left at a path, if it differs from the offered one.
         var left: [PathBytes: Snapshot] = [:]
         /// The paths that running actions have declared as their outputs, by number of the offer.
         var outputs: [PathBytes: UInt64] = [:]
@@ -68,11 +69,12 @@ package struct Reconciler: ~Copyable {
         var frozen: [PathBytes: Int] = [:]
         /// The paths of frozen events whose actions run.
         var runningFrozen: [PathBytes: FrozenPath] = [:]
-        /// How much was read of followed files that have left their paths and are not in the ledger under another one yet.
+        /// The read positions of followed files that have left their paths and are not yet in the ledger under
+        /// another one.
         var carried: [FileIdentity: Snapshot] = [:]
     }
 
-    /// What has happened to the path of a frozen event since its action started.
+    /// The events at the path of a frozen event since its action started.
     struct FrozenPath {
         /// Whether an event has named it.
         var wasNamed = false
@@ -80,19 +82,19 @@ package struct Reconciler: ~Copyable {
         var missedHints = false
     }
 
-    /// A condition that people should know of.
+    /// A condition that users should know about.
     package enum Warning: Sendable, Hashable {
         /// A path cannot be inspected; its ledger row stays.
         case unreadable(PathBytes, errno: Int32)
-        /// A file has been open for writing for so long; it is still waited for.
+        /// A file has been open for writing for the given time; the reconciler continues to wait for it.
         case stillWritten(PathBytes, for: Duration)
     }
 
-    /// A change of the core's own state that its owner reports.
+    /// A change of the reconciler's state that its owner reports.
     package enum Report: Sendable {
-        /// A path that was due is gone before an action received it.
+        /// A due path is gone before an action received it.
         case gone(view: Int, PathBytes, wasHandled: Bool)
-        /// An unfinished offer was given up for a newer event of its paths.
+        /// An unfinished offer was dropped in favor of a newer event of its paths.
         case superseded(view: Int, Offer)
         /// A path has changed while its action ran, and the view drops such changes.
         case busy(view: Int, PathBytes)
@@ -100,18 +102,20 @@ package struct Reconciler: ~Copyable {
 
     package internal(set) var ledger: Ledger
     var states: [ViewState]
-    /// The views that may have due paths, unfinished offers or frozen events; ``markCommitted()`` removes those without.
+    /// The views that may have due paths, unfinished offers or frozen events.
+    ///
+    /// ``markCommitted()`` removes the others.
     package internal(set) var active: Set<Int> = []
     var filters: PathFilterIndex
     var policies: [SettlePolicy]
     let host: Host
     var files: WatchedPaths
     let isPatient: Bool
-    /// Whether a view wants an event, by its conditions.
+    /// Whether a view admits an event, by its conditions.
     let admits: (Int, FileEvent) -> Bool
-    /// Whether the interrupted step of an offer finds its own work, whatever is at the path by now.
+    /// Whether the interrupted step of an offer finds its own output, whatever is at the path by now.
     let hasWork: (Int, Offer) -> Bool
-    /// The process that did what an event reports, as far as a view wants to know.
+    /// Returns the process that caused an event, as far as a view requests it.
     let writer: (Int, FileEvent) -> Author
     let warn: (Warning) -> Void
 
@@ -122,27 +126,27 @@ package struct Reconciler: ~Copyable {
     /// The dirty paths by their files, as of their last hint.
     var dirtyFiles = FileIndex()
     private var fileOfDirty: [PathBytes: FileIdentity] = [:]
-    /// Gone paths that the watcher has to hint again when it has polled the directories around them.
+    /// Missing paths that the watcher has to hint again after it has polled the directories around them.
     package var doubted: [PathBytes] = []
-    /// Due paths that are to be stored, or deleted from the store.
+    /// Due paths to store, or to delete from the store.
     package var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
     var polled: Set<PathBytes> = []
-    /// Mount points whose file system is not there.
+    /// Mount points whose file system is not mounted.
     var away: Set<PathBytes> = []
-    /// Paths by which the kernel finds a file whose name differs in case.
+    /// Paths that the kernel resolves to a file whose name differs in case.
     var otherSpellings: Set<PathBytes> = []
     var isStarting = true
-    /// The roots that the listing under way has still to list.
+    /// The roots that the current listing has yet to list.
     var unlisted: Set<PathBytes> = []
     /// The number of the last offer.
     package var number: UInt64 = 0
     package var reports: [Report] = []
-    /// The events for which paths have become due, as they were at that time.
+    /// The events for which paths have become due, as of that time.
     package var accepted: [(view: Int, event: FileEvent)] = []
     /// The events that no later one replaces, in the order in which they happened.
     ///
-    /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out. It calls
-    /// ``endFrozen(_:_:_:at:)`` when one of an event that the ledger has taken over has ended.
+    /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out.
+    /// It calls ``endFrozen(_:_:_:at:)`` when the row of an event that the ledger contains is finished.
     package var frozen: [(view: Int, event: FileEvent, isUncertain: Bool)] = []
     /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
     ///
@@ -150,21 +154,23 @@ package struct Reconciler: ~Copyable {
     package var overtaken: [(view: Int, number: UInt64)] = []
     var unreadable: Set<PathBytes> = []
     var scans = ScanTable()
-    /// The roots that exist, or did when they were last reported.
+    /// The roots that exist, or existed when they were last reported.
     var rootsSeen: Set<PathBytes> = []
-    /// The paths that a process has had open for ``heldTimeout`` when they were last inspected, and since when they settle.
+    /// The paths that a process had open for ``heldTimeout`` at their last inspection, and the time since which they
+    /// settle.
     var heldKeys: [Key: ContinuousClock.Instant] = [:]
 
-    /// How long a file settles that was complete when it was renamed into place.
+    /// The quiet time of a file that was complete when it was renamed into place.
     static let moment = Duration.milliseconds(50)
-    /// How long a gone path settles at least if its file may be at another path: the kernel queues the halves of a rename up
-    /// to 21 ms apart.
+    /// The minimum quiet time of a missing path whose file may be at another path.
+    ///
+    /// The kernel queues the halves of a rename up to 21 ms apart.
     static let renameGap = Duration.milliseconds(100)
-    /// How long ago a file that the first listing found may have changed to be checked for writers.
+    /// The age up to which a file found by the first listing is checked for writers.
     static let recent = Duration.seconds(60)
-    /// How long a file has to be open for writing to be among ``held``.
+    /// The time for which a file has to be open for writing to be in ``held``.
     static let heldTimeout = Duration.seconds(60)
-    /// How long a file has to be open for writing for a warning.
+    /// The time for which a file has to be open for writing to cause a warning.
     static let warningTimeout = Duration.seconds(600)
 
     package init(
@@ -205,12 +211,12 @@ package struct Reconciler: ~Copyable {
     }
     package func offers(of view: Int) -> [Offer] { states[view].offers.all.values.sorted { $0.number < $1.number } }
 
-    /// The offers of which an interrupted attempt may have removed the input, in no order.
+    /// Returns the offers of which an interrupted attempt may have removed the input, in no particular order.
     package func interruptedOffers(of view: Int) -> [Offer] {
         states[view].offers.all.values.filter(\.mayHaveRemovedInput)
     }
 
-    /// The offers that have changed since the last commit, by number; nil for those that have ended.
+    /// Returns the offers that have changed since the last commit, by number; nil for finished ones.
     package func changedOffers(of view: Int) -> [UInt64: Offer?] {
         let offers = states[view].offers
         return Dictionary(uniqueKeysWithValues: offers.changed.map { ($0, offers[$0]) })
@@ -226,7 +232,7 @@ package struct Reconciler: ~Copyable {
 
     // MARK: Views
 
-    /// The views that match a path by name.
+    /// Returns the views that match a path by name.
     func matches(_ path: PathBytes) -> [Int] {
         filters.candidates(for: path.bytes).filter { states[$0].view.filter.root(taking: path.bytes) != nil }
     }
@@ -241,9 +247,9 @@ package struct Reconciler: ~Copyable {
 
     func isPolled(_ view: Int, _ path: PathBytes) -> Bool { states[view].view.isPolled || isPolled(path) }
 
-    /// What a view has at a path: nothing behind a symbolic link, and nothing of another type.
+    /// Returns the state of a path for a view: absent behind a symbolic link, or if the file has another type.
     ///
-    /// The path is not inspected if that was done a moment ago, unless the view compares extended attributes.
+    /// The path is not inspected if a snapshot is passed, unless the view compares extended attributes.
     func sight(_ view: Int, _ path: PathBytes, as seen: Snapshot? = nil) -> DiskProbe.Sight {
         guard let root = root(view, path), !files.isBehindLink(path, root: root), !otherSpellings.contains(path) else {
             return .absent
@@ -261,7 +267,7 @@ package struct Reconciler: ~Copyable {
         if case .present(let snapshot) = sight(view, path, as: seen) { snapshot } else { nil }
     }
 
-    /// What is at a path, with the fingerprint of all below if a directory is one unit with that.
+    /// Returns the state of a path, with the fingerprint of its content if a directory is handled as one unit.
     func inspect(_ view: Int, _ path: PathBytes) -> Snapshot? {
         guard var snapshot = present(view, path) else { return nil }
         guard states[view].view.settle.isTree, snapshot.type == .directory, let place = try? files.place(of: path),
@@ -271,7 +277,7 @@ package struct Reconciler: ~Copyable {
         return snapshot
     }
 
-    /// The row of a path; it is uncertain as long as an offer names the path, which the ledger does not store.
+    /// Returns the row of a path; it is uncertain while an offer names the path, which the ledger does not store.
     func row(_ view: Int, _ path: PathBytes) -> LedgerRow {
         let row = ledger.row(of: states[view].view.id, at: path)
         return states[view].offerOfPath[path] == nil ? row : LedgerRow(row.handled, .uncertain)
@@ -282,16 +288,16 @@ package struct Reconciler: ~Copyable {
         ledger.set(row.isEmpty ? LedgerRow() : row, of: states[view].view.id, at: path)
     }
 
-    /// Closes the directories that were opened for paths, which keep their file systems from being unmounted.
+    /// Closes the directories that were opened for paths, which prevent their file systems from being unmounted.
     package func closeDirectories() { files.forget() }
 
     // MARK: Hints
 
-    /// Takes the hints and reports of the watcher.
+    /// Receives the hints and reports of the watcher.
     ///
-    /// A listing starts before what it found, and ends after it.
+    /// The start of a listing is received before the paths that it found, and its end after them.
     package mutating func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
-        // A directory that was opened before may have been replaced by what the hints are about.
+        // A directory that was opened before may have been replaced.
         if !batch.hints.isEmpty || !batch.reports.isEmpty { closeDirectories() }
         for report in batch.reports where !report.endsListing { receive(report, at: now) }
         for hint in batch.hints { receive(hint, at: now) }
@@ -341,7 +347,7 @@ package struct Reconciler: ~Copyable {
         }
         for view in matches {
             if applies(.leaseLook) { states[view].due.unsettle(path) }
-            // A move need not have settled.
+            // A move is leased before it has settled.
             if let file = note.file, signs.contains(.appeared) { offerMove(view, to: path, of: file, note, at: now) }
         }
     }
@@ -350,14 +356,14 @@ package struct Reconciler: ~Copyable {
         guard fileOfDirty[path] != file else { return }
         if let old = fileOfDirty[path] { dirtyFiles.remove(path, old) }
         fileOfDirty[path] = file
-        // A dictionary keeps its space otherwise.
+        // A dictionary does not release its memory otherwise.
         if fileOfDirty.isEmpty { fileOfDirty = [:] }
         if let file { dirtyFiles.insert(path, file) }
     }
 
     func dirtyFile(_ path: PathBytes) -> FileIdentity? { fileOfDirty[path] }
 
-    /// Puts a dirty path into the order if its file was handled at another path.
+    /// Adds a dirty path to the order if its file was handled at another path.
     mutating func offerMove(
         _ view: Int, to path: PathBytes, of file: FileIdentity, _ note: Note, at now: ContinuousClock.Instant
     ) {
@@ -383,7 +389,7 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Records an event of a name for the offers and frozen events that it may concern.
+    /// Records a create, move or delete event of a path for the offers and frozen events that it may concern.
     private mutating func markNamed(_ view: Int, _ path: PathBytes) {
         states[view].runningFrozen[path]?.wasNamed = true
         guard let number = states[view].offerOfPath[path], let offer = states[view].offers[number],
@@ -406,7 +412,7 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// A hint below a directory that is one unit is one of the directory.
+    /// Treats a hint below a directory that is handled as one unit as a hint of the directory.
     private mutating func markTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
         guard hint.signs != .listed else { return }
         for view in filters.treeCandidates(for: hint.path.bytes) {
@@ -418,7 +424,7 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Whether a path that a listing found is as all views have handled it.
+    /// Whether a path that a listing found is unchanged since all views have handled it.
     private func isKnown(_ path: PathBytes, _ matches: [Int]) -> Bool {
         matches.allSatisfy { view in
             if settler.contains(Key(path: path, policy: states[view].policy)) || states[view].due[path] != nil {
@@ -431,7 +437,7 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Whether the ledger has the file as it is, and all of its text was read.
+    /// Whether the ledger contains the file in its current state, and all of its text was read.
     func isHandled(_ row: LedgerRow, _ now: Snapshot) -> Bool {
         row.handled.map { $0.isUnchanged(now) && !$0.hasMoreText(now) } ?? false
     }
@@ -458,7 +464,7 @@ package struct Reconciler: ~Copyable {
             }
             if case .overflow = report { freezeLifecycle(.overflow) }
         case .rootMissing(let root, _):
-            // A root that never existed is not gone.
+            // A root that never existed cannot be removed.
             if rootsSeen.remove(root) != nil { freezeLifecycle(.rootGone, at: root) }
         case .rootAppeared(let root): freezeLifecycle(.rootBack, at: root)
         case .unmounted(let directory, let point):
@@ -475,9 +481,9 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Takes a path that the first listing found.
+    /// Receives a path that the first listing found.
     private mutating func found(_ hint: Hint, _ matches: [Int], at now: ContinuousClock.Instant) {
-        // Before a view that wants existing files makes the path settle for all views with its policy.
+        // Evaluated before a view that reports existing files makes the path settle for all views with its policy.
         let dirty = matches.filter { settler.contains(Key(path: hint.path, policy: states[$0].policy)) }
         for view in matches {
             guard row(view, hint.path) == LedgerRow(), states[view].offerOfPath[hint.path] == nil,
@@ -498,12 +504,12 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Whether a file has changed so shortly ago that a process may be about to write more of it.
+    /// Whether a file has changed so recently that a process may be about to write more of it.
     private func isRecent(_ snapshot: Snapshot) -> Bool {
         snapshot.type == .file && snapshot.changed > host.clock.time().advanced(by: .zero - Self.recent)
     }
 
-    /// Whether a file that the first listing found has settled for certain.
+    /// Whether a file that the first listing found has certainly settled.
     private func hasLongSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         let policy = states[view].view.settle
         guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !isPolled(view, path),
@@ -514,7 +520,7 @@ package struct Reconciler: ~Copyable {
         return snapshot.type != .file || policy.writers != .wait || files.writers(of: path) == .nobody
     }
 
-    /// Makes dirty what is in the ledger and differs from the disk.
+    /// Marks paths as dirty that are in the ledger and differ from the disk.
     private mutating func compareKnown(
         inside directory: PathBytes, signs: Hint.Signs = [], _ origin: EventOrigin, at now: ContinuousClock.Instant
     ) {
@@ -523,7 +529,7 @@ package struct Reconciler: ~Copyable {
             var changed: [PathBytes] = []
             var gone: [PathBytes] = []
             var touched: [PathBytes] = []
-            // The ledger may have no row of these.
+            // The ledger may have no row of these paths.
             for path in states[view].offerOfPath.keys where path.isInside(directory) {
                 if present(view, path) == nil { gone.append(path) } else { changed.append(path) }
             }
@@ -536,7 +542,8 @@ package struct Reconciler: ~Copyable {
                     touched.append(path)
                 }
             }
-            // A file that was renamed to the path after the listing, and goes before the next poll, is not missed by it.
+            // The next poll could otherwise miss a file that was renamed to the path after the listing and is then
+            // removed.
             doubted += touched
             for path in changed.sorted() + gone.sorted(by: >) {
                 if origin == .scan, replace(view, path) { continue }
@@ -545,7 +552,7 @@ package struct Reconciler: ~Copyable {
         }
     }
 
-    /// Lets the state of a path at the start count as handled, if the view wants that.
+    /// Records the state of a path at the start as handled, if the view's policy says so.
     private mutating func replace(_ view: Int, _ path: PathBytes) -> Bool {
         let now = present(view, path)
         let row = row(view, path)
@@ -569,12 +576,12 @@ extension WatchReport {
 }
 
 extension Snapshot {
-    /// Whether nothing has happened to the file since: the kernel sets the change time, and nobody can set it back.
+    /// Whether the file is unchanged since: the kernel sets the change time, and it cannot be set back.
     func isUnchanged(_ later: Snapshot) -> Bool {
         identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
             && type == later.type && mode == later.mode && links == later.links
     }
 
-    /// Whether text of a followed file was not read yet.
+    /// Whether a followed file has text that was not read yet.
     func hasMoreText(_ later: Snapshot) -> Bool { delivered.map { $0 < later.size } ?? false }
 }

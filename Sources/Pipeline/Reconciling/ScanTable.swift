@@ -1,14 +1,14 @@
 import FileEvents
 import System
 
-/// The listings of roots under way, each with the number of paths that it waits for.
+/// The current listings of roots, each with the number of paths for which it waits.
 struct ScanTable {
     struct Scan {
         var root: PathBytes
         var origin: EventOrigin
-        /// Whether everything has been found.
+        /// Whether all paths have been found.
         var isListed = false
-        /// The paths that it found different and that were not inspected since.
+        /// The number of paths that it found to differ and that have not been inspected since.
         var waiting = 0
 
         var isOver: Bool { isListed && waiting <= 0 }
@@ -20,9 +20,9 @@ struct ScanTable {
 
     var isEmpty: Bool { scans.isEmpty }
 
-    /// Adds a listing of a root; one that is under way for the same root is continued.
+    /// Adds a listing of a root; a current listing of the same root is continued.
     ///
-    /// - Returns: Whether it is a new one.
+    /// - Returns: Whether the listing is new.
     mutating func add(_ root: PathBytes, _ origin: EventOrigin) -> Bool {
         if let running = byRoot[root] {
             scans[running]?.isListed = false
@@ -34,7 +34,7 @@ struct ScanTable {
         return true
     }
 
-    /// The listing of the innermost root that contains the path.
+    /// Returns the listing of the innermost root that contains the path.
     func innermost(holding path: PathBytes) -> UInt32? {
         scans.isEmpty ? nil : path.andParents.lazy.compactMap { byRoot[$0] }.first
     }
@@ -49,7 +49,7 @@ struct ScanTable {
 
     mutating func end(_ scan: UInt32) { scans[scan]?.waiting -= 1 }
 
-    /// Removes and returns the listings that wait for nothing more, in the order in which they began.
+    /// Removes and returns the listings that wait for nothing more, in the order in which they started.
     mutating func takeEnded() -> [Scan] {
         guard !scans.isEmpty else { return [] }
         return scans.filter(\.value.isOver).keys.sorted().compactMap { number in

@@ -3,10 +3,11 @@ import System
 
 /// Reads the text that was added to a followed file.
 enum TailReader {
-    /// The text from the offset on, whole characters of it.
+    /// Returns the text from the offset on, in whole characters.
     ///
-    /// An incomplete UTF-8 character at the end is left for the next time, unless there is nothing else: then the file is
-    /// not UTF-8, and its bytes are reported as they are. A file that cannot be read, or is another one by now, has no text.
+    /// An incomplete UTF-8 character at the end is left for the next read, unless there is nothing else: then the
+    /// file is not UTF-8, and its bytes are reported unchanged. A file that cannot be read, or has been replaced, has
+    /// no text.
     static func read(
         _ place: DiskProbe.Place, in fileSystem: any FileSystem, _ snapshot: Snapshot, from offset: UInt64,
         limit: Int, isReset: Bool
@@ -18,13 +19,13 @@ enum TailReader {
         guard !bytes.isEmpty else { return text }
         let whole = wholeCharacters(bytes)
         text.bytes = whole == 0 ? bytes : Array(bytes[..<whole])
-        // Fewer than four bytes may be the beginning of a character; wait for the rest.
+        // Fewer than four bytes may be the start of a character; wait for the rest.
         if whole == 0, bytes.count < 4 { text.bytes = [] }
         text.remaining = snapshot.size - offset - UInt64(text.bytes.count)
         return text
     }
 
-    /// The number of bytes before an incomplete UTF-8 character at the end.
+    /// Returns the number of bytes before an incomplete UTF-8 character at the end.
     static func wholeCharacters(_ bytes: [UInt8]) -> Int {
         for back in 1...3 where back <= bytes.count {
             let byte = bytes[bytes.count - back]

@@ -3,7 +3,7 @@ package import Globbing
 package import Settling
 package import System
 
-/// How the first listing of a view treats existing files.
+/// The treatment of existing files by the first listing of a view.
 package enum InitialScanPolicy: Sendable, Hashable {
     /// Existing files count as handled.
     case ignore
@@ -11,8 +11,8 @@ package enum InitialScanPolicy: Sendable, Hashable {
     case report
     /// Files that differ from the ledger are due.
     ///
-    /// With a time, a file without a row is due only if its metadata changed at that time or later, or if the view has
-    /// matched it before: then it was due already.
+    /// With a time, a file without a row is due only if its metadata changed at that time or later, or if the view
+    /// has matched it before, so that it was already due.
     case compare(since: Timestamp?, formerly: PathSelection? = nil)
     /// Existing files count as handled, and replace the rows of the ledger.
     ///
@@ -58,7 +58,7 @@ package struct PathSelection: Sendable, Hashable {
     }
 }
 
-/// The files and the events that one rule, or one observer, asks for.
+/// The files and the events that one rule or one observer receives.
 package struct View: Sendable {
     package var id: RuleID
     package var filter: PathFilter
@@ -68,21 +68,21 @@ package struct View: Sendable {
     package var initialScan: InitialScanPolicy
     /// Whether due paths are stored until they are leased.
     package var storesDuePaths: Bool
-    /// Whether its roots are polled: the kernel hints nothing of what happens in them.
+    /// Whether its roots are polled, because the kernel reports no events for them.
     package var isPolled: Bool
-    /// Whether a program works on the file, which may change it as its normal effect.
+    /// Whether a program works on the file and may change it as a normal effect.
     package var mayChangeInput: Bool
-    /// The most bytes of one event of a view that follows the growth of files; nil for all others.
+    /// The maximum number of bytes in one event of a view that follows the growth of files; nil for all others.
     package var tailBytes: Int?
     package var whileBusy: WhileBusy
     /// Whether its owner receives all due events at once, by ``Reconciler/takeDue(_:at:)``, and none is leased.
     package var receivesAtOnce: Bool
 
-    /// How a change is treated that has settled while an action runs for its path.
+    /// The treatment of a change that has settled while an action runs for its path.
     package enum WhileBusy: Sendable, Hashable {
-        /// The path is compared when the action has ended.
+        /// The path is compared when the action is finished.
         case merge
-        /// Each settled change is an event of its own.
+        /// Each settled change is a separate event.
         case queue
         /// The action is stopped.
         case restart

@@ -1,32 +1,31 @@
 import FileEvents
 package import System
-
-/// What differs between the last accepted snapshot of a path and the disk.
+/// The differences between the last accepted snapshot of a path and its current one.
 package struct Difference: Sendable, Hashable {
     /// `extended`, `truncated`, `overwritten`; empty when the content is the same.
     package var content: [String]
     /// `mode`, `uid`, `gid`, `nlink`, `mtime`, `xattr:NAME`; empty when they are the same.
     package var attributes: [String]
-    /// Whether the path holds another file.
+    /// Whether another file is at the path.
     package var isReplaced: Bool
 
     package var isEmpty: Bool { content.isEmpty && attributes.isEmpty && !isReplaced }
 
     /// Compares two snapshots of one path.
     ///
-    /// A new modification time alone is content only when there is reason to
-    /// think that something was written: `touch` sets it too. Where both snapshots
-    /// have a checksum, that decides for files of equal size, whatever their times
-    /// are. Another file with the same bytes is replaced without a change of content:
-    /// whether that is worth telling is the caller's to decide.
+    /// A new modification time alone counts as a content change only if the file may
+    /// have been written: `touch` sets it too. If both snapshots have a checksum, it
+    /// decides for files of equal size, whatever their times are. Another file with the
+    /// same bytes is a replacement without a change of content: the caller decides
+    /// whether to report it.
     ///
-    /// Extended attributes are compared where both snapshots have them. In a word
-    /// for one, a name that is not UTF-8 is shown repaired.
+    /// Extended attributes are compared if both snapshots have them. In `xattr:NAME`,
+    /// invalid UTF-8 in the name is replaced.
     ///
     /// - Parameters:
-    ///   - before: What was accepted.
-    ///   - after: What the disk says.
-    ///   - mayBeWritten: Whether there was a sign of writing, or nobody was watching.
+    ///   - before: The accepted snapshot.
+    ///   - after: The current snapshot.
+    ///   - mayBeWritten: Whether there was a sign of writing, or the path was not watched.
     package init(before: Snapshot, after: Snapshot, mayBeWritten: Bool) {
         isReplaced = before.identity != after.identity || before.type != after.type
         content = []
@@ -47,17 +46,17 @@ package struct Difference: Sendable, Hashable {
         if before.mode != after.mode { attributes.append("mode") }
         if before.uid != after.uid { attributes.append("uid") }
         if before.gid != after.gid { attributes.append("gid") }
-        // The link count of a folder counts its sub-folders, which is not an attribute that anyone set.
+        // The link count of a directory counts its subdirectories, which is not an attribute that anyone set.
         if before.links != after.links, after.type != .directory { attributes.append("nlink") }
         if before.modified != after.modified, content.isEmpty, after.type != .directory { attributes.append("mtime") }
         if let old = before.extended, let new = after.extended { attributes += Self.extended(old, new) }
     }
 
-    /// The attributes that were added, removed or set to another value, sorted by name.
+    /// Returns the attributes that were added, removed or changed, sorted by name.
     private static func extended(_ before: [ExtendedAttribute], _ after: [ExtendedAttribute]) -> [String] {
         let names = Set(Set(before).symmetricDifference(after).map(\.name)).sorted()
         var words: [String] = []
-        // Names that differ in bytes may look alike when repaired.
+        // Names with different invalid bytes may become equal.
         for word in names.map({ "xattr:\($0)" }) where words.last != word { words.append(word) }
         return words
     }

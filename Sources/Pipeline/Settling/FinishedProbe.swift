@@ -3,30 +3,30 @@ package import System
 
 /// Decides whether a path that was quiet long enough is finished.
 ///
-/// Quiet is not proof: a copy may pause. For a regular file the proof is that no
-/// process can write to it; where that can't be asked, two equal samples of
-/// identity, size and time, a second apart, have to do. Rounds of equal samples
-/// that a policy asks for come on top of what is proven.
+/// A quiet time is not proof: a copy may pause. For a regular file, the proof is that
+/// no process can write to it. Where that can't be determined, two equal samples of
+/// identity, size and time, a second apart, are used instead. Rounds of equal samples
+/// that a policy asks for are required in addition.
 package enum FinishedProbe {
     package enum Verdict: Sendable, Hashable {
-        /// Forced when the longest wait is over and nothing else says that it is finished.
+        /// The path is finished; forced when the longest wait is over and no other check has succeeded.
         ///
-        /// Of a folder that is one unit, the snapshot's checksum is that of everything below.
+        /// For a directory that is one unit, the snapshot's checksum covers everything below it.
         case finished(Snapshot, isForced: Bool)
-        /// There is nothing of that name.
+        /// There is no such path.
         case gone
-        /// Look again after so long, with this sample.
+        /// Check again after this time, with this sample.
         ///
-        /// Held while a process has it, or something below it, open for writing or locked.
+        /// Held while a process has the path, or something below it, open for writing or locked.
         case wait(Duration, sample: Sample?, isHeld: Bool = false)
-        /// The file system can't say what is there.
+        /// The file system can't return the metadata of the path.
         case unreadable(errno: Int32)
     }
 
-    /// The last look at a path that could not decide, to compare the next one with.
+    /// The result of an inconclusive check, for comparison with the next one.
     package struct Sample: Sendable, Hashable {
         package var snapshot: Snapshot
-        /// How many looks in a row agreed with the one before.
+        /// The number of successive checks that agreed with the one before.
         package var rounds: Int
 
         package init(_ snapshot: Snapshot, rounds: Int = 0) {
@@ -39,17 +39,18 @@ package enum FinishedProbe {
         }
     }
 
-    /// What was seen of a path at one moment.
+    /// The state of a path as read by one check.
     package struct Look: Sendable, Hashable {
-        /// What is there, looked at after all else was.
+        /// The metadata of the path, read after everything else.
         package var sight: DiskProbe.Sight
-        /// Who can write; nil when the policy does not ask.
+        /// Whether a process can write; nil when the policy does not ask for it.
         package var writers: DiskProbe.Holders?
-        /// Who holds a write lock; nil when the policy does not ask.
+        /// Whether a process holds a write lock; nil when the policy does not ask for it.
         package var locks: DiskProbe.Holders?
-        /// The companion that shows that the file is still being transferred; nil for none, or when the policy does not ask.
+        /// A companion file, which shows that the transfer is unfinished; nil for none, or when the policy does not ask
+        /// for it.
         package var companion: PathBytes?
-        /// What is in the folder; nil for all but a folder that is one unit.
+        /// The contents of the directory; nil unless the path is a directory that is one unit.
         package var tree: DiskProbe.TreeSight?
         package var time: Timestamp
 
@@ -66,31 +67,31 @@ package enum FinishedProbe {
         }
     }
 
-    /// What two samples have to show where the writers can't be asked for.
+    /// The samples required where writers can't be determined.
     private static let instead = SettlePolicy.Rounds(every: .seconds(1), rounds: 1)
 
-    /// The pause before the next look at a file that is still open for writing: 0.1 ms, doubling up to 1 s.
+    /// The pause before the next check of a file that is still open for writing: 0.1 ms, doubling up to 1 s.
     ///
-    /// It starts small because the kernel tells of a close a moment before it takes effect.
+    /// It starts small because the kernel reports a close shortly before it takes effect.
     package static func pause(round: Int) -> Duration {
         min(.microseconds(100 << min(round, 14)), .seconds(1))
     }
 
-    /// The pause before the next walk through a folder with a writer below: 1 s, doubling up to 16 s.
+    /// The pause before the next walk through a directory with a writer below: 1 s, doubling up to 16 s.
     package static func treePause(round: Int) -> Duration {
         .seconds(1 << min(round, 4))
     }
 
-    /// Judges by what was seen; pure.
+    /// Returns the verdict for a state that was read; does no I/O.
     ///
     /// - Parameters:
-    ///   - look: What was seen.
-    ///   - policy: What has to hold.
-    ///   - isPolled: Whether the path is polled: where the kernel does not tell of changes, a lease proves nothing.
-    ///   - sample: That of the last verdict, if nothing has happened to the path since.
-    ///   - round: How often the path has been looked at since it was last dirty.
-    ///   - waited: How long the path has been dirty in all.
-    /// - Returns: Whether it is finished, and if not when to look again.
+    ///   - look: The state of the path.
+    ///   - policy: The conditions that must be met.
+    ///   - isPolled: Whether the path is polled: where the kernel does not report every change, a lease proves nothing.
+    ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
+    ///   - round: The number of checks since the path was last dirty.
+    ///   - waited: The total time for which the path has been dirty.
+    /// - Returns: Whether it is finished, and if not, when to check again.
     package static func judge(
         _ look: Look, policy: SettlePolicy, isPolled: Bool, sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
@@ -135,7 +136,7 @@ package enum FinishedProbe {
         case .resting(let facts):
             var folder = folder
             folder.digest = facts.fingerprint
-            // The kernel's clock is this machine's only where the kernel tells of changes.
+            // The kernel's timestamps use this machine's clock only where the kernel reports every change.
             let isAhead = isPolled || facts.changed > look.time
             if !isAhead {
                 let rested = look.time.since(facts.changed)
@@ -154,21 +155,21 @@ package enum FinishedProbe {
         return .wait(asked.every, sample: Sample(snapshot, rounds: rounds))
     }
 
-    /// Looks at the disk and judges.
+    /// Reads the state of a path and returns the verdict.
     ///
-    /// Blocks as the file system does; a folder that is one unit is walked through.
+    /// Blocks as the file system does; a directory that is one unit is walked completely.
     ///
     /// - Parameters:
-    ///   - place: Where to look.
-    ///   - fileSystem: What to ask.
-    ///   - time: The time of day.
-    ///   - policy: What has to hold.
+    ///   - place: The path to check.
+    ///   - fileSystem: The file system to read.
+    ///   - time: The current time of day.
+    ///   - policy: The conditions that must be met.
     ///   - isPolled: Whether the path is polled.
-    ///   - extras: What the snapshot of a finished path has besides.
-    ///   - sample: That of the last verdict, if nothing has happened to the path since.
-    ///   - round: How often the path has been looked at since it was last dirty.
-    ///   - waited: How long the path has been dirty in all.
-    /// - Returns: Whether it is finished, and if not when to look again.
+    ///   - extras: The additional data in the snapshot of a finished path.
+    ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
+    ///   - round: The number of checks since the path was last dirty.
+    ///   - waited: The total time for which the path has been dirty.
+    /// - Returns: Whether it is finished, and if not, when to check again.
     package static func check(
         _ place: DiskProbe.Place, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
         isPolled: Bool, reading extras: DiskProbe.Extras = [],
@@ -187,7 +188,7 @@ package enum FinishedProbe {
                 look.tree = fileSystem.tree(at: place, askingWriters: asks)
             }
             look.sight = fileSystem.stat(place, reading: extras)
-            // Nothing was asked about a file that has replaced it meanwhile.
+            // The checks above do not apply to a file that has replaced it meanwhile.
             if case .present(let last) = look.sight, last.identity != first.identity {
                 return .wait(pause(round: round), sample: nil)
             }
@@ -195,7 +196,7 @@ package enum FinishedProbe {
         return judge(look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
-    /// On a polled root a writer that is found is one, but on other machines there may be more.
+    /// On a polled root, a writer that is found is certain, but other machines may have more.
     private static func writers(
         of place: DiskProbe.Place, in fileSystem: any FileSystem, isPolled: Bool
     ) -> DiskProbe.Holders {

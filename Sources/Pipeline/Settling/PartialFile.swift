@@ -1,20 +1,19 @@
 import FileEvents
 package import System
-
-/// The names that programs use next to a file while they still transfer or edit it.
+/// The names of the files that programs create next to a file while they transfer or edit it.
 ///
 /// A browser reserves the final name with an empty file and downloads to a second
-/// name beside it; other programs write the final name itself and keep their state
-/// in a second file until they are done. In both cases the file is closed and quiet,
-/// so that neither the quiet time nor the search for writers finds it unfinished.
+/// name next to it. Other programs write to the final name and store their state in a
+/// second file until they are done. In both cases the file is closed and quiet, so
+/// neither the quiet time nor the search for writers shows that it is unfinished.
 package enum PartialFile {
-    /// The companion of a file that is not complete: its name is that of the file between a prefix and a suffix.
+    /// The companion of an unfinished file; its name is the file's name between a prefix and a suffix.
     package struct Companion: Sendable {
         package var prefix: String
         package var suffix: String
         /// Whether it applies to an empty file only.
         ///
-        /// A file with content is then a former version, which stays complete until the new one replaces it.
+        /// A file with content is then a previous version, which stays complete until the new one replaces it.
         package var isForEmptyFilesOnly: Bool
         /// The programs that create it.
         package var programs: String
@@ -40,7 +39,7 @@ package enum PartialFile {
         Companion(".~lock.", "#", "LibreOffice"),
     ]
 
-    /// Returns the first companion of a regular file that exists; nil if there is none.
+    /// Returns the first existing companion of a regular file; nil if there is none.
     ///
     /// Blocks for one stat(2) per entry of the table that applies.
     package static func companion(of place: DiskProbe.Place, size: UInt64, in fileSystem: any FileSystem) -> PathBytes?
@@ -55,7 +54,7 @@ package enum PartialFile {
 }
 
 extension DiskProbe.Place {
-    /// The place of another name in the same directory.
+    /// Returns the location of another name in the same directory.
     fileprivate func beside(_ name: [UInt8]) -> Self {
         directory.map { Self($0, PathBytes(name)) } ?? Self(self.name.parent.appending(name))
     }

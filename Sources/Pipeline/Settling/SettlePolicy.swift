@@ -1,21 +1,21 @@
 import FileEvents
 package import System
-
-/// What has to hold before a path counts as finished.
+/// The conditions under which a path counts as finished.
 ///
-/// What is nil follows from how the root is watched: a polled one is looked at
-/// less often and can't ask for writers, so it needs more patience.
+/// Where a value is nil, the default depends on how the root is watched: a polled
+/// root is checked less often and can't be searched for writers, so it needs more
+/// time.
 package struct SettlePolicy: Sendable, Hashable {
-    /// What to do while a process can still write to the file, or holds a write lock on it.
+    /// The reaction to a process that can still write to the file, or holds a write lock on it.
     package enum Gate: String, Sendable, Hashable, CaseIterable {
         case wait, ignore
     }
 
     /// Rounds in which identity, size and modification time have to be equal.
     package struct Rounds: Sendable, Hashable {
-        /// How far apart two looks are.
+        /// The time between two samples.
         package var every: Duration
-        /// How many looks have to agree with the one before; at least 1.
+        /// The number of samples that have to agree with the one before; at least 1.
         package var rounds: Int
 
         package init(every: Duration = .seconds(1), rounds: Int = 2) {
@@ -24,19 +24,19 @@ package struct SettlePolicy: Sendable, Hashable {
         }
     }
 
-    /// How long nothing may happen to the path; zero acts at once.
+    /// The time for which nothing may happen to the path; zero for no delay.
     package var quiet: Duration?
     package var stable: Rounds?
     package var writers: Gate
     package var locks: Gate
-    /// What to do while a companion shows that the file is still being transferred, see ``PartialFile``.
+    /// The reaction to a companion that shows that the file is still being transferred, see ``PartialFile``.
     package var partial: Gate
     /// The time without a change after which a file counts as finished although a process has it open for writing or
     /// locked; nil waits until it is closed.
     package var whenHeld: Duration?
-    /// After so long a path that never rests is told as it is; nil waits for ever.
+    /// The time after which a path that never settles is reported as it is; nil waits indefinitely.
     package var maximumWait: Duration?
-    /// Whether a folder is one unit with everything below it.
+    /// Whether a directory is one unit with everything below it.
     package var isTree: Bool
 
     package init(
@@ -53,21 +53,21 @@ package struct SettlePolicy: Sendable, Hashable {
         self.isTree = isTree
     }
 
-    /// The quiet time where the kernel tells of changes.
+    /// The quiet time where the kernel reports every change.
     package static let quietWhenWatched = Duration.seconds(2)
     /// The quiet time on a polled root.
     package static let quietWhenPolled = Duration.seconds(5)
 
-    /// The quiet time that holds for a path.
+    /// Returns the quiet time in effect for a path.
     package func quiet(isPolled: Bool) -> Duration {
         quiet ?? (isPolled ? Self.quietWhenPolled : Self.quietWhenWatched)
     }
 
-    /// Whether a process that has a file open for writing or locked is waited for.
+    /// Whether to wait for a process that has a file open for writing or locked.
     package func waitsForHolder(of snapshot: Snapshot, at now: Timestamp) -> Bool {
         whenHeld.map { now.since(snapshot.changed) < $0 } ?? true
     }
 
-    /// The rounds that hold for a path; nil when none are asked for.
+    /// Returns the rounds in effect for a path; nil when none are required.
     package func stable(isPolled: Bool) -> Rounds? { stable ?? (isPolled ? Rounds() : nil) }
 }

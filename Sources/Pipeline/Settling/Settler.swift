@@ -3,24 +3,24 @@ import System
 
 /// Holds paths back until nothing has happened to them for their quiet time.
 ///
-/// The settler holds no clock, starts no task and touches no file: every method
-/// takes the current instant and returns what the caller must do. A sign of life
-/// on a waiting path costs one dictionary write: its deadline in the heap is
-/// extended only when it comes up.
+/// The settler has no clock, starts no task and accesses no file: every method takes
+/// the current instant and returns what the caller must do. A sign of activity on a
+/// waiting path costs one dictionary write: its deadline in the heap is extended only
+/// when it comes up.
 ///
-/// It is inlinable, and public since the compiler copies nothing that is `package` into another module: so each of those
-/// who use it has a copy for its own keys and notes. Without that the tables of the standard library are asked for their
-/// types at run time, for each path.
+/// It is inlinable, and public because the compiler does not specialize `package` declarations in other modules: each
+/// user gets a copy that is specialized for its own keys and notes. Otherwise the dictionaries of the standard library
+/// would look up their type metadata at run time, for each path.
 public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     public typealias Instant = ContinuousClock.Instant
 
-    /// A path that waits.
+    /// A waiting path.
     public struct Waiting: Sendable {
-        /// What is known of it; the caller's.
+        /// The caller's data about it.
         public var note: Note
-        /// When it first became dirty.
+        /// The time at which it first became dirty.
         public let since: Instant
-        /// How often it came due and was put back.
+        /// The number of times it came due and was put back.
         public var rounds = 0
         @usableFromInline var due: Instant
 
@@ -63,27 +63,27 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     @inlinable
     public func contains(_ key: Key) -> Bool { waiting[key] != nil }
 
-    /// What is known of a key that waits; nil when it does not.
+    /// Returns the note of a waiting key; nil when it does not wait.
     @inlinable
     public func note(_ key: Key) -> Note? { waiting(key)?.note }
 
-    /// The same, with the time since when it waits.
+    /// Returns a waiting key's entry, with the time since when it has waited; nil when it does not wait.
     @inlinable
     public func waiting(_ key: Key) -> Waiting? { waiting[key] }
 
-    /// The keys that wait, in no order.
+    /// The waiting keys, in no particular order.
     @inlinable
     public var keys: [Key] { Array(waiting.keys) }
 
-    /// Notes a sign of life and restarts the quiet time.
+    /// Records a sign of activity and restarts the quiet time.
     ///
     /// - Parameters:
-    ///   - key: What waits.
-    ///   - note: What to keep when the key did not wait yet.
-    ///   - quiet: How long it has to be quiet from now on.
-    ///   - longest: After so long since it first became dirty it is due, quiet or not; nil waits for ever.
-    ///   - now: The present.
-    ///   - merge: Called with the note that is kept already, otherwise.
+    ///   - key: The path.
+    ///   - note: The note to store if the key is not waiting yet.
+    ///   - quiet: The quiet time, from now on.
+    ///   - longest: The time since it first became dirty after which it is due in any case; nil waits indefinitely.
+    ///   - now: The current time.
+    ///   - merge: Called with the stored note if the key is already waiting.
     @inlinable
     public mutating func add(
         _ key: Key, note: @autoclosure () -> Note, quiet: Duration, longest: Duration? = nil, at now: Instant,
@@ -97,7 +97,7 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
             entry.due = due
             entry.rounds = 0
             waiting[key] = entry
-            // The heap holds an earlier deadline for it already, unless this one is the earliest.
+            // The heap already contains an earlier deadline for it, unless this one is the earliest.
             if isSooner { push(key, entry.due) }
             return
         }
@@ -106,13 +106,13 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         push(key, due)
     }
 
-    /// Takes over what waited in another settler, or under another key, and is due when it was.
+    /// Adds an entry from another settler, or of another key, with its deadline.
     ///
     /// - Parameters:
-    ///   - key: Under which it waits from now on; a key that waits already waits for the later of both.
-    ///   - entry: What waited.
-    ///   - due: Another time at which it is due; nil for its own.
-    ///   - merge: Joins its note to that of a key that waits already.
+    ///   - key: The new key; if it is already waiting, the later of both deadlines applies.
+    ///   - entry: The entry.
+    ///   - due: Another deadline; nil for the entry's own.
+    ///   - merge: Merges the entry's note into that of a key that is already waiting.
     @inlinable
     public mutating func takeOver(
         _ key: Key, _ entry: Waiting, due: Instant? = nil, merge: (inout Note) -> Void
@@ -138,7 +138,7 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         push(key, due)
     }
 
-    /// Removes and returns everything whose quiet time is over, in the order of deadlines; no more than the limit.
+    /// Removes and returns everything whose quiet time is over, in the order of deadlines; at most `limit` entries.
     @inlinable
     public mutating func takeDue(at now: Instant, limit: Int = .max) -> [(key: Key, entry: Waiting)] {
         var due: [(key: Key, entry: Waiting)] = []
@@ -146,7 +146,7 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
             deadlines.removeMin()
             guard let entry = waiting[first.key] else { continue }
             if entry.due > now {
-                // Extended since; a second deadline for it may be in the heap, and is then found stale.
+                // Extended since; a second deadline for it may be in the heap, and is skipped when it comes up.
                 if entry.due > first.due { push(first.key, entry.due) }
                 continue
             }
@@ -157,10 +157,10 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         return due
     }
 
-    /// Room for so many is kept.
+    /// The capacity that is never released.
     @inlinable static var spare: Int { 1_024 }
 
-    /// Gives memory back when few of very many are left: they are jobs by now, which need memory of their own.
+    /// Releases memory when few of very many keys are left: the others have become jobs, which need memory themselves.
     @inlinable mutating func shrink() {
         guard waiting.capacity > Self.spare, waiting.count < waiting.capacity / 4 else { return }
         var kept: [Key: Waiting] = [:]
@@ -170,7 +170,7 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         deadlines = Heap(deadlines.unordered.filter { kept[$0.key] != nil })
     }
 
-    /// When `takeDue` has to be called next, at the latest; nil when nothing waits.
+    /// The latest time for the next call of `takeDue`; nil when nothing waits.
     @inlinable
     public var nextDeadline: Instant? { waiting.isEmpty ? nil : deadlines.min?.due }
 

@@ -2,38 +2,38 @@ import FileEvents
 import Glibc
 import System
 
-/// The folders that are watched or polled, in little memory.
+/// The watched or polled directories, stored compactly.
 ///
-/// A folder is a record that knows its parent and its name, not its path, so
-/// forgetting one costs in proportion to what is below it. Each root is a tree
-/// of its own, whose name is the whole path.
+/// A directory is a record with its parent and its name, not its path, so the cost
+/// of removing one is proportional to the number of directories below it. Each root
+/// is a separate tree, whose name is the whole path.
 ///
-/// The kernel gives one descriptor per folder, so two paths to one folder (a
-/// symbolic link as root, a bind mount) share it.
+/// The kernel returns one descriptor per directory, so two paths to one directory
+/// (a symbolic link as root, a bind mount) share it.
 struct FolderTree: ~Copyable {
-    /// A folder of the tree; it stays invalid once the folder was forgotten.
+    /// A directory of the tree; it stays invalid after the directory was removed.
     struct ID: Hashable {
         fileprivate var index: Int32
         fileprivate var generation: UInt32
 
-        /// The same for two folders only if one was forgotten before the other came.
+        /// An index that is unique among the directories that exist at the same time; it is reused.
         var number: Int { Int(index) }
     }
 
     struct Flags: OptionSet {
         let rawValue: UInt8
 
-        /// It is looked at again and again, because the rule or the file system asks for that.
+        /// It is polled, because the rule or the file system requires it.
         static let polled = Flags(rawValue: 1 << 0)
-        /// There was no watch to be had for it.
+        /// It has no watch because the limit is reached.
         static let short = Flags(rawValue: 1 << 1)
-        /// That it can't be watched or listed has been told.
+        /// The failure to watch or list it has been reported.
         static let failed = Flags(rawValue: 1 << 2)
-        /// The present listing of its parent came across it.
+        /// The current listing of its parent has found it.
         static let seen = Flags(rawValue: 1 << 3)
-        /// It has a place in the schedule of polls.
+        /// It is in the polling schedule.
         static let scheduled = Flags(rawValue: 1 << 4)
-        /// It has been listed to the end.
+        /// It has been listed completely.
         static let listed = Flags(rawValue: 1 << 5)
     }
 
@@ -43,7 +43,7 @@ struct FolderTree: ~Copyable {
         var next: Int32 = -1
         var previous: Int32 = -1
         var watch: WatchDescriptor = -1
-        /// The next folder with the same watch.
+        /// The next directory with the same watch.
         var sharing: Int32 = -1
         var nameStart: UInt32
         var generation: UInt32
@@ -57,24 +57,24 @@ struct FolderTree: ~Copyable {
     private var free: [Int32] = []
     private var names: [UInt8] = []
     private var forgottenNames = 0
-    /// Open addressing over the hash of parent and name; -1 is empty.
+    /// A hash table of parent and name with open addressing; -1 is empty.
     ///
-    /// Roots are not in it.
+    /// It does not contain the roots.
     private var slots: [Int32] = Array(repeating: -1, count: 64)
     private var firstOfWatch: [WatchDescriptor: Int32] = [:]
 
-    /// How many folders there are.
+    /// The number of directories.
     private(set) var count = 0
-    /// Another number whenever something was added, changed or forgotten that ``counts(in:)`` may tell of.
+    /// A counter that changes whenever a directory is added, changed or removed in a way that affects ``counts(in:)``.
     private(set) var edition = 0
-    /// How many of them have no watch for want of one.
+    /// The number of directories without a watch because the limit is reached.
     private(set) var shortCount = 0
-    /// How many of them could not be watched or listed.
+    /// The number of directories that could not be watched or listed.
     private(set) var failedCount = 0
-    /// How many watches are held.
+    /// The number of watches in use.
     var watchCount: Int { firstOfWatch.count }
 
-    // MARK: Looking
+    // MARK: Queries
 
     func contains(_ folder: ID) -> Bool { records[Int(folder.index)].generation == folder.generation }
 
@@ -94,14 +94,14 @@ struct FolderTree: ~Copyable {
         return parent < 0 ? nil : id(parent)
     }
 
-    /// The root of the tree that the folder is in.
+    /// Returns the root of the tree that contains the directory.
     func root(of folder: ID) -> ID {
         var index = folder.index
         while records[Int(index)].parent >= 0 { index = records[Int(index)].parent }
         return id(index)
     }
 
-    /// The folders that have this watch, nearly always one.
+    /// Returns the directories with this watch, nearly always one.
     func folders(of watch: WatchDescriptor) -> [ID] {
         var found: [ID] = []
         var index = firstOfWatch[watch] ?? -1
@@ -112,7 +112,7 @@ struct FolderTree: ~Copyable {
         return found
     }
 
-    /// The folder that alone has this watch; nil when several have it, or none.
+    /// Returns the only directory with this watch; nil when several have it, or none.
     func onlyFolder(of watch: WatchDescriptor) -> ID? {
         guard let index = firstOfWatch[watch], records[Int(index)].sharing < 0 else { return nil }
         return id(index)
@@ -125,7 +125,7 @@ struct FolderTree: ~Copyable {
             length += Int(records[Int(index)].nameLength) + 1
             index = records[Int(index)].parent
         }
-        // One slash less than there are names; the root folder's name ends in one already.
+        // One slash fewer than names; the name of the root directory `/` already ends in one.
         length -= 1
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
             var end = length
@@ -142,7 +142,7 @@ struct FolderTree: ~Copyable {
                 end -= count
                 index = record.parent
             }
-            // Below the root folder there is one byte too many at the front.
+            // Below the root directory `/`, there is one byte too many at the front.
             if end > 0 { for offset in 0..<(length - end) { buffer[offset] = buffer[end + offset] } }
             filled = length - end
         }
@@ -155,13 +155,13 @@ struct FolderTree: ~Copyable {
         return found < 0 ? nil : id(found)
     }
 
-    // MARK: Changing
+    // MARK: Changes
 
     mutating func addRoot(_ path: PathBytes) -> ID {
         path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) }
     }
 
-    /// The sub-folder of that name, added if there is none, and marked as seen.
+    /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
         if (count + 1) * 4 > slots.count * 3 { growSlots() }
         let place = place(of: name, in: parent.index)
@@ -196,9 +196,9 @@ struct FolderTree: ~Copyable {
 
     mutating func setDevice(_ device: UInt16, of folder: ID) { records[Int(folder.index)].device = device }
 
-    /// Notes that the folder has this watch now, or none.
+    /// Sets or removes the watch of a directory.
     ///
-    /// - Returns: The watch that it had before and that no folder has any more, to be ended.
+    /// - Returns: The previous watch if no directory uses it any more; the caller removes it.
     mutating func setWatch(_ watch: WatchDescriptor?, of folder: ID) -> WatchDescriptor? {
         let old = records[Int(folder.index)].watch
         if old == watch ?? -1 { return nil }
@@ -211,15 +211,15 @@ struct FolderTree: ~Copyable {
         return freed
     }
 
-    /// What was forgotten, for whoever keeps things by it.
+    /// The removed directories and watches, for callers that store data by them.
     struct Forgotten {
-        /// Watches that no folder has any more.
+        /// Watches that no directory uses any more.
         var watches: [WatchDescriptor] = []
-        /// Folders that were polled.
+        /// Directories that were polled.
         var polled: [ID] = []
     }
 
-    /// Forgets what is below a folder, and the folder itself unless it is to be kept.
+    /// Removes everything below a directory, and the directory too unless `keepingItself` is true.
     mutating func forget(_ folder: ID, keepingItself: Bool = false) -> Forgotten {
         edition &+= 1
         var forgotten = Forgotten()
@@ -257,15 +257,15 @@ struct FolderTree: ~Copyable {
         return forgotten
     }
 
-    /// How many folders there are in a tree.
+    /// The numbers of directories in a tree.
     struct Counts {
         var folders = 0
         var polled = 0
-        /// How many of those for want of a watch.
+        /// The number of polled directories that have no watch because the limit is reached.
         var short = 0
     }
 
-    /// Counts the folder and those below it.
+    /// Counts the directory and those below it.
     func counts(in folder: ID) -> Counts {
         var counts = Counts()
         var stack = [folder.index]
@@ -283,7 +283,7 @@ struct FolderTree: ~Copyable {
         return counts
     }
 
-    /// The folder and those below it that could not be watched or listed.
+    /// Returns the directories, from this one down, that could not be watched or listed.
     func failed(in folder: ID) -> [ID] {
         guard failedCount > 0 else { return [] }
         var found: [ID] = []
@@ -299,7 +299,7 @@ struct FolderTree: ~Copyable {
         return found
     }
 
-    /// Begins a listing of the folder anew: none of its sub-folders has been seen.
+    /// Marks all subdirectories as not seen, at the start of a listing.
     mutating func markUnseen(below folder: ID) {
         var index = records[Int(folder.index)].firstChild
         while index >= 0 {
@@ -308,7 +308,7 @@ struct FolderTree: ~Copyable {
         }
     }
 
-    /// The sub-folders that the listing did not come across.
+    /// Returns the subdirectories that the listing did not find.
     func unseen(below folder: ID) -> [ID] {
         var found: [ID] = []
         var index = records[Int(folder.index)].firstChild
@@ -340,7 +340,7 @@ struct FolderTree: ~Copyable {
         return id(Int32(records.count - 1))
     }
 
-    /// Takes a folder out of its parent's list.
+    /// Removes a directory from its parent's list.
     private mutating func detach(_ index: Int32) {
         let record = records[Int(index)]
         if record.previous >= 0 {
@@ -351,7 +351,7 @@ struct FolderTree: ~Copyable {
         if record.next >= 0 { records[Int(record.next)].previous = record.previous }
     }
 
-    /// Takes a folder out of the list of its watch; true when no other has it.
+    /// Removes a directory from the list of its watch; returns whether it was the last one.
     private mutating func unlink(_ index: Int32) -> Bool {
         let watch = records[Int(index)].watch
         let after = records[Int(index)].sharing
@@ -380,10 +380,10 @@ struct FolderTree: ~Copyable {
         forgottenNames = 0
     }
 
-    // MARK: The index of names
+    // MARK: Name index
 
     private func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
-        // Seeded, so that nobody can choose names that collide.
+        // Seeded, so that colliding names can't be chosen deliberately.
         var hasher = Hasher()
         hasher.combine(parent)
         hasher.combine(bytes: name)
@@ -398,7 +398,7 @@ struct FolderTree: ~Copyable {
         }
     }
 
-    /// The slot that has the sub-folder, or the empty one that would have it.
+    /// Returns the slot of the subdirectory, or the empty slot for it.
     private func place(of name: UnsafeRawBufferPointer, in parent: Int32) -> Int {
         var slot = hash(parent, name) & (slots.count - 1)
         while slots[slot] >= 0, !isChild(slots[slot], of: parent, named: name) { slot = (slot + 1) & (slots.count - 1) }
@@ -427,7 +427,7 @@ struct FolderTree: ~Copyable {
         for index in old where index >= 0 { insertSlot(index) }
     }
 
-    /// Empties a slot, and moves up those behind it that could not have their own place.
+    /// Empties a slot and moves back the entries after it that were displaced by it.
     private mutating func removeSlot(_ index: Int32) {
         let mask = slots.count - 1
         var hole = hash(index) & mask

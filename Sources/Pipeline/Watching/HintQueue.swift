@@ -4,15 +4,16 @@ import System
 
 /// The set of dirty paths between a watcher and its reader.
 ///
-/// A slow reader makes hints of one path merge; nothing is dropped, and memory
-/// is bounded by the number of different paths that changed. A watcher that lists
-/// folders rests while the queue is full; what the kernel tells is added
-/// nevertheless. Paths come out in the order in which they first became dirty.
+/// With a slow reader, hints of the same path merge. Nothing is dropped, and memory
+/// is bounded by the number of different paths that changed. A watcher stops listing
+/// directories while the queue is full; hints from kernel events are still added.
+/// Paths are returned in the order in which they first became dirty.
 package final class HintQueue: Sendable {
     private struct State {
-        /// Where in `hints` a path is, once that has been asked.
+        /// The positions of paths in `hints`; filled when the first hint has to be merged.
         var places: [PathBytes: Int] = [:]
-        /// Whether all hints are those of the first listing, which finds each path once: nothing has to be merged.
+        /// Whether all hints come from the initial listing, which finds each path once, so that nothing has to be
+        /// merged.
         var isListing = true
         var hints: [Hint] = []
         var reports: [WatchReport] = []
@@ -43,11 +44,11 @@ package final class HintQueue: Sendable {
             }
         }
 
-        /// Makes a default value the dictionary's own, with one look into it.
+        /// Stores the default value of a dictionary access, with a single lookup.
         private static func settle(_ place: inout Int) -> Int { place }
     }
 
-    /// All that has gathered since the last `take`.
+    /// Everything added since the last `take`.
     package struct Batch: Sendable {
         package var hints: [Hint]
         package var reports: [WatchReport]
@@ -58,22 +59,22 @@ package final class HintQueue: Sendable {
         }
     }
 
-    /// So many hints make the queue full.
+    /// The number of hints at which the queue is full.
     private let plenty: Int
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
 
-    /// Makes a queue that calls `wake` whenever it stops being empty, on the writer's thread.
+    /// Creates a queue that calls `wake` whenever it becomes non-empty, on the writer's thread.
     ///
     /// - Parameters:
-    ///   - plenty: So many hints make the queue full, and the listing of folders rest.
+    ///   - plenty: The number of hints at which the queue is full and the listing of directories pauses.
     ///   - wake: Must not block.
     package init(plenty: Int = 50_000, wake: @escaping @Sendable () -> Void) {
         self.plenty = plenty
         self.wake = wake
     }
 
-    /// Whether the reader has so much to do that nothing more should be looked for.
+    /// Whether the reader has so many hints to process that listing should pause.
     var isFull: Bool { state.withLock { $0.hints.count >= plenty } }
 
     /// Adds hints and reports in one step, so that a reader sees both or neither.
@@ -101,6 +102,6 @@ package final class HintQueue: Sendable {
         return Batch(hints: taken.hints, reports: taken.reports)
     }
 
-    /// Sets what is called, on the reader's thread, when a full queue was emptied.
+    /// Sets the closure that is called, on the reader's thread, after a full queue was emptied.
     func setWhenRoom(_ body: (@Sendable () -> Void)?) { state.withLock { $0.whenRoom = body } }
 }

@@ -1,15 +1,15 @@
 import System
 
-/// How often the kernel's queue was read lately, to tell a storm from a few files.
+/// The recent rate of reads of the kernel queue, to distinguish an event storm from a few files.
 ///
-/// Each read wakes a thread, and the reader of the hints after it. In a storm most
-/// of them would bring one event; after a moment's pause one brings many. A single
-/// file brings three or four events and is never waited for.
+/// Each read wakes a thread, and then the reader of the hints. In a storm, most
+/// reads would return one event; after a short pause, one read returns many. A
+/// single file causes three or four events and never causes a pause.
 struct ReadingPace {
     private static let window = Duration.milliseconds(10)
-    /// So many reads in a window are no storm: some 400 files a second.
+    /// The number of reads in a window that are not yet a storm: about 400 files per second.
     private static let most = 16
-    /// Of the kernel's queue, which has room for 16,384 events, a moment fills a small part.
+    /// The pause; in that time the kernel queue, with a capacity of 16,384 events, fills only to a small part.
     private static let moment = Duration.milliseconds(1)
 
     private var began: ContinuousClock.Instant
@@ -17,9 +17,9 @@ struct ReadingPace {
 
     init(at now: ContinuousClock.Instant) { began = now }
 
-    /// Notes a read.
+    /// Records a read.
     ///
-    /// - Returns: How long to leave the queue alone after it; nil for not at all.
+    /// - Returns: How long to pause before the next read; nil for no pause.
     mutating func noteRead(at now: ContinuousClock.Instant) -> Duration? {
         if now - began >= Self.window {
             began = now

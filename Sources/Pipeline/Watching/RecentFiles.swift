@@ -2,11 +2,11 @@ import FileEvents
 import Glibc
 import System
 
-/// The files that the present turn has hints of: a further event about one of them needs no path.
+/// The files that have a hint in the current turn, so that a further event about one of them needs no path.
 ///
-/// Files that are written by turns give an event for each write, and what a hint
-/// costs is mostly its path. A file that another one has pushed out of its place
-/// gets a second hint, which the queue merges.
+/// A file that is written in pieces causes an event per write, and most of the cost
+/// of a hint is its path. A file whose entry was overwritten by another one gets a
+/// second hint, which the queue merges.
 struct RecentFiles {
     private struct Entry {
         var folder: FolderTree.ID?
@@ -14,7 +14,7 @@ struct RecentFiles {
         var turn: UInt32 = 0
     }
 
-    /// Where a file is, or would be.
+    /// The position of a file in the table, whether it is present or not.
     struct Place {
         fileprivate var index: Int
         fileprivate var folder: FolderTree.ID
@@ -24,7 +24,7 @@ struct RecentFiles {
     private var turn: UInt32 = 1
 
     func place(of name: UnsafeRawBufferPointer, in folder: FolderTree.ID) -> Place {
-        // Whoever makes names that collide has each event cost a hint, as it would without this table.
+        // If names are chosen to collide, each event costs a hint, as it would without this table.
         var hash = UInt64(folder.number)
         var offset = 0
         while offset < name.count {
@@ -39,11 +39,11 @@ struct RecentFiles {
         return Place(index: Int(truncatingIfNeeded: hash) & (entries.count - 1), folder: folder)
     }
 
-    /// The index of the hint about the file of that name; nil when there is none, or it is not known any more.
+    /// Returns the index of the hint for the file of that name; nil when there is none, or its entry was overwritten.
     func hint(at place: Place, named name: UnsafeRawBufferPointer, among hints: [Hint]) -> Int? {
         let entry = entries[place.index]
         guard entry.turn == turn, entry.folder == place.folder else { return nil }
-        // In the same folder, so that the name alone decides.
+        // The directory is the same, so the name alone decides.
         let isSame = hints[Int(entry.hint)].path.bytes.withUnsafeBytes { bytes in
             let start = bytes.count - name.count
             guard start > 0, bytes[start - 1] == .slash else { return false }
@@ -57,7 +57,7 @@ struct RecentFiles {
         entries[place.index] = Entry(folder: place.folder, hint: Int32(hint), turn: turn)
     }
 
-    /// Forgets all, since the hints have been given away.
+    /// Removes all entries, after the hints were handed over.
     mutating func removeAll() {
         turn &+= 1
         if turn == 0 { self = RecentFiles() }

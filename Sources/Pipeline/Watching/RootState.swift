@@ -1,38 +1,37 @@
 import CAlightLinux
 import FileEvents
 import System
-
-/// A root, and how it is with it.
+/// A root and its current state.
 struct RootState {
     enum Presence {
-        /// Not looked at yet.
+        /// Not checked yet.
         case unknown
         case present, missing
-        /// It can't be told whether it is there.
+        /// It can't be determined whether the root exists.
         case denied
     }
 
     let path: PathBytes
-    /// Whether a rule wants it watched where the kernel tells of everything.
+    /// Whether a rule wants it watched where the kernel reports every change.
     var wantsWatch = false
-    /// Whether a rule wants it watched whatever the file system.
+    /// Whether a rule wants it watched on any file system.
     var isWatchForced = false
     /// Whether a rule wants it polled.
     var wantsPoll = false
-    /// The shortest that a rule asks for.
+    /// The shortest interval that a rule asks for.
     var interval: Duration
 
     var presence = Presence.unknown
-    /// The top of its tree, while it is present.
+    /// The top of its tree, while the root is present.
     var folder: FolderTree.ID?
     var identity: FileIdentity?
-    /// Where it is when all links are followed.
+    /// The path of the root with all symbolic links resolved.
     var physical: PathBytes?
-    /// Its watch was ended by the kernel.
+    /// Whether the kernel removed its watch, or the directory was not found at its path.
     var isLost = false
     var isScheduled = false
 
-    /// The roots that a scope asks for, each once.
+    /// Returns the roots of a scope, one per path.
     static func wanted(by scope: WatchScope) -> [RootState] {
         var roots: [RootState] = []
         var places: [PathBytes: Int] = [:]
@@ -55,37 +54,37 @@ struct RootState {
         return roots
     }
 
-    /// Whether another root's tree can stand for this one's.
+    /// Whether this root's tree can be used for the other one, since both are watched in the same way.
     func isWatchedAs(_ other: RootState) -> Bool {
         wantsWatch == other.wantsWatch && isWatchForced == other.isWatchForced && wantsPoll == other.wantsPoll
             && interval == other.interval
     }
 }
 
-/// The folders on the way to a root, from `/` on.
+/// The directories above a root, starting at `/`.
 struct Way {
     struct Step {
         var watch: WatchDescriptor
-        /// The name in the folder that decides about the root; nil when only the folder itself does.
+        /// The name in the directory that leads to the root; nil when only the directory itself matters.
         var name: [UInt8]?
     }
 
     enum End {
         case folder(FileIdentity, PathBytes)
-        /// There is no such folder; `notFolder` when there is something else in the root's place.
+        /// There is no such directory; `isOther` when something that is not a directory has the root's path.
         case missing(nearest: PathBytes, isOther: Bool)
         case denied(errno: Int32)
     }
 
     var steps: [Step] = []
     var end = End.denied(errno: 0)
-    /// Whether the kernel will tell when the end may have become another one.
+    /// Whether the kernel reports every change that may alter `end`.
     var isReliable = true
-    /// Folders that got no watch for want of one.
+    /// The number of directories without a watch because the limit is reached.
     var shortCount = 0
 }
 
-/// Which watches matter to which root.
+/// The roots that depend on each watch.
 struct WayTable {
     private struct NamedStep: Hashable {
         var watch: WatchDescriptor
@@ -98,10 +97,10 @@ struct WayTable {
     private var shortCounts: [Int: Int] = [:]
     private(set) var shortCount = 0
 
-    /// The roots to which it matters that something happens to the folder itself.
+    /// Returns the roots that depend on the directory itself.
     func roots(_ watch: WatchDescriptor) -> [Int] { users[watch] ?? [] }
 
-    /// The roots to which it matters that something happens to the name in the folder.
+    /// Returns the roots that depend on the name in the directory.
     func roots(_ watch: WatchDescriptor, _ name: UnsafeRawBufferPointer) -> [Int] {
         guard users[watch] != nil else { return [] }
         return namedUsers[NamedStep(watch: watch, name: Array(name))] ?? []
@@ -111,9 +110,9 @@ struct WayTable {
 
     func count(where condition: (WatchDescriptor) -> Bool) -> Int { users.keys.count(where: condition) }
 
-    /// Sets the way of a root.
+    /// Sets the directories above a root.
     ///
-    /// - Returns: Watches that no root's way needs any more.
+    /// - Returns: The watches that no root needs any more.
     mutating func set(_ way: Way, of root: Int) -> [WatchDescriptor] {
         let old = steps[root] ?? []
         for step in way.steps {
@@ -131,7 +130,7 @@ struct WayTable {
         return freed
     }
 
-    /// Removes one mention; true when it was the last.
+    /// Removes one entry; returns true when it was the last one.
     @discardableResult
     private func remove<Key>(_ root: Int, from table: inout [Key: [Int]], _ key: Key) -> Bool {
         guard let place = table[key]?.firstIndex(of: root) else { return false }

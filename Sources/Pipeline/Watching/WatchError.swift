@@ -2,13 +2,13 @@ import FileEvents
 import Glibc
 package import System
 
-/// Why a folder can't be watched.
+/// An error that prevents a directory from being watched.
 ///
-/// `description` is the sentence for people, `help` the way out.
+/// `description` is the message for users, `help` the remedy.
 package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The root is something else than a folder.
+    /// The root is not a directory.
     case notFolder(PathBytes)
-    /// The kernel said no.
+    /// The kernel refused the request.
     case refused(PathBytes, errno: Int32)
 
     package var description: String {
@@ -44,13 +44,13 @@ package struct InotifyLimit: Sendable, Hashable {
         self.value = value
     }
 
-    /// The limit of watches, for all of a user's programs together.
+    /// The limit of watches, for all processes of a user together.
     static var watches: InotifyLimit { lower("fs.inotify.max_user_watches", "user.max_inotify_watches") }
 
-    /// The limit of instances, likewise.
+    /// The limit of instances, for all processes of a user together.
     static var instances: InotifyLimit { lower("fs.inotify.max_user_instances", "user.max_inotify_instances") }
 
-    /// The kernel has one limit for the machine and one for each user namespace; the lower one holds.
+    /// Returns the lower of the two limits, one for the machine and one for each user namespace.
     private static func lower(_ machine: String, _ namespace: String) -> InotifyLimit {
         let limits = [machine, namespace].compactMap { name in
             value(of: name).map { InotifyLimit(name: name, value: $0) }

@@ -5,7 +5,7 @@ import System
 
 extension WatchLoop {
     func drain() {
-        // Bounded, so that a writer that never rests can't keep folders from being listed.
+        // Bounded, so that a process that writes continuously can't keep directories from being listed.
         for _ in 0..<16 {
             guard let inotify, inotify.read({ handle($0) }) else { return }
         }
@@ -33,16 +33,16 @@ extension WatchLoop {
         if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
             suspects.formUnion(ways.roots(event.watch, event.name))
         }
-        // Nearly always, and then no list of them has to be made.
+        // Nearly always true, and avoids building an array.
         if let folder = tree.onlyFolder(of: event.watch) {
             handle(event, in: folder)
             return
         }
-        // With a folder mounted inside of itself, one may go while another is looked at.
+        // With a directory mounted inside itself, one may be removed while another is handled.
         for folder in tree.folders(of: event.watch) where tree.contains(folder) { handle(event, in: folder) }
     }
 
-    /// The kernel has dropped a watch, since the folder is gone.
+    /// Handles a watch that the kernel has removed, since the directory is gone.
     private func ended(_ watch: WatchDescriptor) {
         suspects.formUnion(ways.roots(watch))
         for folder in tree.folders(of: watch) where tree.contains(folder) {
@@ -51,7 +51,7 @@ extension WatchLoop {
                 roots[root].isLost = true
                 suspects.insert(root)
             } else {
-                // What is told of it comes from the folder around it.
+                // Hints for it come from the directory that contains it.
                 lookAgain(around: folder)
                 lose(folder)
             }
@@ -72,7 +72,7 @@ extension WatchLoop {
         }
     }
 
-    /// Looks at the folder around this one now, if it is one that has no watch to tell.
+    /// Schedules an immediate poll of the parent directory if it has no watch.
     private func lookAgain(around folder: FolderTree.ID) {
         guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil else { return }
         urgent.insert(parent)
@@ -88,7 +88,7 @@ extension WatchLoop {
         if event.has(.modify) { signs.insert(.written) }
         if event.has(.closeWrite) { signs.insert(.closed) }
         if event.has(.attrib) { signs.insert(.attributes) }
-        // One write is two events or more, and seldom the only one.
+        // One write causes two events or more, and usually others follow.
         let place = event.isFolder ? nil : recent.place(of: event.name, in: folder)
         if let place, let known = recent.hint(at: place, named: event.name, among: hints) {
             hints[known].signs.formUnion(signs.union(Self.bareSigns(event)))
@@ -117,7 +117,7 @@ extension WatchLoop {
         return signs
     }
 
-    /// The watch of the folder that is at the path now.
+    /// Adds a watch for the directory that is now at the path, and returns it.
     private func rewatched(_ path: PathBytes, in index: Int) -> WatchDescriptor? {
         var error: Int32 = 0
         guard let reader = open(path, in: index, error: &error) else { return nil }
@@ -131,9 +131,9 @@ extension WatchLoop {
         guard let index = rootOfFolder[tree.root(of: folder)], isEntered(path, index) else { return }
         let child = tree.child(of: folder, named: event.name)
         if isVanishing {
-            // Its watches would tell wrong paths, or none.
+            // Its watches would report wrong paths, or none.
             if let child { lose(child) }
-            // When two folders were exchanged, another one has the name already.
+            // If two directories were exchanged, another one has the name already.
             var error: Int32 = 0
             open(path, in: index, error: &error)?.close()
             switch error {
@@ -141,7 +141,7 @@ extension WatchLoop {
             default: visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
             }
         } else if isAppearing {
-            // A listing may have come across it before; what is watched already has been listed, or will be.
+            // A listing may have found it before; a directory that already has a watch has been or will be listed.
             if let child, let watch = tree.watch(of: child), watch == rewatched(path, in: index) { return }
             if let child { lose(child) }
             visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))

@@ -3,27 +3,27 @@ import FileEvents
 import Glibc
 import System
 
-/// A folder that is being listed, piece by piece.
+/// The state of a directory listing that is read in chunks.
 struct Listing {
     var reader: FolderReader
     var folder: FolderTree.ID
-    /// The folder's path with a slash at the end.
+    /// The directory's path with a slash at the end.
     var prefix: [UInt8]
     var origin: EventOrigin
-    /// The root whose tree the folder is in.
+    /// The root whose tree contains the directory.
     var root: Int
-    /// Whether it belongs to the present tour.
+    /// Whether it belongs to the current tour.
     var isTour: Bool
-    /// Whether only what differs from the last look is told.
+    /// Whether only differences to the last poll are reported.
     var isComparison: Bool
-    /// What each hint of it says.
+    /// The signs of each hint from this listing.
     var signs: Hint.Signs
-    /// What is there, to be compared at the next look, if there will be one.
+    /// The entries found, for comparison at the next poll; nil if the directory is not polled.
     var memory: PolledFolder?
 }
 
 extension WatchLoop {
-    /// Watches a folder, then begins to list it.
+    /// Adds a watch to a directory, then starts to list it.
     func begin(_ visit: Visit, isTour: Bool) {
         let folder = visit.folder
         guard tree.contains(folder), let index = rootOfFolder[tree.root(of: folder)] else { return }
@@ -53,14 +53,14 @@ extension WatchLoop {
             isTour: isTour, isComparison: false, signs: signs, memory: isPolled ? PolledFolder() : nil)
     }
 
-    /// Has it recorded who does what in the folder, before the folder tells that something was done.
+    /// Registers the directory with the recorder, before its watch can report events.
     private func record(_ reader: FolderReader, at path: PathBytes, isRoot: Bool) {
         guard let recorder = scope.recorder else { return }
         let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
         if error != 0 { reports.append(.authorsUntold(path, errno: error)) }
     }
 
-    /// Lists the next piece of the present folder.
+    /// Lists the next chunk of the current directory.
     func advance() {
         guard var listing = current else { return }
         current = nil
@@ -68,7 +68,7 @@ extension WatchLoop {
             listing.reader.close()
             return
         }
-        // Each entry of a polled folder costs a call, so that its pieces are smaller.
+        // Each entry of a polled directory costs a system call, so its chunks are smaller.
         let size = listing.memory == nil ? buffer.count : buffer.count / 8
         let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
         let earlier = polled.isEmpty ? nil : polled[listing.folder]
@@ -121,7 +121,7 @@ extension WatchLoop {
         let folder = listing.folder
         let wasFailed = tree.flags(of: folder).contains(.failed)
         tree.remove(.failed, of: folder)
-        // What was seen in a new folder before it had a watch may have gone before that, too.
+        // Entries found in a new directory before it had a watch may also have been removed before that.
         let isNew =
             !tree.isRoot(folder) && !tree.flags(of: folder).contains(.listed)
             && listing.origin != .scan && listing.origin != .rescan
@@ -141,11 +141,11 @@ extension WatchLoop {
         }
     }
 
-    /// Whether the folder at the path belongs to the root's tree.
+    /// Whether the directory at the path belongs to the root's tree.
     func isEntered(_ path: PathBytes, _ root: Int) -> Bool {
         guard scope.reaches(path) else { return false }
         guard roots.count > 1, let other = rootOfPath[path] else { return true }
-        // It has a tree of its own, and need not be in two.
+        // It has its own tree, and need not be in two.
         return !roots[other].isWatchedAs(roots[root])
     }
 
@@ -170,20 +170,20 @@ extension WatchLoop {
         return !tree.flags(of: folder).contains(.polled) || roots[index].wantsPoll && !isUntold(folder)
     }
 
-    /// What is asked of a folder in a tree.
+    /// Returns the inotify mask for a directory in a tree.
     func mask(for path: PathBytes) -> InotifyMask {
         guard scope.mayTake(path) else { return .names }
         return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
     }
 
-    /// Opens a folder of a root's tree.
+    /// Opens a directory of a root's tree.
     func open(_ path: PathBytes, in index: Int, error: inout Int32) -> FolderReader? {
         FolderReader(path, below: roots[index].path, error: &error)
     }
 
-    /// Gives the folder a watch; 0, or the errno.
+    /// Adds a watch to the directory; returns 0 or the errno.
     ///
-    /// For want of watches it is polled.
+    /// When the limit of watches is reached, the directory is polled.
     func watch(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader) -> Int32 {
         guard let inotify else {
             tree.insert(.short, of: folder)
@@ -196,7 +196,7 @@ extension WatchLoop {
             reader.rewind()
             return 0
         }
-        // A watch that it has already is another folder's by now, or of no more use than none.
+        // A watch that it already has belongs to another directory by now, or is of no use.
         if -watch == ENOSPC {
             if let freed = tree.setWatch(nil, of: folder) { release(freed) }
             tree.insert(.short, of: folder)
@@ -206,17 +206,18 @@ extension WatchLoop {
 
     // MARK: Failures
 
-    /// Has folders listed that could not be, since this one or one below it may be readable now.
+    /// Schedules a new listing of the directories that could not be listed, since they may be readable now.
     ///
-    /// A folder that is watched already keeps its watch when it is closed to the
-    /// program, and those that are made in it then fail for its sake.
+    /// The directories are this one and those below it. A watched directory keeps its
+    /// watch when the program loses access to it; directories created in it then fail
+    /// for that reason.
     func retry(_ folder: FolderTree.ID, origin: EventOrigin = .live) {
-        // A polled folder is looked at again in any case.
+        // A polled root is polled again in any case.
         if tree.isRoot(folder), tree.flags(of: folder).contains(.polled) { return }
         for failed in tree.failed(in: folder) { visits.append(Visit(folder: failed, origin: origin)) }
     }
 
-    /// A folder can't be watched or listed now.
+    /// Handles a directory that can't be watched or listed now.
     private func refuse(_ visit: Visit, _ path: PathBytes, errno: Int32, isTour: Bool) {
         if [EMFILE, ENFILE, ENOMEM].contains(errno) { postpone(visit, isTour: isTour) }
         fail(visit.folder, path, errno: errno)
@@ -227,12 +228,12 @@ extension WatchLoop {
         }
     }
 
-    /// Tells that a folder can't be seen, once.
+    /// Reports, once, that a directory can't be read.
     func fail(_ folder: FolderTree.ID, _ path: PathBytes, errno: Int32) {
         let root = rootOfFolder[folder]
-        // A root behind a link that is not followed is there, and would be found again at once.
+        // A root behind a symbolic link that is not followed exists, and would be found again at once.
         if errno == ENOENT || errno == ENOTDIR || errno == ELOOP && root == nil {
-            // It has gone since, which is no failure.
+            // It has been removed since, which is not an error.
             if let root {
                 roots[root].isLost = true
                 suspects.insert(root)

@@ -6,15 +6,15 @@ import System
 extension WatchLoop {
     enum Cause: Equatable {
         case start, rescan
-        /// Something happened on the way to the root.
+        /// Something happened in a directory above the root.
         case event
         /// A file system was mounted at the root or above it.
         case mounted
-        /// The file system with this mount point, at the root or above it, is gone.
+        /// The file system with this mount point, at the root or above it, was unmounted.
         case unmounted(PathBytes)
     }
 
-    /// Inner roots first: when an outer one has been listed, so has all that is in it.
+    /// The active roots, inner ones first: when an outer root has been listed, so has everything in it.
     var rootOrder: [Int] { innerFirst(roots.indices.filter { !retired.contains($0) }) }
 
     func innerFirst(_ indices: some Sequence<Int>) -> [Int] {
@@ -29,7 +29,7 @@ extension WatchLoop {
         }
     }
 
-    /// Tells, once, that a root is polled because somebody wants that.
+    /// Reports, once, that a root is polled because a rule asks for it.
     func tellAsked(_ root: RootState) {
         guard root.wantsPoll, toldPolling.insert(root.path).inserted else { return }
         reports.append(.polling(root.path, .asked, every: root.interval))
@@ -42,11 +42,11 @@ extension WatchLoop {
         for root in innerFirst(checked) { check(root, because: .event) }
     }
 
-    /// Looks whether the root is there and is the same folder, and does what follows.
+    /// Checks whether the root exists and is the same directory, and updates its state.
     ///
-    /// It is told by identity, not by existence: a root that was moved away and
-    /// made anew at once is another one. After an unmount nothing known is
-    /// compared, since what is below the mount point then is another folder, and
+    /// Roots are compared by identity, not by existence: a root that was moved away and
+    /// created again immediately is a different one. After an unmount nothing is
+    /// compared, since the path is then a different directory below the mount point, and
     /// nothing was deleted.
     func check(_ index: Int, because cause: Cause) {
         guard !retired.contains(index) else { return }
@@ -80,17 +80,17 @@ extension WatchLoop {
             if isOther { reports.append(.failure(.notFolder(root.path))) }
             reports.append(.rootMissing(root.path, watching: nearest))
         case .denied(let errno):
-            // What can't be looked at is not gone.
+            // A root that can't be read is not missing.
             guard root.presence != .denied, root.presence != .present || !root.isLost else { return }
             if root.presence != .present { roots[index].presence = .denied }
             reports.append(.failure(.refused(root.path, errno: errno)))
         }
     }
 
-    /// Whether a root that is there is the directory with the identity.
+    /// Whether a present root is the directory with this identity.
     ///
-    /// The first change of a directory in a lower layer of overlayfs gives it another birth time. While it is watched, no
-    /// other directory has its inode.
+    /// On overlayfs, the first change to a directory of a lower layer changes its birth time. While the directory is
+    /// watched, no other directory has its inode.
     private func holds(_ root: RootState, _ identity: FileIdentity) -> Bool {
         let isWatched = root.folder.flatMap { tree.watch(of: $0) } != nil
         return root.identity == identity || isWatched && root.identity?.withoutBirth == identity.withoutBirth
@@ -132,22 +132,22 @@ extension WatchLoop {
         schedule.add(.root(index), every: roots[index].interval, after: .now)
     }
 
-    // MARK: The way
+    // MARK: Directories above a root
 
-    /// Follows the path from `/` on, and watches each folder before it looks into it.
+    /// Resolves the path from `/` on, and watches each directory before it accesses the next one.
     private func walk(to path: PathBytes) -> Way {
         for _ in 0..<8 {
             var way = Way()
             if follow(path, &way) { return way }
         }
-        // Somebody moves folders about without rest; it is looked at again later.
+        // A process keeps moving directories; the root is checked again later.
         var way = Way()
         way.end = .missing(nearest: "/", isOther: false)
         way.isReliable = false
         return way
     }
 
-    /// Does it once; false when a folder went while it was being looked at.
+    /// Resolves the path once; returns false when a directory vanished meanwhile.
     private func follow(_ path: PathBytes, _ way: inout Way) -> Bool {
         var folder = PathBytes("/")
         var rest = Array(path.bytes.split(separator: .slash).reversed())
@@ -200,7 +200,7 @@ extension WatchLoop {
         return true
     }
 
-    /// Watches a folder on the way; false when it could not be, though it is needed.
+    /// Watches a directory above a root; returns false on failure.
     private func step(
         _ way: inout Way, into folder: PathBytes, name: ArraySlice<UInt8>?, error: inout Int32
     ) -> Bool {
@@ -229,18 +229,18 @@ extension WatchLoop {
 
     // MARK: Watches
 
-    /// Ends a watch that nothing needs any more.
+    /// Removes a watch that is no longer needed.
     func release(_ watch: WatchDescriptor) {
         if ways.contains(watch) || !tree.folders(of: watch).isEmpty { return }
         inotify?.remove(watch)
     }
 
-    /// Forgets a folder and all below it.
+    /// Forgets a directory and everything below it.
     ///
     /// - Parameters:
-    ///   - folder: The folder.
-    ///   - keepingItself: Whether only what is below it is forgotten.
-    /// - Returns: Whether some of it was polled, so that the kernel has not told of all that went there.
+    ///   - folder: The directory.
+    ///   - keepingItself: Whether only the directories below it are forgotten.
+    /// - Returns: Whether some of them were polled, so that the kernel has not reported everything that vanished there.
     @discardableResult func forget(_ folder: FolderTree.ID, keepingItself: Bool = false) -> Bool {
         let forgotten = tree.forget(folder, keepingItself: keepingItself)
         for watch in forgotten.watches { release(watch) }
@@ -248,10 +248,10 @@ extension WatchLoop {
         return !forgotten.polled.isEmpty
     }
 
-    /// Forgets a folder that is gone from its place, and has what nobody told of looked at.
+    /// Forgets a directory that has vanished from its path, and hints its subtree where events may be missing.
     ///
-    /// A subvolume of btrfs, which has a device number of its own, is deleted without an event for what is in it. Nor is
-    /// there an event for what was in a directory that has not been listed since it appeared.
+    /// A btrfs subvolume, which has a device number of its own, is deleted without events for its contents. There are
+    /// no events either for the contents of a directory that has not been listed since it appeared.
     func lose(_ folder: FolderTree.ID) {
         let path = tree.path(of: folder)
         let device = tree.device(of: folder)
@@ -264,7 +264,7 @@ extension WatchLoop {
 
     // MARK: Mounts
 
-    /// Looks which file systems came and went, and what of that is watched.
+    /// Compares the mount table with the last one, and updates the watched directories that are affected.
     func compareMounts() {
         guard let changes = mounts?.changes() else { return }
         if changes.came.isEmpty, changes.went.isEmpty { return }
@@ -280,7 +280,7 @@ extension WatchLoop {
             guard let physical = roots[index].physical, let top = roots[index].folder, !physical.isInside(point),
                 let relative = point.relative(to: physical)
             else {
-                // A link may lead through any folder, so that a root behind one is looked at in any case.
+                // A symbolic link may lead through any directory, so a root behind one is always checked.
                 if roots[index].physical != roots[index].path || roots[index].path.isInside(point) {
                     check(index, because: isMounted ? .mounted : .unmounted(point))
                 }
@@ -294,7 +294,7 @@ extension WatchLoop {
         }
     }
 
-    /// Another file system is to be seen in the folder, or none any more.
+    /// Handles a mount over a directory, or an unmount that uncovers it.
     private func remount(_ folder: FolderTree.ID, isMounted: Bool) {
         let path = tree.path(of: folder)
         reports.append(isMounted ? .mounted(path) : .unmounted(path, point: path))
@@ -302,14 +302,14 @@ extension WatchLoop {
         forget(folder, keepingItself: true)
         if let freed = tree.setWatch(nil, of: folder) { release(freed) }
         tree.remove([.polled, .short, .failed], of: folder)
-        // Of a file system that is gone, only the mount point itself is another directory now.
+        // After an unmount, only the mount point itself is a different directory.
         hints.append(Hint(path: path, signs: isMounted ? .subtree : .listed, origin: .live))
         visits.append(Visit(folder: folder, origin: .live))
     }
 
-    /// The kernel says that the file system of a watched folder is gone.
+    /// Handles the kernel's report that the file system of a watched directory was unmounted.
     ///
-    /// Only where the table of mounts can't be had; else that has told it already.
+    /// Without a mount table this event is the only source; otherwise the mount table is compared instead.
     func unmounted(_ watch: WatchDescriptor) {
         guard mounts == nil else {
             compareMounts()
@@ -330,17 +330,18 @@ extension WatchLoop {
     private func isAsked(_ path: PathBytes) -> Bool { rootOfPath[path].map { roots[$0].wantsPoll } ?? false }
 }
 
-/// The devices that folders are on, by small numbers, and whether the kernel tells of all that happens there.
+/// The devices of the directories as small numbers, and whether the kernel reports every change on them.
 struct DeviceTable {
     private var numbers: [UInt64: UInt16] = [:]
     private var names: [UInt16: String?] = [:]
 
     init() {}
 
-    /// The same numbers, without knowledge of what they stand for: a number may be used anew after an unmount.
+    /// Creates a table with the same numbers but without file system types, since a device may be reused after an
+    /// unmount.
     init(keeping other: DeviceTable) { numbers = other.numbers }
 
-    /// The number of a device; 0 when there are too many to count.
+    /// Returns the number of a device; 0 when there are too many devices.
     mutating func number(of device: UInt64) -> UInt16 {
         if let number = numbers[device] { return number }
         guard numbers.count < Int(UInt16.max) - 1 else { return 0 }
@@ -349,7 +350,7 @@ struct DeviceTable {
         return number
     }
 
-    /// The name of the file system's type if it has to be polled, asked once for each device.
+    /// Returns the name of the file system type if it has to be polled; determined once per device.
     mutating func untold(_ number: UInt16, _ reader: FolderReader) -> String? {
         if number != 0, let known = names[number] { return known }
         let name = reader.untoldFileSystem

@@ -1,20 +1,20 @@
 import FileEvents
 import System
 
-// Another scope, while the watching goes on.
+// Changing the scope of a running watcher.
 extension WatchLoop {
-    /// Watches what another scope asks for.
+    /// Switches to another scope.
     ///
-    /// All roots are listed again, which finds what the new scope reaches and the
-    /// old one did not, and forgets what it does not reach. Folders that both reach
-    /// keep their watches all the time.
+    /// All roots are listed again, which adds the directories that only the new scope
+    /// reaches and forgets those that it does not reach. Directories that both scopes
+    /// reach keep their watches throughout.
     func change(to scope: WatchScope, number: Int) {
         self.scope = scope
         let wanted = RootState.wanted(by: scope)
         let paths = Set(wanted.map(\.path))
         for index in rootOrder where !paths.contains(roots[index].path) { retire(index) }
         for root in wanted { add(root) }
-        // What was being listed for the old scope is listed for the new one.
+        // Listings that were started for the old scope are repeated for the new one.
         tours = []
         postponed.removeAll(where: \.isTour)
         if rescan.isRunning {
@@ -27,9 +27,9 @@ extension WatchLoop {
         for root in rootOrder { check(root, because: .start) }
     }
 
-    /// A root that nobody asks for any more.
+    /// Retires a root that the scope no longer contains.
     ///
-    /// An outer root may take over its folders, which have their watches until that is done.
+    /// An outer root may take over its directories, which keep their watches until then.
     private func retire(_ index: Int) {
         retired.insert(index)
         rootOfPath[roots[index].path] = nil
@@ -48,7 +48,7 @@ extension WatchLoop {
         let wasDropped = retired.remove(index) != nil && roots[index].folder == nil
         rootOfPath[wanted.path] = index
         if wasDropped || !roots[index].isWatchedAs(wanted) {
-            // The backend of a tree is decided when its folders are entered.
+            // The backend of a tree is decided when its directories are entered.
             drop(index)
             let isScheduled = roots[index].isScheduled
             roots[index] = wanted
@@ -57,7 +57,7 @@ extension WatchLoop {
         tellAsked(wanted)
     }
 
-    /// Forgets what only the old scope asked for, when the new one is watched.
+    /// Drops the roots of the old scope, after the new one is completely watched.
     func dropRetired() {
         for index in innerFirst(retired) { drop(index) }
     }

@@ -5,15 +5,15 @@ import System
 
 /// The state of the watcher's thread, and its loop.
 ///
-/// Each turn drains the kernel's queue first and lists folders for a moment then,
-/// so that the queue stays empty however large the tree is that is being listed.
-/// Between two turns it sleeps in poll(2), until something happens or a polled
-/// folder is due.
+/// Each turn drains the kernel queue first and then lists directories for a short
+/// time, so that the queue stays empty however large the tree is that is being
+/// listed. Between turns the thread sleeps in poll(2), until an event arrives or a
+/// polled directory is due.
 ///
-/// What it does stands in the files beside this one: folders are listed in
+/// The other files of this directory contain the rest: directories are listed in
 /// `+Listing`, events handled in `+Events`, roots and mounts in `+Roots`.
 final class WatchLoop {
-    /// A folder to be watched and listed.
+    /// A directory to be watched and listed.
     struct Visit {
         var folder: FolderTree.ID
         var origin: EventOrigin
@@ -32,7 +32,7 @@ final class WatchLoop {
     let control: Watcher.Control
 
     var inotify: InotifyInstance?
-    /// The limit of instances, when it is the reason that there is none.
+    /// The limit of instances, if it is the reason why there is no instance.
     var instanceLimit: InotifyLimit?
     var hasToldRefusal = false
     var mounts = MountTable()
@@ -40,17 +40,17 @@ final class WatchLoop {
     var roots: [RootState] = []
     var rootOfPath: [PathBytes: Int] = [:]
     var rootOfFolder: [FolderTree.ID: Int] = [:]
-    /// Which roots are to be looked at when something happens on the way to them.
+    /// The roots to check when something happens in a directory above them.
     var ways = WayTable()
     var suspects: Set<Int> = []
-    /// Roots that nobody asks for any more; their watches stay until what took their place has been listed.
+    /// Roots that the scope no longer contains; they keep their watches until their replacement has been listed.
     var retired: Set<Int> = []
 
     var tours: [Tour] = []
-    /// Folders that appeared by themselves; they go first.
+    /// Directories that appeared outside a tour; they are visited first.
     var visits: [Visit] = []
     var current: Listing?
-    /// Visits for which the system had no descriptor or memory, to be made when it may have again.
+    /// Visits that failed because no descriptor or memory was available, to be retried later.
     var postponed: [(visit: Visit, isTour: Bool)] = []
     var postponedUntil = ContinuousClock.now
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
@@ -58,10 +58,10 @@ final class WatchLoop {
     var polled: [FolderTree.ID: PolledFolder] = [:]
     var schedule = PollSchedule()
     var isPollNext = false
-    /// Polled folders that something happened to, to be looked at before they are due.
+    /// Polled directories with a reported change, to be polled before they are due.
     var urgent: Set<FolderTree.ID> = []
     var devices = DeviceTable()
-    /// Where it has been told that a folder is polled.
+    /// The paths that were reported as polled.
     var toldPolling: Set<PathBytes> = []
 
     var isReady = false
@@ -73,33 +73,33 @@ final class WatchLoop {
     var hints: [Hint] = []
     var reports: [WatchReport] = []
     var recent = RecentFiles()
-    /// The path of the folder that the last event was about, with a slash at the end; events come in runs.
+    /// The directory of the last event and its path with a slash at the end; successive events often share a directory.
     var lastPrefix: (folder: FolderTree.ID, bytes: [UInt8])?
 
-    /// The folders of trees, as somebody asked for them last.
+    /// The directory counts of trees, cached from the last survey.
     var counted: (edition: Int, counts: [FolderTree.ID: FolderTree.Counts]) = (0, [:])
 
-    /// What is being done about changes that may have been missed.
+    /// The state of the rescan after changes that may have been missed.
     struct Rescan {
         var isRunning = false
-        /// Another one is needed when the present listing is done.
+        /// Whether another rescan is needed after the current listing.
         var isWanted = false
-        /// The kernel's queue overflowed, and that has been told.
+        /// Whether the kernel queue overflowed, and that has been reported.
         var isOverflow = false
 
         static let none = Rescan()
     }
 
-    /// When the shortage of watches is told (again).
+    /// The schedule for reports about a shortage of watches.
     struct ShortageReports {
         var toldNeed = 0
         var notBefore: ContinuousClock.Instant?
-        /// Doubled each time, so that a tree that grows for ever does not tell for ever.
+        /// Doubled each time, so that a tree that grows indefinitely does not cause reports indefinitely.
         var gap = Duration.seconds(5)
     }
 
     private static let postponement = Duration.seconds(1)
-    /// How long folders are listed between two looks at the kernel's queue.
+    /// The time for which directories are listed between two reads of the kernel queue.
     private static let turn = Duration.milliseconds(1)
 
     init(scope: WatchScope, queue: HintQueue, control: Watcher.Control) {
@@ -131,7 +131,7 @@ final class WatchLoop {
             var drains: [Watcher.Drain] = []
             if descriptors[0].revents != 0 {
                 control.waker.clear()
-                // After that, so that a request that comes in between wakes the thread again.
+                // Read after `clear`, so that a request that arrives in between wakes the thread again.
                 drains = control.takeDrains()
                 if control.takeRescan() { rescan.isWanted = true }
                 let surveys = control.takeSurveys()
@@ -163,7 +163,7 @@ final class WatchLoop {
         for drain in control.takeDrains() { drain.end() }
     }
 
-    /// Leaves the kernel's queue alone for a while, but not whoever asks for something.
+    /// Pauses before the next read of the kernel queue; requests end the pause.
     private func rest(for pause: Duration) {
         control.setIdle(hints.isEmpty)
         defer { control.setIdle(false) }
@@ -171,7 +171,7 @@ final class WatchLoop {
         _ = cal_poll(&asked, 1, Self.nanoseconds(pause))
     }
 
-    /// How many nanoseconds to sleep at most; negative for as long as nothing happens.
+    /// Returns the longest time to sleep in nanoseconds; negative for no limit.
     private func patience(isFull: Bool) -> Int64 {
         if !isFull, hasWork { return 0 }
         var due: [ContinuousClock.Instant] = []
@@ -195,10 +195,10 @@ final class WatchLoop {
             || !tours.isEmpty && !isTourWaiting
     }
 
-    /// Whether all that is left of the present tour was postponed.
+    /// Whether everything left of the current tour was postponed.
     private var isTourWaiting: Bool { tours.first?.visits.isEmpty == true && postponed.contains(where: \.isTour) }
 
-    // MARK: Listing for a moment
+    // MARK: Listing
 
     private func list() {
         let begun = ContinuousClock.now
@@ -214,7 +214,7 @@ final class WatchLoop {
         tellShortage(at: now)
     }
 
-    /// Does the next small piece of listing; false when there is none.
+    /// Does the next step of listing or polling; returns false when there is none.
     private func step(at now: ContinuousClock.Instant) -> Bool {
         if current != nil {
             advance()
@@ -251,7 +251,7 @@ final class WatchLoop {
         return true
     }
 
-    /// Notes what is done when no root is left to be listed.
+    /// Updates the state and reports when all roots have been listed.
     private func finishTours(at now: ContinuousClock.Instant) {
         if let since = listingSince {
             if tours.isEmpty {
@@ -289,7 +289,7 @@ final class WatchLoop {
 
     // MARK: Limits
 
-    /// Opens the kernel's queue; when the user has too many of them, everything is polled.
+    /// Opens the inotify instance; when the user's limit of instances is reached, everything is polled.
     func openInotify() {
         var error: Int32 = 0
         inotify = InotifyInstance(error: &error)
@@ -299,7 +299,7 @@ final class WatchLoop {
             instanceLimit = nil
             return
         }
-        // The same errno means that the process has too many descriptors; then nothing else can be opened, either.
+        // The same errno means that the process has too many descriptors; then nothing else can be opened either.
         let spare = dup(control.waker.descriptor)
         if spare >= 0 { close(spare) }
         if error == EMFILE, spare >= 0 {
@@ -310,7 +310,7 @@ final class WatchLoop {
         }
     }
 
-    /// How high the limit of watches would have to be for this program.
+    /// The limit of watches that this program would need.
     private var needed: Int {
         if let instanceLimit { return instanceLimit.value + 1 }
         return inotify == nil

@@ -1,58 +1,60 @@
 package import FileEvents
 package import System
 
-/// What a watcher tells besides hints.
+/// A report from a watcher, in addition to hints.
 package enum WatchReport: Sendable, Hashable {
-    /// Every folder that exists is watched or polled, and listed; so many folders there are.
+    /// Every existing directory is watched or polled, and has been listed; with the number of directories.
     case ready(folders: Int)
-    /// The first listing takes long: so many folders are listed by now.
+    /// The initial listing takes long; with the number of directories listed so far.
     case progress(folders: Int)
-    /// The kernel's queue was full and events are missing; all roots are being listed again.
+    /// The kernel queue overflowed and events are missing; all roots are being listed again.
     case overflow
-    /// The same again, before the listing that follows an overflow has begun.
+    /// Another overflow, before the listing after the first one has started.
     case overflowAgain
-    /// The scope of that number is watched from here on; what was being listed is begun anew.
+    /// The scope with that number is in effect from here on; unfinished listings start again.
     case changed(number: Int)
-    /// The listing of a root begins, for this reason.
+    /// The listing of a root has started, for this reason.
     case listing(PathBytes, EventOrigin)
-    /// The listing of a root is done, or was cut short since the root went; all hints of it are in the queue.
+    /// The listing of a root has finished, or stopped because the root vanished; all its hints are in the queue.
     case listed(PathBytes, EventOrigin)
-    /// The listing of all roots after an overflow or on demand is done.
+    /// The listing of all roots, after an overflow or on request, has finished.
     case rescanned
-    /// A root does not exist (any more); the nearest existing folder above it is watched instead.
+    /// A root does not exist, or no longer; the nearest existing directory above it is watched instead.
     case rootMissing(PathBytes, watching: PathBytes)
-    /// A root that was missing is there, and watched.
+    /// A root that was missing exists now, and is watched.
     case rootAppeared(PathBytes)
-    /// The file system of a watched folder is gone, and its files are out of sight; `point` is where it was mounted.
+    /// The file system of a watched directory, mounted at `point`, was unmounted; its files are no longer accessible.
     case unmounted(PathBytes, point: PathBytes)
-    /// Another file system is mounted over a watched folder, or over one above it.
+    /// Another file system was mounted over a watched directory, or over one above it.
     case mounted(PathBytes)
-    /// A folder and all below it are polled.
+    /// A directory and everything below it are polled.
     case polling(PathBytes, PollingReason, every: Duration)
-    /// The limit of watches or instances is reached: what has no watch is polled.
+    /// The limit of watches or instances is reached: directories without a watch are polled.
     ///
-    /// Told when the first listing is done and so the need is known, and again, ever more rarely, when it has grown.
+    /// Reported when the initial listing has finished, so that the need is known, and again, at growing intervals, when
+    /// it has grown.
     case limited(WatchShortage)
-    /// The kernel does not say who does what on the file system of a folder, though somebody asks.
+    /// The kernel can't report which processes cause events on the file system of a directory, although a rule asks for
+    /// it.
     case authorsUntold(PathBytes, errno: Int32)
-    /// A folder can't be watched or listed: what happens in it is not seen.
+    /// A directory can't be watched or listed: changes in it go unnoticed.
     case failure(WatchError)
 }
 
-/// Why a folder is polled.
+/// The reason why a directory is polled.
 package enum PollingReason: Sendable, Hashable {
-    /// The rule says so.
+    /// The rule sets it.
     case asked
-    /// The kernel does not tell of all that happens on this type of file system, such as `nfs`.
+    /// The kernel does not report every change on this type of file system, such as `nfs`.
     case fileSystem(String)
 }
 
-/// A limit of inotify that is too low for what is to be watched.
+/// A limit of inotify that is too low for the watched directories.
 package struct WatchShortage: Sendable, Hashable {
     package var limit: InotifyLimit
-    /// The value that would do for this program, beside the watches that others of the user hold.
+    /// The value that this program needs, excluding the watches of the user's other processes.
     package var needed: Int
-    /// Folders that are polled for want of a watch.
+    /// The number of directories that are polled because they have no watch.
     package var polled: Int
 
     package init(limit: InotifyLimit, needed: Int, polled: Int) {

@@ -1,23 +1,22 @@
 import FileEvents
 package import System
-
-/// How a root is watched.
+/// The way a root is watched.
 package enum Backend: String, Sendable, Hashable, CaseIterable {
-    /// By inotify where that sees every change, else by polling: on network and FUSE file systems, and beyond the
-    /// limit of watches.
+    /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit
+    /// of watches.
     case auto
-    /// By inotify, whatever the file system; beyond the limit of watches by polling.
+    /// Inotify on any file system; polling beyond the limit of watches.
     case inotify
-    /// By looking again and again.
+    /// Polling.
     case poll
 }
 
-/// A folder where watching begins.
+/// A directory whose tree is watched.
 package struct WatchRoot: Sendable, Hashable {
-    /// The absolute path; the folder need not exist.
+    /// The absolute path; the directory need not exist.
     package var path: PathBytes
     package var backend: Backend
-    /// How long to rest between two looks, where it is polled.
+    /// The time between two polls, where it is polled.
     package var interval: Duration
 
     package init(path: PathBytes, backend: Backend = .auto, interval: Duration = .seconds(10)) {
@@ -27,29 +26,29 @@ package struct WatchRoot: Sendable, Hashable {
     }
 }
 
-/// What is worth a watch and what is worth a hint.
+/// The paths to watch and to hint.
 package struct WatchScope: Sendable {
-    /// The folders where watching begins.
+    /// The directories whose trees are watched.
     ///
     /// Several may have the same path: then it is watched if any of them asks for
     /// that, polled if any asks for that, and at the shortest interval.
     package var roots: [WatchRoot]
-    /// Whether opening, reading and closing without a write are told, too.
+    /// Whether opening, reading, and closing without a write are reported, too.
     package var isRaw: Bool
-    /// Whether the folders that the first listing finds are worth a hint; those that appear later always are.
+    /// Whether directories found by the initial listing are hinted; those that appear later always are.
     package var hintsFoundFolders: Bool
-    /// How long the kernel's queue is left alone after each look, where nobody waits for what it tells; nil for not longer
-    /// than a storm asks for.
+    /// The pause after each read of the kernel queue, for use where no consumer waits for events; nil for a pause only
+    /// during an event storm.
     package var rest: Duration?
-    /// How many watches the program holds elsewhere, for which the limit has to do as well.
+    /// The number of watches used elsewhere in the program, which count towards the same limit.
     package var watchesBeside = 0
-    /// Listens to who does what in the watched folders; nil when nobody asks.
+    /// Records which processes cause events in the watched directories; nil when no rule needs that.
     package var recorder: AuthorRecorder?
-    /// Whether something strictly below the folder could be wanted.
+    /// Whether any path strictly below the directory could match.
     package var reaches: @Sendable (PathBytes) -> Bool
-    /// Whether the path itself is wanted.
+    /// Whether the path itself matches.
     package var takes: @Sendable (PathBytes) -> Bool
-    /// Whether a path directly in the folder could be wanted; else the kernel is asked for names alone, since folders
+    /// Whether a path directly in the directory could match; otherwise the watch reports names only, since directories
     /// come and go there.
     package var mayTake: @Sendable (_ folder: PathBytes) -> Bool
 

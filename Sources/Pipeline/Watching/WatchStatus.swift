@@ -1,28 +1,27 @@
 import FileEvents
 package import System
-
-/// How it stands with the watching: what is watched, by what means, and how much that takes.
+/// The status of a watcher: its roots, how they are watched, and the resources used.
 package struct WatchStatus: Sendable, Hashable {
-    /// How changes below a root are learned.
+    /// The way changes below a root are detected.
     package enum Means: String, Sendable, Hashable {
         case inotify, polling
-        /// It is not there, or can't be looked at.
+        /// The root does not exist, or can't be read.
         case missing
     }
 
-    /// One of the folders where the watching begins.
+    /// A root of the watched trees.
     package struct Root: Sendable, Hashable {
         package var path: PathBytes
         package var means: Means
-        /// Why it is polled by another means than a lack of watches; nil when it isn't.
+        /// The reason why it is polled, other than a lack of watches; nil when it isn't polled.
         package var polling: PollingReason?
-        /// Whether it can't be looked at, rather than not being there.
+        /// Whether it can't be read, as opposed to not existing.
         package var isDenied: Bool
-        /// The folders in it, itself among them.
+        /// The number of directories in it, including itself.
         package var folders: Int
-        /// How many of them are polled.
+        /// The number of polled directories.
         package var polled: Int
-        /// How many of those for want of a watch.
+        /// The number of polled directories that have no watch because the limit is reached.
         package var short: Int
 
         package init(
@@ -39,17 +38,17 @@ package struct WatchStatus: Sendable, Hashable {
         }
     }
 
-    /// By path.
+    /// The roots, sorted by path.
     package var roots: [Root]
-    /// The watches that this program holds.
+    /// The number of watches that this program uses.
     package var watches: Int
-    /// The limit of watches, for all of the user's programs together.
+    /// The limit of watches, for all processes of the user together.
     package var limit: Int
-    /// Why there is no inotify at all; nil when there is.
+    /// The limit that prevents an inotify instance; nil when there is an instance.
     package var instanceLimit: InotifyLimit?
-    /// Folders that are polled for want of a watch.
+    /// The number of directories that are polled because they have no watch.
     package var short: Int
-    /// Folders that can't be watched or listed.
+    /// The number of directories that can't be watched or listed.
     package var failed: Int
 
     package init(
@@ -66,12 +65,12 @@ package struct WatchStatus: Sendable, Hashable {
 }
 
 extension Watcher {
-    /// Asks how it stands, on the watcher's thread, and waits for the answer.
+    /// Requests the status from the watcher's thread and waits for it.
     ///
-    /// It costs in proportion to the number of folders when that has changed since somebody asked last.
+    /// The cost is proportional to the number of directories if they have changed since the last survey.
     ///
-    /// - Parameter limit: How long to wait; the thread may be listing on a slow file system.
-    /// - Returns: The answer; nil when none came in time.
+    /// - Parameter limit: The timeout; the thread may be listing on a slow file system.
+    /// - Returns: The status; nil after the timeout.
     package func survey(within limit: Duration) -> WatchStatus? {
         guard let survey = try? Survey() else { return nil }
         ask(survey)

@@ -2,25 +2,25 @@ import FileEvents
 import Glibc
 package import System
 
-/// What watching a scope would take, found without watching.
+/// The resources that watching a scope would need, determined without watching.
 package struct WatchSurvey: Sendable {
-    /// The folders that would have a watch each.
+    /// The number of directories that would each have a watch.
     package private(set) var folders = 0
-    /// Whether these are all; else the count stopped at a bound.
+    /// Whether all directories were counted; false when the count stopped at a limit.
     package private(set) var isComplete = true
-    /// The folders at which polling begins, and why.
+    /// The top directories of the polled trees, and the reasons.
     package private(set) var polled: [(folder: PathBytes, reason: PollingReason)] = []
-    /// The limit of watches that holds here.
+    /// The limit of watches in effect.
     package let limit = InotifyLimit.watches
-    /// How many watches the user's programs hold now; nil when that can't be told.
+    /// The number of watches that the user's processes use now; nil when it can't be determined.
     package let used = WatchSurvey.usedWatches()
 
-    /// Counts the folders below the roots, as a watcher would visit them.
+    /// Counts the directories below the roots, as a watcher would visit them.
     ///
     /// - Parameters:
-    ///   - scope: What would be watched.
-    ///   - most: Where the count stops.
-    ///   - deadline: When it stops at the latest, as far as the file system lets it.
+    ///   - scope: The scope that would be watched.
+    ///   - most: The number of directories at which the count stops.
+    ///   - deadline: The time at which the count stops; a blocking file system may delay that.
     package init(_ scope: WatchScope, most: Int = 1_000_000, until deadline: ContinuousClock.Instant) {
         var seen: Set<PathBytes> = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
@@ -60,7 +60,7 @@ package struct WatchSurvey: Sendable {
         }
     }
 
-    /// The watches of all processes of this user, as /proc shows them.
+    /// Returns the number of watches of all processes of this user, as `/proc` shows them.
     private static func usedWatches() -> Int? {
         guard let processes = numbers(in: "/proc") else { return nil }
         var count: Int?
@@ -74,7 +74,7 @@ package struct WatchSurvey: Sendable {
         return count
     }
 
-    /// The entries of a folder that are numbers; nil when it can't be listed.
+    /// Returns the entries of a directory that start with a digit; nil when it can't be listed.
     private static func numbers(in folder: PathBytes) -> [PathBytes]? {
         var error: Int32 = 0
         guard let reader = FolderReader(folder, below: folder, error: &error) else { return nil }
@@ -89,7 +89,7 @@ package struct WatchSurvey: Sendable {
         return found
     }
 
-    /// The lines `inotify wd:…` of a descriptor's facts.
+    /// Counts the lines `inotify wd:…` in a file of `/proc/PID/fdinfo`.
     private static func watches(in path: PathBytes) -> Int {
         guard let file = path.withCString({ fopen($0, "re") }) else { return 0 }
         defer { fclose(file) }

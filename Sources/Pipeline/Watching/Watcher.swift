@@ -3,19 +3,19 @@ import Glibc
 import Synchronization
 package import System
 
-/// Watches folder trees on a thread of its own and fills a queue with hints.
+/// Watches directory trees on its own thread and fills a queue with hints.
 ///
-/// Folders that appear are watched first and listed then, so that nothing in
-/// them is missed however fast they are filled; what is seen twice merges in the
-/// queue. Symbolic links are not followed, except that a root may be one.
-/// A root that does not exist is waited for. Where the kernel does not tell of
-/// everything, and where it has no watch left, folders are polled.
+/// A directory that appears is watched first and listed afterwards, so that nothing
+/// in it is missed however fast it is filled; duplicate hints merge in the queue.
+/// Symbolic links are not followed, except that a root may be one. A missing root
+/// is watched for. Where the kernel does not report every change, and where no
+/// watch is available, directories are polled.
 package final class Watcher: HintProducer {
     private let control: Control
     private let queue: HintQueue
     private let thread: Mutex<WorkerThread?>
 
-    /// What other threads may ask of the watcher's thread.
+    /// The requests of other threads to the watcher's thread.
     final class Control: Sendable {
         private let stopRequested = Atomic<Bool>(false)
         private let rescanRequested = Atomic<Bool>(false)
@@ -23,9 +23,9 @@ package final class Watcher: HintProducer {
         private let change = Mutex<(scope: WatchScope, number: Int)?>(nil)
         private let surveys = Mutex<[Survey]>([])
         private let drains = Mutex<[Drain]>([])
-        /// The kernel's queue; negative while there is none.
+        /// The inotify descriptor; negative while there is none.
         private let inotify = Atomic<Int32>(-1)
-        /// Whether all events that were read are hinted.
+        /// Whether all events that were read have been hinted.
         private let isIdle = Atomic<Bool>(false)
         let waker: Waker
 
@@ -86,7 +86,7 @@ package final class Watcher: HintProducer {
 
         func setIdle(_ isIdle: Bool) { self.isIdle.store(isIdle, ordering: .sequentiallyConsistent) }
 
-        /// Whether no event waits in the kernel's queue or has been read and not been hinted.
+        /// Whether no event is in the kernel queue, or was read but not hinted yet.
         var isDrained: Bool {
             let descriptor = inotify.load(ordering: .acquiring)
             guard descriptor >= 0 else { return true }
@@ -112,7 +112,7 @@ package final class Watcher: HintProducer {
         func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
     }
 
-    /// A question how it stands, and the answer.
+    /// A status request and its answer.
     final class Survey: Sendable {
         private let answer = Mutex<WatchStatus?>(nil)
         private let done: Wake
@@ -130,7 +130,7 @@ package final class Watcher: HintProducer {
         }
     }
 
-    /// A request to read the kernel's queue, and the sign that it is done.
+    /// A request to read the kernel queue, and the signal of its completion.
     final class Drain: Sendable {
         private let done: Wake
 
@@ -138,17 +138,17 @@ package final class Watcher: HintProducer {
 
         func end() { done.signal() }
 
-        /// Waits, but not for a thread that a file system holds up.
+        /// Waits for at most a second, since the thread may be blocked by a file system.
         func wait() { done.wait(until: .now + .seconds(1)) }
     }
 
-    /// Starts the thread, which opens the kernel's queue.
+    /// Starts the thread, which opens the inotify instance.
     ///
-    /// The first listing is told as hints with the origin `scan`, then as the report `ready`.
+    /// The initial listing adds hints with the origin `scan`, then the report `ready`.
     /// A queue has one watcher at a time.
     ///
-    /// - Throws: When there is no descriptor or thread to be had. Everything later comes as a report; without an
-    ///   inotify instance everything is polled.
+    /// - Throws: When no descriptor or thread is available. Later errors are reported; without an inotify instance
+    ///   everything is polled.
     package init(scope: WatchScope, queue: HintQueue) throws(WatchError) {
         let control: Control
         do throws(SystemError) {
@@ -169,35 +169,35 @@ package final class Watcher: HintProducer {
 
     func ask(_ survey: Survey) { control.ask(survey) }
 
-    /// Lists all roots again and hints everything found; ends with the report `rescanned`.
+    /// Lists all roots again and hints everything found; the last report is `rescanned`.
     package func rescan() { control.rescan() }
 
-    /// Watches another scope from now on; what both scopes ask for keeps its watches.
+    /// Switches to another scope; directories in both scopes keep their watches.
     ///
-    /// When the watcher has taken it, it reports `changed` with the number, and then
-    /// does as at its start: all roots are listed, with the origin `scan`, and the
-    /// last report of that is `ready`. What happens meanwhile is hinted as ever. Of two calls that come close
-    /// together the first may never be taken.
+    /// When the change takes effect, the watcher reports `changed` with the number.
+    /// Then it proceeds as at the start: all roots are listed, with the origin `scan`,
+    /// and the last report is `ready`. Changes during that time are hinted as usual. Of
+    /// two calls in quick succession, the first may never take effect.
     package func change(to scope: WatchScope, number: Int) { control.change(to: scope, number: number) }
 
-    /// Hints the paths once more, when all that is polled has been looked at anew.
+    /// Hints the paths once more, after all polled directories have been polled again.
     ///
-    /// For paths that were there when somebody looked, but perhaps not at the last
-    /// poll: if they go before the next one, polling finds no difference.
+    /// For paths that existed when a caller checked them, but perhaps not at the last
+    /// poll: if they vanish before the next poll, polling finds no difference.
     package func hintAgain(_ paths: [PathBytes]) {
         if !paths.isEmpty { control.doubt(paths) }
     }
 
-    /// Returns once all events are hinted that the kernel had queued before the call.
+    /// Returns once all events that the kernel had queued before the call are hinted.
     ///
-    /// At rest that takes one system call; otherwise the thread reads the queue first.
+    /// When the watcher is idle, that takes one system call; otherwise the thread reads the queue first.
     package func drain() {
         guard !control.isDrained, !control.isStopped, let drain = try? Drain() else { return }
         control.ask(drain)
         drain.wait()
     }
 
-    /// Ends the thread and waits for it.
+    /// Stops the thread and waits for it.
     ///
     /// A second call does nothing.
     package func stop() {
@@ -214,20 +214,20 @@ package final class Watcher: HintProducer {
     deinit { stop() }
 }
 
-/// What fills the queue of hints: a ``Watcher``, or a simulated one.
+/// A source of hints for the queue: a ``Watcher``, or a simulated one.
 package protocol HintProducer: Sendable {
-    /// Lists all roots again and hints everything found; ends with the report `rescanned`.
+    /// Lists all roots again and hints everything found; the last report is `rescanned`.
     func rescan()
 
-    /// Watches another scope from now on; see ``Watcher/change(to:number:)``.
+    /// Switches to another scope; see ``Watcher/change(to:number:)``.
     func change(to scope: WatchScope, number: Int)
 
-    /// Hints the paths once more, when all that is polled has been checked again.
+    /// Hints the paths once more, after all polled directories have been polled again.
     func hintAgain(_ paths: [PathBytes])
 
-    /// Returns once all events are hinted that the kernel had queued before the call.
+    /// Returns once all events that the kernel had queued before the call are hinted.
     func drain()
 
-    /// Ends it; a second call does nothing.
+    /// Stops the producer; a second call does nothing.
     func stop()
 }

@@ -3,14 +3,14 @@ package import PluginProtocol
 package import Rules
 import System
 
-// The text of what can be taken back: objects, each with the word `did` and the paths that belong to it.
+// The JSON of an undoable change: an object with the word `did` and its paths.
 extension FileChange: JSONRecord {
     package static var blank: FileChange { FileChange(.madeFolder(""), left: .blank) }
 
     package mutating func code(with json: inout JSONCoder) {
         var did = kind.word
         json.member("did", &did)
-        // Another word has been read.
+        // The word that was read differs.
         var paths = did == kind.word ? kind.paths : Array(repeating: "", count: did.pathNames.count)
         for (index, name) in did.pathNames.enumerated() { json.member(name, &paths[index]) }
         var sealed = kind.sealed

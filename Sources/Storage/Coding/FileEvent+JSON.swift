@@ -2,7 +2,7 @@ package import FileEvents
 package import PluginProtocol
 package import System
 
-// The text in the column `facts` of a job. Members that are nil, false or empty are left out.
+// The string in the column `facts` of a job. Members that are nil, false or empty are omitted.
 extension FileEvent: JSONRecord {
     package static var blank: FileEvent {
         FileEvent(kind: .created, path: "", root: "", snapshot: .unseen, time: Snapshot.unseen.modified)
@@ -30,7 +30,7 @@ extension FileEvent: JSONRecord {
 }
 
 extension Author: JSONForm {
-    /// Writes an object of what is known, or a word for why nothing is.
+    /// Writes an object with the known values, or a word with the reason why there are none.
     package func write(to json: inout JSONCoder) {
         switch self {
         case .notAsked: json.raw("null")
@@ -110,7 +110,7 @@ extension ExtendedAttribute: JSONRecord {
 }
 
 extension FileIdentity {
-    /// Both numbers of the device in one, as the journal's columns have it.
+    /// Both device numbers in one, as stored in the journal's columns.
     package var device: Int64 {
         get { Int64(bitPattern: UInt64(deviceMajor) << 32 | UInt64(deviceMinor)) }
         set { self = FileIdentity(device: newValue, inode: inode, birth: birth) }
@@ -123,7 +123,7 @@ extension FileIdentity {
             inode: inode, birth: birth)
     }
 
-    /// Passes the members of the object that has the identity among others.
+    /// Codes the members of the object that contains the identity among others.
     package mutating func code(with json: inout JSONCoder) {
         json.member("device", &device)
         json.member("inode", &inode)

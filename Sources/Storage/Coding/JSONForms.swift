@@ -61,7 +61,7 @@ extension Box: JSONForm where Value: JSONForm {
     }
 }
 
-/// Bytes that stand in base64.
+/// Bytes encoded in base64.
 struct BinaryText: JSONForm {
     var bytes: [UInt8]
 

@@ -3,7 +3,7 @@ package import PluginProtocol
 package import Rules
 import System
 
-/// The text in the column `steps` of a job.
+/// The string in the column `steps` of a job.
 struct JobSteps: JSONRecord {
     var finished: [FinishedStep] = []
     var failure: FinalFailure?

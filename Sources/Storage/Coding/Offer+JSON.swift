@@ -1,7 +1,7 @@
 package import PluginProtocol
 package import Reconciling
 
-// The string in the column `progress`: all but the key, the state, the attempt and the event.
+// The string in the column `progress`: everything except the key, the state, the attempt and the event.
 extension Offer: JSONRecord {
     package static var blank: Offer { Offer(number: 0, event: .blank) }
 

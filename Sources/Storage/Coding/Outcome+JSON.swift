@@ -3,7 +3,7 @@ package import PluginProtocol
 package import Rules
 import System
 
-// A part of the text in the column `steps` of a job, without the log.
+// A part of the string in the column `steps` of a job, without the log.
 extension Outcome: JSONRecord {
     package static var blank: Outcome { Outcome(.failed) }
 

@@ -1,7 +1,7 @@
 package import PluginProtocol
 import Rules
 
-// The text in the column `undone` of an attempt.
+// The string in the column `undone` of an attempt.
 extension UndoRecord: JSONRecord {
     package static var blank: UndoRecord { UndoRecord(time: FileMark.blank.modified, reasons: []) }
 

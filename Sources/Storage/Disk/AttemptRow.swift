@@ -3,16 +3,17 @@ import PluginProtocol
 import Rules
 import System
 
-/// An attempt that has ended.
+/// A finished attempt.
 struct EndedAttempt {
     var job: JobID
     var record: AttemptRecord
-    /// The job with whose attempt its log is stored: the first one of a batch, or itself; nil if it has none.
+    /// The job with whose attempt its log is stored: the first one of a batch, or the job itself; nil if there is no
+    /// log.
     var logOwner: JobID?
 }
 
 extension [EndedAttempt] {
-    /// Adds an attempt; those of a batch, one after the other, share a log.
+    /// Adds an attempt; consecutive attempts of a batch share a log.
     mutating func append(_ record: AttemptRecord, of job: JobID) {
         var ended = EndedAttempt(job: job, record: record)
         let log = record.outcome.log
@@ -34,7 +35,7 @@ struct AttemptRow {
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     static let insertLog = "INSERT OR REPLACE INTO logs (job, started, text) VALUES (?, ?, ?)"
-    /// Deletes all but the last attempts at a job that is not ready again and again, and those that can be undone.
+    /// Deletes all but the last attempts at a job that is repeatedly not ready, except those that can be undone.
     static let forget = """
         DELETE FROM attempts WHERE job = ?1 AND changes IS NULL AND started <
             (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
@@ -50,7 +51,7 @@ struct AttemptRow {
         logOwner = attempt.logOwner
     }
 
-    /// Whether others like it may be forgotten.
+    /// Whether older attempts of this kind may be deleted.
     var isOneOfMany: Bool { record.outcome.ending == .notReady }
 
     /// Binds the parameters of ``insert``.

@@ -29,7 +29,7 @@ final class AttemptTable {
         if row.isOneOfMany { try forget.run { row.bindJob(to: $0) } }
     }
 
-    /// Stores the result of an undo, with the attempt and with its job.
+    /// Stores the result of an undo with the attempt and with its job.
     func write(_ record: UndoRecord, of changes: KeptChanges) throws {
         try undo.run { row in
             row.bind(changes.job.description)
@@ -44,7 +44,7 @@ final class AttemptTable {
         }
     }
 
-    /// The changes of the attempts at a job that can be undone, the last attempt first.
+    /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
     func changes(of job: JobID) throws -> [KeptChanges] {
         var kept: [KeptChanges] = []
         try changes.each {

@@ -2,22 +2,26 @@ import FileEvents
 import Glibc
 import System
 
-/// A file that lies beside a journal's file, under its name with an ending.
+/// A file next to the journal, named after it with a suffix.
 enum CompanionFile: String, CaseIterable {
-    /// What SQLite has committed last, and not moved into the file yet.
+    /// The last commits of SQLite that are not yet in the file.
     case log = "-wal"
-    /// A rollback journal. Alight writes none, but SQLite applies one that is there before it reads the database.
+    /// A rollback journal.
+    ///
+    /// Alight writes none, but SQLite applies an existing one before it reads the database.
     case rollback = "-journal"
-    /// Memory that those share who have the file open.
+    /// The memory shared by the processes that have the file open.
     case memory = "-shm"
-    /// What an Alight holds locked that has the journal.
+    /// The lock file of the instance that uses the journal.
     case lock = "-lock"
 
     func path(of journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array(rawValue.utf8)) }
 
-    /// Refuses companions that another user could have put beside a journal: in a directory such as `/tmp` anyone may.
+    /// Rejects companions that another user could have placed next to the journal, as is possible in a directory such
+    /// as `/tmp`.
     ///
-    /// Each that exists has to be a regular file with one name, of this user, of the journal's user or of root.
+    /// Each existing companion has to be a regular file with one link, owned by this user, the journal's user or
+    /// root.
     static func check(of journal: PathBytes) throws(JournalError) {
         var status = stat()
         var owners: Set<uid_t> = [0, geteuid()]

@@ -7,9 +7,9 @@ package import System
 
 /// Stores the ledger, the jobs and their history in an SQLite file, or in memory.
 ///
-/// One process at a time has the file open to write; others may read it.
+/// One process at a time has the file open for writing; others may read it.
 package final class DiskStore: EngineStore {
-    /// The state, which is used under the lock only: the statements are not for several threads.
+    /// The state, which is used only under the lock, since the statements are not thread-safe.
     private struct Guarded: @unchecked Sendable {
         /// Nil after ``DiskStore/close(at:)``.
         var state: StoreState?
@@ -22,11 +22,11 @@ package final class DiskStore: EngineStore {
     ///
     /// - Parameters:
     ///   - path: The path of the file.
-    ///   - now: The time.
+    ///   - now: The current time.
     ///   - isBrief: Whether it is closed again at once, so that other processes wait for it.
-    ///   - retention: How much of the history is stored.
+    ///   - retention: The limits of the stored history.
     ///   - clock: The clock by which jobs are due.
-    /// - Throws: The reason why it cannot be used; it is unchanged then.
+    /// - Throws: The reason why the file cannot be used; it is then unchanged.
     package init(
         at path: PathBytes, now: Timestamp, isBrief: Bool = false,
         keeping retention: JournalRetention = JournalRetention(),
@@ -37,7 +37,7 @@ package final class DiskStore: EngineStore {
         do {
             let connection = try JournalFile.open(path)
             state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
-            // The files beside it may have been created since the first check.
+            // The files next to it may have been created since the first check.
             try CompanionFile.check(of: path)
         } catch {
             throw JournalError(error, at: path)
@@ -49,9 +49,8 @@ package final class DiskStore: EngineStore {
     /// Creates a store in memory, without a lock.
     ///
     /// - Parameters:
-    ///   - path: The file whose content is copied, and that is never written; nil, or one that does not exist, for an empty
-    ///     store.
-    ///   - now: The time.
+    ///   - path: The file to copy, which is never written; nil, or a file that does not exist, for an empty store.
+    ///   - now: The current time.
     ///   - clock: The clock by which jobs are due.
     /// - Throws: The reason why the file cannot be read.
     package init(
@@ -62,7 +61,7 @@ package final class DiskStore: EngineStore {
         let name = path ?? Self.memory
         do {
             let connection = try JournalFile.openInMemory(copying: path)
-            // Without a file the history takes memory.
+            // Without a file, the history occupies memory.
             let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
             let state = try StoreState(name, nil, connection, retention, ClockPair(now, clock()))
             guarded = Mutex(Guarded(state: state))
@@ -72,7 +71,7 @@ package final class DiskStore: EngineStore {
         self.clock = clock
     }
 
-    /// Takes over a store in memory, as the next run does after a kill: what was not committed is gone.
+    /// Takes over a store in memory, as the next run does after a kill: uncommitted changes are lost.
     ///
     /// The other instance is empty afterwards.
     package init(
@@ -95,10 +94,10 @@ package final class DiskStore: EngineStore {
 
     private static let memory: PathBytes = ":memory:"
 
-    /// Returns the process that has the file open to write; nil if none does, 0 if its id cannot be read.
+    /// Returns the process that has the file open for writing; nil if none does, 0 if its id cannot be read.
     package static func holder(of path: PathBytes) -> Int32? { JournalLock.holder(of: JournalFile.resolve(path)) }
 
-    /// Returns the control socket of the process that has the file open to write; nil if it has none.
+    /// Returns the control socket of the process that has the file open for writing; nil if it has none.
     package static func control(of path: PathBytes) -> PathBytes? {
         JournalLock.control(of: JournalFile.resolve(path))
     }
@@ -108,7 +107,7 @@ package final class DiskStore: EngineStore {
 
     /// Records the clean stop, and closes the file.
     ///
-    /// - Returns: Nil on success; after an error the file is as the last commit left it.
+    /// - Returns: Nil on success; after an error the file is in the state of the last commit.
     @discardableResult
     package func close(at now: Timestamp) -> JournalFault? {
         guarded.withLock { guarded in
@@ -120,10 +119,10 @@ package final class DiskStore: EngineStore {
     /// The number of jobs that were running when the last run was interrupted.
     package var interrupted: Int { access { $0.interrupted } ?? 0 }
 
-    /// The jobs whose rows could not be read at opening, and that have failed since.
+    /// The jobs whose rows could not be read at opening, and that have since failed.
     package var unreadable: [JobID] { access { $0.unreadable } ?? [] }
 
-    /// Queries the file by the connection of the store, between two calls.
+    /// Queries the file on the connection of the store, between two calls.
     ///
     /// - Throws: The error of the closure; `CancellationError` after ``close(at:)``.
     package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
@@ -140,7 +139,7 @@ package final class DiskStore: EngineStore {
         }
     }
 
-    /// Reads what was committed; nil after an error, which the next commit returns.
+    /// Reads what was committed; returns nil after an error, which the next commit returns.
     private func read<Answer: Sendable>(_ body: (StoreState) throws -> Answer) -> Answer? {
         access { state in state.reading.read { try body(state) } } ?? nil
     }

@@ -2,16 +2,16 @@ import FileEvents
 import Glibc
 import System
 
-/// Bytes of a file that may be written meanwhile.
+/// Reads bytes of a file that may be written concurrently.
 enum FileBytes {
     /// Reads from an open file.
     ///
     /// - Parameters:
     ///   - descriptor: The file.
-    ///   - count: How many bytes.
-    ///   - place: Where they begin.
-    ///   - path: What is named when they can't be read.
-    /// - Returns: The bytes, fewer where the file ends.
+    ///   - count: The number of bytes.
+    ///   - place: The offset of the first byte.
+    ///   - path: The path for errors.
+    /// - Returns: The bytes, fewer at the end of the file.
     /// - Throws: `unreadable`, with the path.
     static func read(
         _ descriptor: Int32, _ count: Int, at place: Int, of path: PathBytes

@@ -1,13 +1,13 @@
 import GRDB
 import Rules
 
-/// How much is kept of jobs that have succeeded or were skipped.
+/// The limits of the history of jobs that have succeeded or were skipped.
 package struct JournalRetention: Sendable {
-    /// How long they are kept.
+    /// The retention period.
     package var period: Duration
-    /// How many are kept at most.
+    /// The maximum number of jobs.
     package var jobs: Int
-    /// How many bytes at most what they were told, asked and wrote may take.
+    /// The maximum size in bytes of their events, requests, messages and logs.
     package var bytes: Int64
 
     package init(period: Duration = .seconds(30 * 24 * 3600), jobs: Int = 100_000, bytes: Int64 = 256 << 20) {
@@ -16,33 +16,34 @@ package struct JournalRetention: Sendable {
         self.bytes = bytes
     }
 
-    /// Deletes nothing: for a command that has the journal for a moment and does not know the configured limits.
+    /// Deletes nothing: for a command that opens the journal briefly and does not know the configured limits.
     package static let unlimited = JournalRetention(period: .seconds(36_500 * 86_400), jobs: .max, bytes: .max)
 }
 
-/// Deletes finished jobs, a few at a time, each time in a transaction of its own.
+/// Deletes finished jobs in small batches, each in a separate transaction.
 ///
 /// Used under the lock of the store.
 final class HistoryPruning {
-    /// The number of jobs that end between two deletions.
+    /// The number of jobs that finish between two deletions.
     private let interval: Int
-    /// The number of jobs that are deleted at once at least, if there are so many.
+    /// The base of the maximum number of jobs to delete at once; twice the number of newly finished jobs is added.
     private static let step = 64
-    /// The number of free pages that a file may have, to be used again.
+    /// The number of free pages that a file keeps for reuse.
     private static let freePages = 1_024
 
     private struct Progress {
         /// The number of jobs that have succeeded or were skipped.
         var count: Int
-        /// The bytes of their text; nil as long as the whole file has no more than they may have.
+        /// The size of their strings in bytes; nil while the whole file is within the limit.
         var bytes: Int64?
-        /// The time until which only dead jobs have ended, which stay.
+        /// The time up to which only failed jobs remain, which are not deleted.
         var cursor: Int64 = .min
-        /// The earliest end of a job that may be deleted, or an earlier time.
+        /// The earliest finish time of a job that may be deleted, or an earlier time.
         ///
-        /// SQLite plans the query for those jobs at each new bound, which takes as long as the rest of a small commit.
+        /// SQLite plans the query for those jobs again at each new bound, which takes as long as the rest of a small
+        /// commit.
         var first: Int64 = .min
-        /// The jobs that have ended since the last deletion.
+        /// The jobs that have finished since the last deletion.
         var ended: [JobID] = []
     }
 
@@ -82,7 +83,7 @@ final class HistoryPruning {
                 database, sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0)
     }
 
-    /// The log of a batch counts for the job that it is stored with.
+    /// The log of a batch counts for the job with which it is stored.
     private static let jobBytes = """
         length(CAST(facts AS BLOB))
             + (SELECT coalesce(sum(length(CAST(message AS BLOB)) + coalesce(length(CAST(request AS BLOB)), 0)
@@ -90,15 +91,15 @@ final class HistoryPruning {
             + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM logs WHERE job = jobs.id)
         """
 
-    /// Deletes what is too old or too much, if enough has ended since the last time; called after each commit.
+    /// Deletes jobs beyond the limits if enough jobs have finished since the last time; called after each commit.
     ///
     /// After an error the next call tries again.
     ///
     /// - Parameters:
     ///   - database: The connection, outside of a transaction.
-    ///   - transaction: The transaction that it makes.
-    ///   - ended: The jobs that have succeeded or were skipped, and that the commit has written.
-    ///   - now: The time.
+    ///   - transaction: The transaction to use.
+    ///   - ended: The jobs written by the commit that have succeeded or were skipped.
+    ///   - now: The current time.
     func prune(_ database: Database, in transaction: WriteTransaction, ended: [JobID], at now: Int64) {
         progress.ended += ended
         // The clock may have been set back.
@@ -148,7 +149,7 @@ final class HistoryPruning {
 
     private func bytes(of id: String) throws -> Int64 { try size.first({ $0.bind(id) }, { $0.integer(0) }) ?? 0 }
 
-    /// Deletes the oldest, as long as the bytes that are left are too many.
+    /// Deletes the oldest jobs while the remaining size is too large.
     private func delete(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
         var oldest: [(id: String, ended: Int64)] = []
         try self.oldest.each {

@@ -7,14 +7,14 @@ import System
 
 /// The rows of jobs.
 ///
-/// Whoever holds the journal's lock may use it.
+/// Used under the lock of the journal.
 final class JobTable {
-    /// A job as its row has it.
+    /// The row of a job.
     struct Row {
         var job: Job
         var state: JobState
         var position: UInt64
-        /// When a pending job is due; when a running one was leased.
+        /// The time at which a pending job is due, or at which a running one was leased.
         var due: Int64?
         /// The event as it was offered; nil for a frozen job.
         var offer: Offer?
@@ -62,7 +62,7 @@ final class JobTable {
 
     // MARK: Reading
 
-    /// The jobs that are not finished, in the order in which they came, and the ids of those that make no sense.
+    /// Returns the unfinished jobs in the order of their creation, and the ids of those whose rows are unreadable.
     func openJobs() throws -> (rows: [Row], unreadable: [[UInt8]]) {
         var rows: [Row] = []
         var unreadable: [[UInt8]] = []
@@ -76,7 +76,7 @@ final class JobTable {
         return (rows.sorted { $0.position < $1.position }, unreadable)
     }
 
-    /// The unfinished jobs of a rule, sorted by number.
+    /// Returns the unfinished jobs of a rule, sorted by number.
     ///
     /// - Throws: `UnreadableRow` among others.
     func openJobs(of rule: String) throws -> [Row] {
@@ -85,7 +85,7 @@ final class JobTable {
         return rows
     }
 
-    /// The job with the id; nil when there is none, or when its row makes no sense.
+    /// Returns the job with the id; nil if there is none, or if its row is unreadable.
     func job(_ id: JobID) throws -> Row? {
         try byID.first {
             $0.bind(id.description)
@@ -98,7 +98,7 @@ final class JobTable {
         } ?? nil
     }
 
-    /// What `ready` has refused for good of the path, each as it was then, the newest first.
+    /// Returns the permanent refusals of the path by `ready`, with the metadata at that time, the newest first.
     func refusals(rule: String, path: PathBytes) throws -> [Refusal] {
         var refusals: [Refusal] = []
         try refused.each {
@@ -139,10 +139,10 @@ final class JobTable {
 
     // MARK: Writing
 
-    /// Writes what has become of a job.
+    /// Writes the state of a job.
     func write(_ row: StoredJobRow) throws { try (row.isNew ? upsert : update).run { row.bind(to: $0) } }
 
-    /// Makes a dead letter of a job whose row makes no sense, and leaves the rest of the row as it is.
+    /// Marks a job with an unreadable row as failed; the rest of the row is unchanged.
     func bury(_ id: [UInt8], at now: Int64) throws {
         try bury.run { row in
             row.bind(utf8: id)
@@ -152,7 +152,7 @@ final class JobTable {
         }
     }
 
-    /// Moves the due times of all open jobs, in nanoseconds.
+    /// Shifts the due times of all open jobs, in nanoseconds.
     func moveDue(by shift: Int64) throws { try move.run { $0.bind(shift) } }
 
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }

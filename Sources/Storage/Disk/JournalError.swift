@@ -3,30 +3,30 @@ import GRDB
 import Glibc
 package import System
 
-/// Why a journal can't be opened.
+/// A reason why a journal can't be opened.
 ///
-/// Nothing has been changed then. `description` is the sentence for people, `help` the way out.
+/// The journal is unchanged. `description` is the message and `help` the remedy.
 package enum JournalError: Error, Sendable, Hashable {
-    /// Another Alight has it; nil when its number can't be read.
+    /// Another instance has it open; `pid` is nil if the process id can't be read.
     case held(PathBytes, pid: Int32?)
-    /// The folder can't be made.
+    /// The directory can't be created.
     case noFolder(PathBytes, errno: Int32)
-    /// The file, or the one beside it that is locked, can't be made or opened.
+    /// The file or its lock file can't be created or opened.
     case noAccess(PathBytes, errno: Int32)
-    /// It can't even be read.
+    /// The file can't even be read.
     case unreadable(PathBytes, errno: Int32)
     case isFolder(PathBytes)
-    /// It is no SQLite file.
+    /// The file is not an SQLite file.
     case notJournal(PathBytes)
-    /// It is an SQLite file of another program.
+    /// The file is an SQLite file of another program.
     case foreign(PathBytes)
     case damaged(PathBytes, String)
-    /// A file beside it is of another user, or not a regular file with one name.
+    /// A file next to it belongs to another user, or is not a regular file with one link.
     case untrusted(PathBytes)
     case newer(PathBytes, version: Int, known: Int)
     case full(PathBytes)
     case busy(PathBytes)
-    /// SQLite says something else.
+    /// Another error of SQLite.
     case failed(PathBytes, String)
 
     init(_ error: any Error, at path: PathBytes) {
@@ -96,12 +96,12 @@ extension JournalError: CustomStringConvertible {
 }
 
 extension JournalFault {
-    /// The same for whoever only looks at a journal: the sentence is that of a run, the way out may be another one.
+    /// Creates the error for a reader of the journal: with the message of a run, and possibly another remedy.
     package init(_ error: JournalError, help: String? = nil) {
         self.init(mayPass: false, description: error.description, help: help ?? error.help)
     }
 
-    /// Why something that the journal holds could not be kept, or not be read.
+    /// Creates the error for data of the journal that could not be written or read.
     init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {
         var code = (error as? DatabaseError)?.resultCode
         if code == .SQLITE_IOERR, !isReading, path.isOnFullDisk { code = .SQLITE_FULL }
@@ -134,7 +134,7 @@ extension JournalFault {
             help: help)
     }
 
-    /// The fault in words, on one line.
+    /// Returns the error as text on one line.
     static func detail(of error: any Error) -> String {
         switch error {
         case let error as DatabaseError:
@@ -148,7 +148,7 @@ extension JournalFault {
 }
 
 extension PathBytes {
-    /// Whether nothing more can be written: SQLite does not always say so.
+    /// Whether the disk is full, which SQLite does not always report.
     fileprivate var isOnFullDisk: Bool {
         var status = statvfs()
         return withCString { statvfs($0, &status) } == 0 && status.f_bavail < 16

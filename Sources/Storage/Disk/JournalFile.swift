@@ -2,24 +2,23 @@ import FileEvents
 import GRDB
 import Glibc
 import System
-
-/// The file of a journal before it is used: found or made, judged, and opened.
+/// The file of a journal before its use: found or created, checked, and opened.
 enum JournalFile {
-    /// Up to this size the whole file is checked at each start: it takes some milliseconds.
+    /// The size up to which the whole file is checked at each start, which takes a few milliseconds.
     private static let smallSize = 8 << 20
-    /// Up to this size it is checked when the last run was cut off: it takes about a second.
+    /// The size up to which the file is checked after an interrupted run, which takes about a second.
     private static let checkedSize = 256 << 20
 
-    /// The file's name without symbolic links, by which its lock is found; it need not exist yet.
+    /// Returns the path without symbolic links, which identifies the lock; the file need not exist yet.
     static func resolve(_ path: PathBytes) -> PathBytes {
         DiskProbe.resolve(path) ?? DiskProbe.resolve(path.parent)?.appending(path.lastComponent) ?? path
     }
 
-    // MARK: Before SQLite sees it
+    // MARK: Before SQLite opens it
 
-    /// Creates the file and its directory if they are missing, and takes the lock.
+    /// Creates the file and its directory if they are missing, and acquires the lock.
     ///
-    /// - Returns: The name without symbolic links: whatever name a file is called by, it has one lock.
+    /// - Returns: The path without symbolic links: a file has one lock, whichever path is used.
     static func acquire(
         _ path: PathBytes, isBrief: Bool
     ) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
@@ -31,9 +30,9 @@ enum JournalFile {
         return (path, lock)
     }
 
-    /// Checks the types and the owners of the file and of those beside it, as far as they exist.
+    /// Checks the types and the owners of the file and its companions, as far as they exist.
     ///
-    /// - Returns: The name without symbolic links.
+    /// - Returns: The path without symbolic links.
     static func check(_ path: PathBytes) throws(JournalError) -> PathBytes {
         let path = resolve(path)
         try refuseOtherTypes(path)
@@ -41,7 +40,7 @@ enum JournalFile {
         return path
     }
 
-    /// Makes the folder, and those above it, for this user alone.
+    /// Creates the directory and its parents, accessible by this user only.
     static func makeFolder(of path: PathBytes) throws(JournalError) {
         let folder = path.parent
         var status = stat()
@@ -55,7 +54,7 @@ enum JournalFile {
         }
     }
 
-    /// Refuses what is there and no file.
+    /// Rejects an existing path that is not a regular file.
     static func refuseOtherTypes(_ path: PathBytes) throws(JournalError) {
         var status = stat()
         if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
@@ -63,7 +62,7 @@ enum JournalFile {
         }
     }
 
-    /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
+    /// Creates the file if there is none, and rejects a file whose first bytes are not those of a journal.
     static func prepare(_ path: PathBytes) throws(JournalError) {
         let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
         guard descriptor >= 0 else {
@@ -74,14 +73,14 @@ enum JournalFile {
         _ = try judge(descriptor, path)
     }
 
-    /// Refuses an open file that is no journal by the look of its first 100 bytes; false for one that is empty.
+    /// Rejects an open file whose first 100 bytes are not those of a journal; returns false if it is empty.
     private static func judge(_ descriptor: Int32, _ path: PathBytes) throws(JournalError) -> Bool {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .noAccess(path, errno: errno) }
         let size = Int(status.st_size)
         let hasLog = !hasEmptyLog(path)
         if size == 0 {
-            // SQLite would take the file for new, and delete the log.
+            // SQLite would treat the file as new, and delete the log.
             if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
             return false
         }
@@ -98,7 +97,7 @@ enum JournalFile {
         if application != 0, version > JournalSchema.version {
             throw .newer(path, version: version, known: JournalSchema.version)
         }
-        // The log may hold the pages that are missing, and an older header may not count them.
+        // The log may contain the missing pages, and an older header may not count them.
         let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
         if !hasLog, number(24, 4) == number(92, 4), number(28, 4) * pageSize > size {
             throw .damaged(path, "it has \(size) bytes of \(number(28, 4) * pageSize)")
@@ -106,7 +105,7 @@ enum JournalFile {
         return true
     }
 
-    /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.
+    /// Whether everything is in the file itself, and the log contains nothing that is still to be moved into it.
     private static func hasEmptyLog(_ path: PathBytes) -> Bool {
         var status = stat()
         return CompanionFile.log.path(of: path).withCString { stat($0, &status) } != 0 || status.st_size == 0
@@ -114,13 +113,13 @@ enum JournalFile {
 
     // MARK: SQLite
 
-    /// Opens the file, and refuses it if it is not a sound journal of a known version.
+    /// Opens the file, and rejects it if it is not an intact journal of a known version.
     static func open(_ path: PathBytes) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal"
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { database in
-            // Deleted content need not be overwritten, which would double what is written.
+            // Deleted content need not be overwritten, which would double the number of bytes written.
             try database.execute(
                 sql: """
                     PRAGMA secure_delete = OFF;
@@ -143,7 +142,7 @@ enum JournalFile {
         return queue
     }
 
-    /// Makes a journal in memory, of what the file holds if there is one, which is left alone.
+    /// Creates a journal in memory with the content of the file, if it exists; the file is not changed.
     static func openInMemory(copying path: PathBytes?) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-copy"
@@ -162,31 +161,31 @@ enum JournalFile {
         return queue
     }
 
-    /// How often a journal is copied that an instance opens meanwhile.
+    /// The maximum number of copies of a journal that an instance opens during the copy.
     private static let mostTries = 20
 
-    /// Copies what the file and its log hold at one moment, without a trace if no instance has the journal.
+    /// Copies a consistent state of the file and its log; no files are created if no instance uses the journal.
     static func copy(_ path: PathBytes, to destination: DatabaseQueue) throws {
         for _ in 0..<mostTries {
             let isHeld = JournalLock.holder(of: path) != nil
             let source = try openReading(path)
             try source.backup(to: destination)
             try source.close()
-            // It is read without a lock as long as nobody has it.
+            // It is read without a lock while no instance uses it.
             if isHeld || JournalLock.holder(of: path) == nil { return }
         }
         throw JournalError.busy(path)
     }
 
-    /// Opens the file to be read, without a trace and without a lock if no instance has the journal.
+    /// Opens the file for reading; creates no files and takes no lock if no instance uses the journal.
     ///
-    /// Without a log it is a file that never changes. With one SQLite would make a file of memory that processes share; with
-    /// exclusive locking it needs none, and the locks of the file system `unix-none` do nothing.
+    /// Without a log, the file never changes. With a log, SQLite would create a shared memory file. With exclusive
+    /// locking it needs none, and the locks of the VFS `unix-none` do nothing.
     static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-reader"
         configuration.readonly = true
-        // A commit of the engine takes milliseconds; on a slow disk some more.
+        // A commit of the engine takes milliseconds, and longer on a slow disk.
         configuration.busyMode = .timeout(5)
         guard JournalLock.holder(of: path) == nil else {
             return try DatabaseQueue(path: uri(of: path), configuration: configuration)
@@ -199,10 +198,10 @@ enum JournalFile {
             path: uri(of: path) + (isWhole ? "?immutable=1" : "?vfs=unix-none"), configuration: configuration)
     }
 
-    /// The most pages in the log: fewer on a disk with little room, since the room to move a log into the file is gone
-    /// once the log has filled the disk.
+    /// The maximum number of pages in the log, which is smaller on a disk with little free space.
     ///
-    /// The longer the log, the less often a page that changes often is moved.
+    /// If the log fills the disk, no space is left to move it into the file. The longer the log, the less often a
+    /// page that changes often is moved.
     static func mostLogPages(of path: PathBytes) -> Int {
         let (fewest, most) = (250 as UInt64, 3_500 as UInt64)
         var status = statvfs()
@@ -215,13 +214,13 @@ enum JournalFile {
         return Int(min(most, max(fewest, room / 8 / 4_096)))
     }
 
-    /// The name by which SQLite finds the file, whatever bytes it has.
+    /// Returns the name by which SQLite opens the file, whatever bytes the path contains.
     static func name(of path: PathBytes) -> String {
         if let text = path.text, !text.hasPrefix("file:"), text != ":memory:" { return text }
         return uri(of: path)
     }
 
-    /// The name as a URI, to which parameters can be added.
+    /// Returns the name as a URI, to which parameters can be added.
     static func uri(of path: PathBytes) -> String {
         let plain = Set("/-._~".utf8)
         let digits = Array("0123456789ABCDEF".utf8)
@@ -256,7 +255,7 @@ enum JournalFile {
         }
     }
 
-    /// Makes the tables of a file that has none.
+    /// Creates the tables of an empty file.
     private static func makeTables(_ database: Database) throws {
         guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
         try database.inTransaction(.immediate) {

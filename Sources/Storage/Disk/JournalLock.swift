@@ -3,32 +3,32 @@ import Glibc
 import Synchronization
 import System
 
-/// The right to be the one Alight that a journal has, for as long as the object lives.
+/// The lock by which one instance at a time uses a journal, for the lifetime of the object.
 ///
-/// It is a lock by flock(2) on a file beside the journal, which holds the number
-/// of the process, and in the next line its control socket. The file stays when the lock goes: nobody has to clean up after
-/// a process that was killed. The journal's own file is locked as well, so that it is had
-/// once also under another name, or after the file beside it was removed.
+/// It is a flock(2) lock on a file next to the journal. That file contains the process id and, on the next line, the
+/// control socket. It remains when the lock is released, so nothing has to be cleaned up after a process was killed.
+/// The journal's own file is also locked, so that the journal can't be opened twice under another name, or after the
+/// lock file was removed.
 final class JournalLock: Sendable {
     private let descriptor: Int32
     /// The journal's file.
     ///
-    /// To close it ends the locks that SQLite has on it: this object outlives the connection.
+    /// Closing it releases the locks that SQLite has on it, so this object outlives the connection.
     private let file = Atomic<Int32>(-1)
 
-    /// What stands behind the number of a process that has the lock for a moment only.
+    /// The suffix after the process id if the process uses the lock only briefly.
     private static let brief = " brief"
-    /// How long such a process is waited for.
+    /// The timeout for such a process.
     private static let patience = Duration.seconds(5)
-    /// How long all others are: a copy of the descriptor that a killed process has left behind is no obstacle.
+    /// The timeout for all others; it tolerates a copy of the descriptor left by a killed process.
     private static let shortPatience = Duration.milliseconds(200)
 
-    /// Takes the lock, or says who has it.
+    /// Acquires the lock, or throws an error with its holder.
     ///
     /// - Parameters:
     ///   - journal: The journal's file.
-    ///   - isBrief: Whether it will be free again at once, so that others wait for that.
-    /// - Throws: When it is taken, or its file can't be written.
+    ///   - isBrief: Whether it is released soon, so that other processes wait for it.
+    /// - Throws: An error if the lock is held, or if its file can't be written.
     init(of journal: PathBytes, isBrief: Bool = false) throws(JournalError) {
         let path = CompanionFile.lock.path(of: journal)
         let descriptor = path.withCString { open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
@@ -48,17 +48,17 @@ final class JournalLock: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Names the control socket of this process behind its number, or none any more.
+    /// Records the control socket of this process after its process id; nil for none.
     func note(control socket: PathBytes?) {
         let text = Array("\(getpid())\n".utf8) + (socket.map { $0.bytes + [0x0a] } ?? [])
-        // On a full disk nobody finds it, and is told that there is none.
+        // On a full disk, other processes do not find the socket and report that there is none.
         _ = pwrite(descriptor, text, text.count, 0)
         ftruncate(descriptor, off_t(text.count))
     }
 
-    /// Locks the journal's own file, which is there by now.
+    /// Locks the journal's own file, which must exist.
     ///
-    /// - Throws: When it is taken, under another name, or can't be opened.
+    /// - Throws: An error if it is locked under another name, or can't be opened.
     func lockFile(of journal: PathBytes) throws(JournalError) {
         let descriptor = journal.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { throw .noAccess(journal, errno: errno) }
@@ -76,12 +76,12 @@ final class JournalLock: Sendable {
             flock(file, LOCK_UN)
             close(file)
         }
-        // A program that is being started has a copy of the descriptor until it has become itself.
+        // A program that is being started has a copy of the descriptor until its exec(2).
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
-    /// Takes the lock; false, with the reason in errno, when nobody lets it go in time.
+    /// Acquires the lock; returns false, with the reason in errno, if it is not released in time.
     private static func take(_ descriptor: Int32) -> Bool {
         let start = ContinuousClock.now
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
@@ -96,9 +96,9 @@ final class JournalLock: Sendable {
         return true
     }
 
-    /// The process that has the lock: 0 if its number can't be read, nil if nobody has it.
+    /// Returns the process that holds the lock; 0 if its id can't be read, nil if there is none.
     ///
-    /// A lock that is shared is held for that moment, and whoever comes then waits for it.
+    /// The check briefly takes a shared lock; a process that acquires the lock during that time waits for it.
     static func holder(of journal: PathBytes) -> Int32? {
         let descriptor = CompanionFile.lock.path(of: journal).withCString {
             open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -112,7 +112,7 @@ final class JournalLock: Sendable {
         return errno == EWOULDBLOCK ? pid(in: descriptor) ?? 0 : nil
     }
 
-    /// The control socket that the holder has named; nil when it has none.
+    /// Returns the control socket that the holder has recorded; nil if there is none.
     static func control(of journal: PathBytes) -> PathBytes? {
         guard holder(of: journal) != nil else { return nil }
         let descriptor = CompanionFile.lock.path(of: journal).withCString {
@@ -127,12 +127,12 @@ final class JournalLock: Sendable {
         return PathBytes(lines[1].dropLast())
     }
 
-    /// The number that the holder wrote.
+    /// Returns the process id that the holder wrote.
     private static func pid(in descriptor: Int32) -> Int32? {
         line(in: descriptor).flatMap { Int32($0.prefix { $0 != " " }) }
     }
 
-    /// What the holder wrote.
+    /// Returns the first line that the holder wrote.
     private static func line(in descriptor: Int32) -> String? {
         var buffer = [UInt8](repeating: 0, count: 32)
         let count = pread(descriptor, &buffer, buffer.count, 0)

@@ -3,24 +3,25 @@ import GRDB
 import GRDBSQLite
 import System
 
-/// Moves the write-ahead log into the file in the background, a few pages at a time: a checkpoint flushes both files to
-/// the disk, and the next commit may have to wait until the log is there.
+/// Moves the write-ahead log into the file in the background, a few pages at a time.
 ///
-/// While commits follow each other without a pause, a checkpoint cannot restart the log, since a later commit is in it.
-/// So when the log is too long, the caller's thread moves the rest, which is little.
+/// A checkpoint flushes both files to the disk, and the next commit may have to wait until the log is flushed. While
+/// commits follow each other without a pause, a checkpoint cannot restart the log, since a later commit is in it. So
+/// when the log is too long, the caller's thread moves the remaining pages, which are few.
 ///
 /// Used under the lock of the store. See https://sqlite.org/wal.html#ckpt.
 final class LogCheckpoint {
     private let path: PathBytes
-    /// The pages after which the first checkpoint of a log starts; each further one starts at the double length.
+    /// The number of pages at which the first checkpoint of a log starts; each further one starts at twice the
+    /// length.
     private let first: Int
-    /// The pages at which the caller's thread moves the rest.
+    /// The number of pages at which the caller's thread moves the rest.
     private let most: Int
     /// The length at which the next checkpoint starts.
     private var next: Int
-    /// The pages in the log, which SQLite sets at each commit.
+    /// The number of pages in the log, which SQLite sets at each commit.
     private let pages: UnsafeMutablePointer<Int32>
-    /// A second connection, opened when it is first needed; its queue has a thread.
+    /// A second connection, opened on first use; its queue has a thread.
     private var connection: DatabaseQueue?
 
     /// - Parameters:
@@ -33,7 +34,7 @@ final class LogCheckpoint {
         next = first
         pages = .allocate(capacity: 1)
         pages.initialize(to: 0)
-        // Takes the place of wal_autocheckpoint.
+        // Replaces wal_autocheckpoint.
         sqlite3_wal_hook(
             database.sqliteConnection,
             { pages, _, _, count in
@@ -46,12 +47,12 @@ final class LogCheckpoint {
 
     /// Starts a checkpoint if the log is long enough; called after each commit.
     ///
-    /// An error is not one of the commit, whose pages stay in the log: a later call tries again.
+    /// An error does not affect the commit, whose pages stay in the log: a later call tries again.
     func start(_ database: Database) {
         let count = Int(pages.pointee)
         if count < next / 2 { next = first }
         if count >= most {
-            // Fails as well while one runs in the background.
+            // This also fails while a checkpoint runs in the background.
             _ = try? database.checkpoint(.passive)
         } else if count >= next {
             next = 2 * count

@@ -3,11 +3,11 @@ import FileEvents
 import GRDB
 import System
 
-/// Through which mount points files were seen, by which they are known when their device has another number.
+/// The mount points of watched files, which identify a device after its number has changed.
 struct MountBook {
     private(set) var records: [MountRecord]
     private var isChanged = false
-    /// The numbers that devices have now, by those in rows of earlier runs.
+    /// The current device numbers, keyed by those in rows of earlier runs.
     private(set) var devices: [Int64: Int64] = [:]
 
     init(_ database: Database) throws {
@@ -22,7 +22,7 @@ struct MountBook {
 
     var hasChanges: Bool { isChanged || !devices.isEmpty }
 
-    /// Finds the devices that have another number now: the folder that is mounted at a point is the same one.
+    /// Finds the devices whose number has changed: the directory mounted at a point is the same.
     mutating func look() {
         for (place, record) in records.enumerated() {
             var status = cal_stat()
@@ -38,7 +38,7 @@ struct MountBook {
         }
     }
 
-    /// Notes what is mounted where; a folder that came back with another device is known again.
+    /// Records the current mounts; a directory that is mounted again from another device is recognized.
     mutating func note(_ mounts: [MountRecord]) {
         let mounts = mounts.sorted { $0.point < $1.point }
         guard mounts != records else { return }
@@ -53,10 +53,10 @@ struct MountBook {
         isChanged = true
     }
 
-    /// Writes what has changed; rows of earlier runs get the numbers that devices have now.
+    /// Writes the changes; rows of earlier runs get the current device numbers.
     func write(_ database: Database, run: Int64) throws {
         if !devices.isEmpty {
-            // One statement: numbers may have been exchanged.
+            // A single statement, since numbers may have been swapped.
             let cases = devices.map { "WHEN \($0.key) THEN \($0.value)" }.joined(separator: " ")
             let old = devices.keys.map(String.init).joined(separator: ", ")
             try database.execute(
@@ -83,7 +83,7 @@ struct MountBook {
 }
 
 extension FileEvent {
-    /// Replaces the devices of its files; false if they keep their numbers.
+    /// Replaces the devices of its files; returns false if they are unchanged.
     @discardableResult
     mutating func map(_ devices: [Int64: Int64]) -> Bool {
         let isMapped = snapshot.identity.map(devices)
@@ -92,7 +92,7 @@ extension FileEvent {
 }
 
 extension FileIdentity {
-    /// Replaces the device; false if it keeps its number.
+    /// Replaces the device; returns false if it is unchanged.
     @discardableResult
     mutating func map(_ devices: [Int64: Int64]) -> Bool {
         guard let device = devices[device] else { return false }

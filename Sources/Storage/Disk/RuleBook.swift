@@ -2,33 +2,33 @@ import FileEvents
 import GRDB
 import System
 
-/// What is known of rules: under which number, since when, and what they took when they ran last.
+/// The stored state of rules: their numbers, their first start, and the paths that they matched in their last run.
 struct RuleBook {
     struct Row {
         var id: Int64
-        /// What the rule took when all that there was had been noted last.
+        /// The selection of the rule when all existing files were last recorded.
         var selection: String
         var began: Int64
         var isComplete: Bool
-        /// Since when it takes something else, of which not all has been noted.
+        /// The time since which the rule has another selection whose files are not all recorded.
         var reselected: Int64?
     }
 
     private(set) var rows: [String: Row] = [:]
     /// The names of the rules, by number.
     private var names: [Int64: String] = [:]
-    /// What the rules that run take.
+    /// The selections of the running rules.
     private var inForce: [String: String] = [:]
     private var lastID: Int64 = 0
 
-    /// Rules whose rows have to be written.
+    /// The rules whose rows have to be written.
     private var changed: Set<String> = []
-    /// Rows that have to be deleted, before others take their names.
+    /// The rows that have to be deleted before other rules take their names.
     private var removed: [Int64] = []
-    /// Rules whose jobs are another's from now on.
+    /// The rules whose jobs now belong to another rule.
     private var renamed: [(from: String, to: String)] = []
 
-    /// When a rule has begun that was only run by hand.
+    /// The start time of a rule that was only run manually.
     private static let never: Int64 = 0
 
     init(_ database: Database) throws {
@@ -45,33 +45,33 @@ struct RuleBook {
     /// The numbers of the rules, by name.
     var ids: [String: Int64] { rows.mapValues(\.id) }
 
-    /// The name of the rule with a number.
+    /// Returns the name of the rule with a number.
     func name(of id: Int64) -> String? { names[id] }
 
     /// Whether the rule runs.
     func isRunning(_ name: String) -> Bool { inForce[name] != nil }
 
-    /// The rule that has the jobs that are stored under a name, until the next commit.
+    /// Returns the rule that owns the jobs stored under a name until the next commit.
     func owner(ofJobsUnder name: String) -> String {
         renamed.reduce(name) { name, change in name == change.from ? change.to : name }
     }
 
-    /// The names under which the jobs of a rule are stored until the next commit.
+    /// Returns the names under which the jobs of a rule are stored until the next commit.
     func storedNames(of name: String) -> [String] {
         Set(renamed.map(\.from) + [name]).filter { owner(ofJobsUnder: $0) == name }.sorted()
     }
 
     var isChanged: Bool { !changed.isEmpty || !removed.isEmpty || !renamed.isEmpty }
 
-    // MARK: Beginning
+    // MARK: Starting
 
-    /// Takes in the rules that run.
+    /// Sets the running rules.
     ///
     /// - Parameters:
     ///   - rules: The rules.
-    ///   - now: The present; nil when nothing is watched, so that they don't begin.
-    ///   - kept: When something was committed last, before.
-    /// - Returns: What is known of each.
+    ///   - now: The current time; nil if nothing is watched, so that the rules are not started.
+    ///   - kept: The time of the last earlier commit.
+    /// - Returns: The start state of each rule, by name.
     mutating func begin(_ rules: [RuleRecord], now: Int64?, kept: Int64) -> [String: RuleStart] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
         for rule in rules { takeFormer(of: rule) }
@@ -82,7 +82,7 @@ struct RuleBook {
     }
 
     private mutating func takeFormer(of rule: RuleRecord) {
-        // A name that is in force is no former one.
+        // The name of a running rule is not a former name.
         for former in rule.formerly where inForce[former] == nil {
             guard let row = rows.removeValue(forKey: former) else { continue }
             if rows[rule.name] == nil {
@@ -120,7 +120,7 @@ struct RuleBook {
         return reselected.map { .reselected(since: Timestamp(columnValue: $0), from: row.selection) } ?? .resumed
     }
 
-    /// Notes that all that there was has been compared, or taken as known.
+    /// Records that all existing files have been compared, or taken as handled.
     mutating func noteStarted() {
         for (name, selection) in inForce {
             guard var row = rows[name], !row.isComplete || row.reselected != nil || row.selection != selection else {
@@ -149,7 +149,8 @@ struct RuleBook {
                 began = excluded.began, is_complete = excluded.is_complete, reselected = excluded.reselected
             """, in: database)
         if !renamed.isEmpty {
-            // Names are unique, and a rule may get the name that another one has in the table: none has one for a moment.
+            // Names are unique, and a rule may take the name that another one has in the table, so all get temporary
+            // names.
             let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
             for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
         }

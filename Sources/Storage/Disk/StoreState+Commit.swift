@@ -32,7 +32,7 @@ extension StoreState {
         }
     }
 
-    /// Takes over what is also held in memory; after a failed commit the same changes come again.
+    /// Applies the changes that are also stored in memory; after a failed commit the same changes are passed again.
     private func receive(_ changes: TurnChanges) {
         if changes.hasStarted { rules.noteStarted() }
         if let pauses = changes.pauses { self.pauses = pauses }
@@ -46,7 +46,7 @@ extension StoreState {
         rules.isChanged || mounts.hasChanges || pauses != storedPauses || isStopping && facts["is_clean"] != 1
     }
 
-    /// Writes, and again after the log was moved into the file if the disk is full.
+    /// Writes the changes; if the disk is full, moves the log into the file and tries again.
     func writeMakingRoom(_ changes: TurnChanges, _ clocks: ClockPair) throws {
         do {
             try write(changes, clocks)
@@ -62,7 +62,7 @@ extension StoreState {
         var ended: [JobID] = []
         try access { database in
             try transaction.run {
-                // Before the rows of this commit, whose times and devices are current.
+                // Written before the rows of this commit, whose times and devices are current.
                 let shift = offset.value &- clockOffset.value
                 if shift != 0 { try jobs.moveDue(by: shift) }
                 if rules.isChanged { try rules.write(database) }
@@ -89,7 +89,8 @@ extension StoreState {
         }
     }
 
-    /// The facts to be stored; those that rarely matter are not written in each commit, since that would write a page.
+    /// Returns the facts to store; those that rarely matter are not written in each commit, since that would write a
+    /// page.
     private func facts(_ offset: ClockOffset, _ changes: TurnChanges, _ clocks: ClockPair) -> [String: Int64] {
         var facts = facts
         facts["run"] = run
@@ -104,9 +105,9 @@ extension StoreState {
     }
 
     private func writeLedger(_ changes: TurnChanges) throws {
-        // Another rule may have taken the place of one that the changes are of.
+        // Another rule may have replaced one to which the changes belong.
         for (rule, rows) in changes.rows where ruleIDs.contains(rule.number) {
-            // In the order of the table, which makes many new rows several times as fast.
+            // The order of the table makes many new rows several times as fast.
             for (path, row) in rows.sorted(by: { $0.key < $1.key }) { try ledger.write(row, of: rule, at: path) }
         }
         for (rule, paths) in changes.due where ruleIDs.contains(rule.number) {
@@ -125,7 +126,7 @@ extension StoreState {
                 try jobs.write(StoredJobRow(withOwner(job), isNew: change.isNew, clocks))
             case .ended(let job, let outcome):
                 try jobs.write(StoredJobRow(withOwner(job), outcome, isNew: change.isNew, clocks))
-                // Failed jobs are not part of the history that is pruned.
+                // Failed jobs are not part of the pruned history.
                 if job.state != .dead { ended.append(id) }
             case .deleted: try jobs.delete(id)
             }
@@ -140,7 +141,7 @@ extension StoreState {
         return ended
     }
 
-    /// The job under the current name of its rule, which may have been renamed since a commit that has failed.
+    /// Returns the job under the current name of its rule, which may have been renamed since a failed commit.
     private func withOwner(_ job: StoredJob) -> StoredJob {
         guard !rules.isRunning(job.job.rule) else { return job }
         var job = job
@@ -150,7 +151,7 @@ extension StoreState {
 }
 
 extension TurnChanges {
-    /// Whether nothing is to be written besides mount points, pauses and the start.
+    /// Whether there is nothing to write other than mount points, pauses and the start.
     fileprivate var isEmpty: Bool {
         jobs.isEmpty && attempts.isEmpty && undos.isEmpty && rows.values.allSatisfy(\.isEmpty)
             && due.values.allSatisfy(\.isEmpty)

@@ -3,8 +3,7 @@ import GRDB
 import Reconciling
 import Rules
 import System
-
-/// The open file of a ``DiskStore``, and what it holds of it in memory.
+/// The open file of a ``DiskStore``, and its state in memory.
 ///
 /// Used under the lock of the store.
 final class StoreState {
@@ -24,7 +23,7 @@ final class StoreState {
     }
 
     let path: PathBytes
-    /// The identity of the file, by which its removal is noticed.
+    /// The identity of the file, by which its removal is detected.
     let identity: FileIdentity?
     var ledger: LedgerTable
     let due: DuePathTable
@@ -34,7 +33,7 @@ final class StoreState {
     let fact: SQLStatement
     let reading: ReadTransaction
     let transaction: WriteTransaction
-    /// Nil for a store in memory.
+    /// The checkpoint; nil for a store in memory.
     let checkpoint: LogCheckpoint?
     let errors: ReadErrors
     var rules: RuleBook
@@ -55,13 +54,13 @@ final class StoreState {
     var isWatching = false
     /// Whether the clean stop is to be recorded.
     var isStopping = false
-    /// The error after which nothing is read or written any more.
+    /// The error after which nothing more is read or written.
     var fault: JournalFault?
     private(set) var interrupted = 0
     private(set) var unreadable: [JobID] = []
-    /// Behind the statements, so that it outlives them.
+    /// Declared after the statements, so that it outlives them.
     let connection: DatabaseQueue
-    /// Last, so that the file is free when the connection is closed; nil for a store in memory.
+    /// Declared last, so that the lock is released after the connection is closed; nil for a store in memory.
     let lock: JournalLock?
 
     /// The busy timeout of a commit, during which the engine does not watch.
@@ -108,7 +107,7 @@ final class StoreState {
 
     private static func run(after facts: [String: Int64]) -> Int64 { (facts["run"] ?? 0) + 1 }
 
-    /// Counts the jobs that were running, and lets those fail whose rows cannot be read.
+    /// Counts the jobs that were running, and marks those with unreadable rows as failed.
     private func checkJobs(_ clocks: ClockPair) throws {
         let (rows, unreadable) = try jobs.openJobs()
         interrupted = rows.count { $0.state == .running }
@@ -141,7 +140,7 @@ final class StoreState {
         return nil
     }
 
-    /// A number that no job exceeds.
+    /// A number that is not exceeded by any job.
     var number: UInt64 { UInt64(bitPattern: facts["number"] ?? 0) }
 
     // MARK: Rules and mount points
@@ -192,7 +191,7 @@ final class StoreState {
         try jobs.job(id).map { job($0, at: clocks) }
     }
 
-    /// The job of a row, with the current name of its rule and the current numbers of devices.
+    /// Returns the job of a row, with the current name of its rule and the current device numbers.
     private func job(_ row: JobTable.Row, at clocks: ClockPair) -> StoredJob {
         var job = row.job
         job.rule = rules.owner(ofJobsUnder: job.rule)
@@ -200,7 +199,7 @@ final class StoreState {
         job.event.snapshot.mount = 0
         job.event.before?.mount = 0
         var due = row.due.map { clocks.instant(of: $0 &+ clockOffset.shift(to: clocks)) }
-        // What the job waits for may have come since.
+        // The condition for which the job waits may have been met in the meantime.
         if row.state == .pending, job.waiting != nil { due = due.map { min($0, clocks.instant) } }
         return StoredJob(job, row.state, offer(row, job), number: row.position, due: due)
     }

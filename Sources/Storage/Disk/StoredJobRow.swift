@@ -24,7 +24,7 @@ struct StoredJobRow {
 
     private let stored: StoredJob
     let isNew: Bool
-    /// The time at which a pending job is due; at which a running one was leased.
+    /// The time at which a pending job is due, or at which a running one was leased.
     private var due: Int64?
     private var ended: Int64?
     private let message: String?
@@ -40,7 +40,7 @@ struct StoredJobRow {
         code = stored.job.waiting?.cause.rawValue
     }
 
-    /// Creates the row of a job that has ended.
+    /// Creates the row of a finished job.
     init(_ stored: StoredJob, _ outcome: Outcome, isNew: Bool, _ clocks: ClockPair) {
         self.stored = stored
         self.isNew = isNew

@@ -2,15 +2,14 @@ import FileEvents
 import Glibc
 import System
 
-/// The lock that SQLite takes while it writes to a file with a log, as the kernel lists it.
+/// The lock that SQLite takes while it writes to a file with a log, as listed by the kernel.
 ///
-/// The file that it lies on must not be opened to look: closing it again would
-/// drop the locks that this process has on it.
+/// The locked file must not be opened for this: closing it would release the locks that this process has on it.
 enum WriteLock {
-    /// Its byte in the file of shared memory beside the journal.
+    /// The offset of the lock in the shared memory file of the journal.
     private static let place = "120"
 
-    /// The process that writes, with its name; nil when none is seen, as one of another container is not.
+    /// Returns the process that writes, with its name; nil if none is visible, such as one in another container.
     static func holder(of journal: PathBytes) -> String? {
         var status = stat()
         guard CompanionFile.memory.path(of: journal).withCString({ stat($0, &status) }) == 0 else { return nil }
@@ -26,7 +25,7 @@ enum WriteLock {
         return nil
     }
 
-    /// What the kernel says in a file of its own; empty when it can't be read.
+    /// Returns the content of a file of the kernel; empty if it can't be read.
     private static func text(of path: String) -> String {
         guard let file = fopen(path, "re") else { return "" }
         defer { fclose(file) }

@@ -7,11 +7,11 @@ import System
 import TestKit
 import Testing
 
-/// What `archive` packs.
+/// Tests for the `archive` handler.
 struct ArchiveHandlerTests {
     static let endings = ["zip", "tar", "tar.gz", "tgz", "tar.xz", "tar.zst", "tar.bz2"]
 
-    /// Unpacks by another program; what is there then.
+    /// Unpacks an archive with `bsdtar` and returns the listing of the result.
     private func content(of archive: PathBytes, in folder: PathBytes) -> [String] {
         let target = folder.appending("unpacked")
         TestFile.removeTree(target)
@@ -22,7 +22,7 @@ struct ArchiveHandlerTests {
     }
 
     @Test(arguments: endings)
-    func `a file and a folder are packed as the name says`(ending: String) {
+    func `a file and a directory are packed in the format that the extension names`(ending: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("sub/b.txt"), "bb")
@@ -44,7 +44,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test func `the format can be given, and has to be known`() {
+    @Test func `the format can be set and must be known`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
@@ -57,16 +57,16 @@ struct ArchiveHandlerTests {
     }
 
     @Test(arguments: ["zip", "tar", "tar.gz", "tar.xz", "tar.zst", "tar.bz2"])
-    func `the same files make the same archive, in the order of their names`(ending: String) {
+    func `the same files produce the same archive, sorted by name`(ending: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
-            // Made in another order than that of their names.
+            // Created in an order other than the order of the names.
             for name in ["c", "a", "b/z", "b/y", "ä"] { TestFile.write(rule.path("set/\(name)"), name) }
             #expect(rule.run("set", ["to": .string("out/1.\(ending)")]).ending == .succeeded)
             // The same content with the same times, as other files.
             let copied = call("/bin/cp", ["-a", "in/set", "in/other"], in: tree.root)
             #expect(copied.status == 0)
-            // Some formats have a second as their smallest step of now.
+            // Some formats store times in whole seconds, so a stored current time would differ only after one second.
             Deadline.pause(.milliseconds(1100))
             #expect(rule.run("other", ["to": .string("out/2.\(ending)"), "name": "set"]).ending == .succeeded)
             #expect(
@@ -80,7 +80,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test func `all of a batch get into one archive, what is gone is left out`() {
+    @Test func `all files of a batch go into one archive, and missing files are skipped`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             for name in ["c.txt", "a.txt", "sub/a.txt"] { TestFile.write(rule.path(name), name) }
@@ -101,7 +101,7 @@ struct ArchiveHandlerTests {
     }
 
     @Test(arguments: ["zip", "tar.gz"])
-    func `odd names and modes come back as they were, but for set-user-id`(ending: String) throws {
+    func `odd names and modes survive a round trip, except set-user-id`(ending: String) throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             let names: [[UInt8]] = [
@@ -125,7 +125,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test func `what is no file is left out with a warning`() {
+    @Test func `entries that are not files, directories or links are skipped with a warning`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
@@ -136,7 +136,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test(.enabled(if: geteuid() == 0)) func `what is mounted in a folder is left out with a warning`() throws {
+    @Test(.enabled(if: geteuid() == 0)) func `a mount inside a directory is skipped with a warning`() throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
@@ -151,7 +151,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test func `folders that lie too deep are refused`() {
+    @Test func `directories that are nested too deeply are refused`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.makeFolder(rule.path("set/" + Array(repeating: "d", count: 300).joined(separator: "/")))
@@ -162,7 +162,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test func `an archive in the folder that it packs is not in itself`() {
+    @Test func `an archive inside the directory that it packs does not contain itself`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
@@ -173,7 +173,7 @@ struct ArchiveHandlerTests {
     }
 
     @Test(arguments: ["../x", "a/../../x", "/"])
-    func `a name in the archive that leads out is refused`(name: String) {
+    func `an entry name that leads out of the archive is refused`(name: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
@@ -206,7 +206,7 @@ struct ArchiveHandlerTests {
     @Test(arguments: conflicts)
     func `files before, archive, files after`(row: ContentRow) { row.play(ArchiveHandler(trash: Trash(home: nil))) }
 
-    @Test func `a second attempt finds what the first one made`() {
+    @Test func `a second attempt finds the archive of the first one`() {
         withTempTree { tree in
             var rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
@@ -220,7 +220,7 @@ struct ArchiveHandlerTests {
         }
     }
 
-    @Test func `a stop and the time-out leave nothing`() {
+    @Test func `a stop and a timeout leave nothing behind`() {
         withTempTree { tree in
             var rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")

@@ -7,13 +7,13 @@ import System
 import TestKit
 import Testing
 
-/// Several events in one request, and what they bring.
+/// Several events in one request, and the members of an event.
 struct BatchTests {
     let stage: Stage
 
     init() throws { stage = try Stage() }
 
-    /// Invocations for files of these names, in a rule that gathers so many.
+    /// Creates invocations for files of these names, in a rule whose batch size is `most`.
     func invocations(_ names: [String], most: Int = 100, with text: String = "") -> [Invocation] {
         names.map { name in
             stage.invocation { invocation in
@@ -34,7 +34,8 @@ struct BatchTests {
         return PluginHandler(plugin: plugin, host: stage.host).run(invocations)
     }
 
-    /// Notes the names of each request on a line of the file `runs`, and answers with one result for each.
+    /// A script that appends the names of each request as one line to the file `runs`, and replies with one result for
+    /// each event.
     var noting: String {
         """
         #!/usr/bin/python3 -S
@@ -134,7 +135,7 @@ struct BatchTests {
         #expect(runner.run(action, invocations(["c", "d"])).map(\.isInterrupted) == [true, true])
     }
 
-    // MARK: What an event brings
+    // MARK: Members of an event
 
     @Test func `S06 S07 S38 S45 an event brings what was before, other names, entries and text`() throws {
         var event = Stage.event(path: "/srv/in/log", kind: .modified)
@@ -182,7 +183,7 @@ struct BatchTests {
             return
         }
         #expect(bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == digest)
-        // More than one block, and different at its very end.
+        // More than one block, and different only in the last byte.
         let text = String(repeating: "x", count: 300_000)
         let one = Self.sha256(of: try stage.folder.write("one", text + "1"), within: limit)
         let two = Self.sha256(of: try stage.folder.write("two", text + "2"), within: limit)

@@ -7,7 +7,7 @@ import System
 import TestKit
 import Testing
 
-/// What `copy`, `move` and `log` do with the file itself.
+/// Effects of `copy`, `move` and `log` on the file itself.
 struct BuiltInFileTests {
     @Test(arguments: BuiltInPlaceTests.kinds, [false, true])
     func `mode and modification time are kept`(_ kind: BuiltInPlaceTests.Kind, isAcross: Bool) throws {
@@ -26,7 +26,7 @@ struct BuiltInFileTests {
         }
     }
 
-    /// The copy belongs to Alight: as root, a user's program would become root's.
+    /// The copy belongs to the user that Alight runs as: as root, a user's program would become root's.
     @Test func `a copy is never set-user-id`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "program")
@@ -37,7 +37,7 @@ struct BuiltInFileTests {
         }
     }
 
-    @Test func `a move to another file system keeps the owner, or gives up what only the owner may grant`() async {
+    @Test func `a move to another file system keeps the owner, or drops what only the owner may grant`() async {
         guard geteuid() == 0, OtherFileSystem() != nil else {
             print("skipped: needs root and a second file system")
             return
@@ -57,7 +57,7 @@ struct BuiltInFileTests {
                 let kept = try facts(other.root.appending("a"))
                 #expect(kept.uid == 65534 && kept.gid == 65534 && kept.mode == 0o4755)
 
-                // Another user may read it and take it away, but not give it back.
+                // Another user may read and remove it, but cannot give it back to its owner.
                 make("in/b")
                 for folder in [tree.root, tree.path("in"), other.root] { _ = folder.withCString { chmod($0, 0o777) } }
                 try #require(setegid(65533) == 0 && seteuid(65533) == 0)
@@ -70,7 +70,7 @@ struct BuiltInFileTests {
         }
     }
 
-    /// A folder beside the tree, or on another file system; nil, with a word why, when there is none.
+    /// A directory beside the tree, or on another file system.
     struct Target {
         var path: PathBytes
         var keeper: OtherFileSystem?
@@ -106,7 +106,7 @@ struct BuiltInFileTests {
     }
 
     @Test(arguments: [false, true])
-    func `holes and odd sizes come out byte for byte`(isAcross: Bool) {
+    func `sparse files and odd sizes are copied byte for byte`(isAcross: Bool) {
         withTempTree { tree in
             guard let target = Self.target(tree.root, isAcross) else { return }
             let source = tree.path("in/sparse")
@@ -124,9 +124,9 @@ struct BuiltInFileTests {
         }
     }
 
-    // MARK: What is no regular file
+    // MARK: Entries other than regular files
 
-    @Test func `a link is moved as it is, and not copied`() {
+    @Test func `a symbolic link is moved as it is, but not copied`() {
         withTempTree { tree in
             TestFile.write(tree.path("secret"), "secret")
             for (name, goal) in [("link", tree.path("secret")), ("dangling", tree.path("nothing"))] {
@@ -143,7 +143,7 @@ struct BuiltInFileTests {
     }
 
     @Test(.timeLimit(.minutes(15)), arguments: ["folder", "pipe", "socket"])
-    func `a copy of what is no file fails at once, and leaves nothing`(what: String) {
+    func `copying an entry that is not a regular file fails at once and leaves nothing behind`(what: String) {
         withTempTree { tree in
             let source = tree.path("in/x")
             TestFile.makeFolder(what == "folder" ? source : source.parent)
@@ -156,7 +156,7 @@ struct BuiltInFileTests {
         }
     }
 
-    @Test func `a folder moves with all that is in it, but not to another file system`() {
+    @Test func `a directory moves with its contents, but not to another file system`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/d/e/f"), "x")
             let outcome = BuiltInRun(MoveHandler())(tree.path("in/d"), ["to": tree.path("out/")])
@@ -174,7 +174,7 @@ struct BuiltInFileTests {
         }
     }
 
-    @Test func `a move onto another name of the same file leaves that name`() {
+    @Test func `a move onto another hard link of the same file keeps that name`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             TestFile.makeFolder(tree.path("out"))
@@ -186,7 +186,7 @@ struct BuiltInFileTests {
         }
     }
 
-    // MARK: Again, and in the middle
+    // MARK: Repeated and interrupted attempts
 
     @Test(arguments: BuiltInPlaceTests.kinds, [false, true])
     func `a second attempt leaves one copy`(_ kind: BuiltInPlaceTests.Kind, isOccupied: Bool) throws {
@@ -206,7 +206,7 @@ struct BuiltInFileTests {
     }
 
     @Test(arguments: [true, false], [true, false])
-    func `an interrupted move is known by its file, whatever is at the path since`(
+    func `an interrupted move is recognized by its file, even if another file now has the path`(
         expectsSettled: Bool, isOccupied: Bool
     ) throws {
         try withTempTree { tree in
@@ -231,7 +231,7 @@ struct BuiltInFileTests {
         }
     }
 
-    @Test func `an interrupted rename is known by its file`() throws {
+    @Test func `an interrupted rename is recognized by its file`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "first")
             var run = BuiltInRun(RenameHandler())
@@ -247,8 +247,8 @@ struct BuiltInFileTests {
         }
     }
 
-    /// Same size, same time: only the content tells them apart.
-    @Test func `a second attempt does not take another file for its copy`() {
+    /// Both files have the same size and time, so only the content distinguishes them.
+    @Test func `a second attempt does not mistake another file for its copy`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             TestFile.write(tree.path("out/a.txt"), "old")
@@ -263,7 +263,7 @@ struct BuiltInFileTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a stop in the middle leaves nothing, and does not count`(_ kind: BuiltInPlaceTests.Kind) {
+    func `a stop leaves nothing behind and does not count as an attempt`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             guard let target = Self.target(tree.root, true) else { return }
             TestFile.write(tree.path("in/a"), [UInt8](repeating: 1, count: 3 << 20))
@@ -277,7 +277,7 @@ struct BuiltInFileTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a full disk is tried again, and nothing is left on it`(_ kind: BuiltInPlaceTests.Kind) {
+    func `a full disk leads to a retry and nothing is left on it`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             let small = tree.path("small")
             TestFile.makeFolder(small)
@@ -298,11 +298,13 @@ struct BuiltInFileTests {
         }
     }
 
-    /// Somebody puts a new version in its place at any moment of the move: it must not go with the old one.
+    /// A new version replaces the source at any time during the move.
+    ///
+    /// It must not be removed with the old one.
     @Test(.timeLimit(.minutes(15)))
     func `a file that is replaced while it moves to another file system is not lost`() {
         withTempTree { tree in
-            // From memory to the disk, where flushing takes its time.
+            // From memory to disk, where flushing takes time.
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")
                 return
@@ -334,8 +336,8 @@ struct BuiltInFileTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `a copy has no name until it is complete, so nothing is left of it when the program dies`() throws {
-        // In memory, where there are files without names; 256 MB of nothing take a while to be copied.
+    func `a copy has no name until it is complete, so a crash leaves nothing behind`() throws {
+        // In memory, where files without names are supported. Copying a hole of 256 MB takes some time.
         guard let other = OtherFileSystem() else {
             print("skipped: no second file system")
             return
@@ -368,7 +370,7 @@ struct BuiltInFileTests {
 
     // MARK: Log
 
-    @Test func `log says what it is told, and goes to the log from a warning on`() {
+    @Test func `log writes its message, at level warning and above`() {
         let run = BuiltInRun(Handling.LogHandler())
         #expect(run("/in/a.txt", [:]).message == "created /in/a.txt")
         #expect(run("/in/a.txt", ["message": "hello"]).message == "hello")

@@ -7,12 +7,12 @@ import System
 import TestKit
 import Testing
 
-/// What `copy` and `move` have in common: where the file goes, and what is in the way.
+/// The common behaviour of `copy` and `move`: the destination of a file, and conflicts there.
 struct BuiltInPlaceTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         var handler: any Handler
         var testDescription: String { handler.summary.reference.name }
-        /// Whether the source is gone afterwards.
+        /// Whether the source is removed.
         var takes: Bool { testDescription == "move" }
     }
 
@@ -21,17 +21,21 @@ struct BuiltInPlaceTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var name: String
         var kinds = BuiltInPlaceTests.kinds
-        /// Files below the tree before, a folder with a slash at its end.
+        /// The files before the action, by their path relative to the tree.
+        ///
+        /// A directory ends in a slash.
         var before = ["in/a.txt": "new"]
         var source = "in/a.txt"
-        /// Below the tree.
+        /// The destination, relative to the tree.
         var to: String
         var conflict: String?
         var ending = PluginResponse.Outcome.succeeded
         var code: String?
-        /// The output, below the tree.
+        /// The output, relative to the tree.
         var output: String?
-        /// What `copy` leaves, which is what `move` leaves and the source.
+        /// The files after `move`.
+        ///
+        /// After `copy`, the source exists as well.
         var after: [String]
         var testDescription: String { name }
     }
@@ -97,7 +101,7 @@ struct BuiltInPlaceTests {
     ]
 
     @Test(arguments: cases, kinds)
-    func `a file goes where it is sent`(_ example: Case, _ kind: Kind) {
+    func `a file goes to its destination`(_ example: Case, _ kind: Kind) {
         withTempTree { tree in
             for (path, content) in example.before {
                 if path.hasSuffix("/") {
@@ -117,14 +121,14 @@ struct BuiltInPlaceTests {
             if !kind.takes, example.ending == .succeeded {
                 after.insert("\(example.source): \(example.before[example.source] ?? "")")
             }
-            // Folders that were made, and those that are empty now, do not matter.
+            // Directories that were created or are empty now do not matter.
             let left = listing(tree.root).filter { !$0.hasSuffix("/") || example.before[$0] != nil }
             #expect(Set(left) == after)
         }
     }
 
     @Test(arguments: kinds)
-    func `a relative path is meant from the folder of the rules`(_ kind: Kind) {
+    func `a relative path is relative to the directory of the rules file`(_ kind: Kind) {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             var run = BuiltInRun(kind.handler)
@@ -136,7 +140,7 @@ struct BuiltInPlaceTests {
     }
 
     @Test(arguments: kinds)
-    func `bytes that are no text survive`(_ kind: Kind) {
+    func `a name that is not UTF-8 survives`(_ kind: Kind) {
         withTempTree { tree in
             let name: [UInt8] = [0xff, 0x20, 0xfe, 0x0a, 0x2e, 0x80]
             let source = tree.path("in").appending(name)
@@ -151,9 +155,9 @@ struct BuiltInPlaceTests {
     }
 
     @Test(arguments: kinds, [".txt", ""])
-    func `a name as long as names can be gets through, and so does its number`(_ kind: Kind, _ ending: String) throws {
+    func `a name of the maximum length is copied, and so is its numbered form`(_ kind: Kind, _ ending: String) throws {
         try withTempTree { tree in
-            // Two bytes a letter, so that a cut can't fall just anywhere.
+            // Two bytes per letter, so that a cut may fall inside a letter.
             let full = "x" + String(repeating: "ü", count: (254 - ending.utf8.count) / 2) + ending
             #expect((254...255).contains(full.utf8.count))
             for round in 0..<12 {
@@ -172,7 +176,7 @@ struct BuiltInPlaceTests {
     }
 
     @Test(arguments: kinds)
-    func `a long extension is shortened when there is nothing else to shorten`(_ kind: Kind) {
+    func `a long extension is shortened when nothing else can be shortened`(_ kind: Kind) {
         withTempTree { tree in
             let name = "a." + String(repeating: "e", count: 253)
             for round in 0..<3 {
@@ -184,9 +188,9 @@ struct BuiltInPlaceTests {
         }
     }
 
-    /// Else the numbered file would come back as a new one, and be numbered again, and again.
+    /// Otherwise the numbered file would be reported as a new one, and be numbered again and again.
     @Test(arguments: kinds)
-    func `its own folder behind a link is its own folder`(_ kind: Kind) {
+    func `the file's own directory is recognized behind a link`(_ kind: Kind) {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             _ = tree.path("in").withCString { from in tree.path("link").withCString { symlink(from, $0) } }
@@ -200,7 +204,7 @@ struct BuiltInPlaceTests {
     }
 
     @Test(arguments: kinds)
-    func `a place that refuses is told, and nothing is left there`(_ kind: Kind) async {
+    func `a destination without permission is reported, and nothing is left there`(_ kind: Kind) async {
         guard geteuid() == 0 else {
             print("skipped: only root can become another user")
             return

@@ -8,23 +8,23 @@ import System
 import TestKit
 import Testing
 
-/// Runs one built-in handler for one file, as the engine would.
+/// Runs one built-in handler for one file, as the engine does.
 struct BuiltInRun {
     var handler: any Handler
     var attempt = 1
     var stop = StopSignal()
-    /// What the event tells of the file; nil to look.
+    /// The snapshot of the file in the event, or nil to stat the file.
     var snapshot: Snapshot?
     var folder: PathBytes = "/nowhere"
     var selection = FileSelection(filter: PathFilter(globs: []), types: [.file])
     var log = LogLines()
     var isInterrupted = false
     var timeout = Duration.seconds(60)
-    /// The root that the rule watches; nil for the file's folder.
+    /// The root that the rule watches, or nil for the directory of the file.
     var root: PathBytes?
-    /// Whether the file has to be as `snapshot` tells.
+    /// Whether the file must match `snapshot`.
     var expectsSettled = false
-    /// Parameters that are no texts.
+    /// Parameters that are not strings.
     var further: [String: Parameter] = [:]
 
     init(_ handler: any Handler) { self.handler = handler }
@@ -37,7 +37,7 @@ struct BuiltInRun {
         handler.run(invocation(path, templates: templates))
     }
 
-    /// What the handler receives for the file.
+    /// Creates the invocation that the handler receives for the file.
     func invocation(_ path: PathBytes, templates: [String: Template]) -> Invocation {
         var snapshot = snapshot
         if snapshot == nil, case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
@@ -59,7 +59,8 @@ struct BuiltInRun {
     }
 }
 
-/// All files below a folder as `relative path: content`, folders as `path/`, links as `path -> target`.
+/// Lists all entries below a directory: files as `relative path: content`, directories as `path/`, links as
+/// `path -> target`.
 func listing(_ folder: PathBytes, _ prefix: String = "") -> [String] {
     TestFile.names(in: folder).flatMap { name -> [String] in
         let path = folder.appending(name)
@@ -89,7 +90,7 @@ private func target(of link: PathBytes) -> String {
     return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
 }
 
-/// The facts of a file that must be there.
+/// Returns the metadata of a file that must exist.
 func facts(_ path: PathBytes) throws -> Snapshot {
     guard case .present(let snapshot) = DiskProbe.look(at: path) else {
         throw Missing(path: path)
@@ -99,7 +100,9 @@ func facts(_ path: PathBytes) throws -> Snapshot {
 
 struct Missing: Error { var path: PathBytes }
 
-/// A folder on the file system of /dev/shm, which is another one than that of /tmp; nil when it is the same.
+/// A directory on the file system of /dev/shm.
+///
+/// The initializer returns nil if /tmp is on the same file system.
 final class OtherFileSystem {
     let root: PathBytes
 

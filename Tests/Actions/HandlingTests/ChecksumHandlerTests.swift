@@ -7,7 +7,7 @@ import System
 import TestKit
 import Testing
 
-/// What `checksum` writes and compares.
+/// Tests for writing and verifying checksums with `checksum`.
 struct ChecksumHandlerTests {
     static let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     static let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -102,11 +102,11 @@ struct ChecksumHandlerTests {
     ]
 
     @Test(arguments: tools)
-    func `the tools of the system agree`(algorithm: String, tool: String) {
+    func `the system tools accept the lists`(algorithm: String, tool: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ChecksumHandler())
             var names = ["plain", "with  blanks", "*star", "-dash", "é"]
-            // xxhsum knows no escapes.
+            // xxhsum does not support escapes.
             if algorithm != "xxh128" { names += ["back\\slash", "new\nline", "carriage\rreturn", "\\n"] }
             for name in names {
                 TestFile.write(rule.path(name), "content of \(name)")
@@ -127,7 +127,7 @@ struct ChecksumHandlerTests {
         }
     }
 
-    @Test func `a list is in order, keeps remarks, and is written once for a batch`() {
+    @Test func `a list is sorted, keeps comments, and is written once for a batch`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ChecksumHandler())
             for name in ["c", "a", "b"] { TestFile.write(rule.path(name), "abc") }
@@ -139,14 +139,14 @@ struct ChecksumHandlerTests {
             let expected =
                 "# by hand\n" + ["a", "b", "c"].map { "\(Self.abc)  \($0)\n" }.joined() + "\(Self.empty)  z\n"
             #expect(TestFile.read(rule.path("SHA256SUMS")) == Array(expected.utf8))
-            // What is so already is left alone, and is no output.
+            // An entry that is already correct is not rewritten, and the list is not an output.
             let again = rule.run("a", ["write": "sums"])
             #expect(again.outputs == [])
             #expect(again.message.hasSuffix(", as before"))
         }
     }
 
-    @Test func `many jobs at once write one list`() {
+    @Test func `many concurrent jobs write one list`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ChecksumHandler())
             let count = 200
@@ -166,7 +166,7 @@ struct ChecksumHandlerTests {
         }
     }
 
-    @Test func `a folder that another process has locked is waited for, and no longer than asked`() {
+    @Test func `a lock of another process is waited for, but no longer than the timeout`() {
         withTempTree { tree in
             var rule = ContentRule(tree.root, ChecksumHandler())
             TestFile.write(rule.path("a"), "abc")

@@ -26,21 +26,21 @@ struct CommandHandlerTests {
         #expect(Array(written) == path + [0] + Array("x=".utf8) + name + Array(";".utf8) + [0, 0])
     }
 
-    @Test func `exec gets the request on its input, and what it prints is log`() throws {
+    @Test func `exec gets the request on standard input, and its output is logged`() throws {
         let outcome = stage.run(.exec([try template("head"), try template("-c29")]))
         #expect(outcome.ending == .succeeded)
         #expect(stage.log.all == ["info: {\"attempt\":2,\"deadline\":\"2025"])
         #expect(outcome.log == "{\"attempt\":2,\"deadline\":\"2025")
     }
 
-    @Test func `a path with a slash is meant from the folder of the rules file`() throws {
+    @Test func `a path with a slash is relative to the directory of the rules file`() throws {
         try stage.folder.write("tool", "#!/bin/sh\nexit 64\n")
         let outcome = stage.run(.exec([try template("./tool")]))
         #expect(outcome.code == "status-64")
         #expect(outcome.message == "'\(stage.folder.path)/tool' ended with status 64")
     }
 
-    @Test func `a program is never looked for by the name of a file`() throws {
+    @Test func `a placeholder never makes exec search PATH for a program`() throws {
         let outcome = stage.run(.exec([try template("${name}")])) { Stage.use(path: "/srv/in/true", in: &$0) }
         #expect(outcome.ending == .failed)
         #expect(outcome.code == "cannot-start")
@@ -56,9 +56,9 @@ struct CommandHandlerTests {
         #expect(stage.run(.exec([try template("/nowhere/x")])).code == "cannot-start")
     }
 
-    @Test func `a program that was missing at its start alone is tried again`() throws {
+    @Test func `a program that is missing only when it starts is retried`() throws {
         try stage.folder.write("tool", "#!/bin/sh\n")
-        // A folder that only this process has open, by a number that no launcher has.
+        // A directory that only this process has open, with a number that no launcher has.
         let folder = open(stage.folder.path.description, O_RDONLY | O_CLOEXEC)
         let high = fcntl(folder, F_DUPFD_CLOEXEC, 700)
         defer {
@@ -79,7 +79,7 @@ struct CommandHandlerTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
-    func `as root no command is run that others can change since the rules were loaded`() throws {
+    func `as root, a command that others could change since the rules were loaded is not run`() throws {
         let tool = try stage.folder.write("tool", "#!/bin/sh\n")
         let script = try stage.folder.write("script", "#!/usr/bin/env \(tool)\n")
         let commands: [Action.Work] = [
@@ -100,7 +100,7 @@ struct CommandHandlerTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
-    func `a command that runs as another user may be that user's own`() throws {
+    func `a command that runs as another user may belong to that user`() throws {
         let tool = try stage.folder.write("tool", "#!/bin/sh\n")
         try #require(chmod(stage.folder.path.description, 0o755) == 0)
         try #require(chown(tool.description, 65_534, 65_534) == 0)
@@ -114,7 +114,7 @@ struct CommandHandlerTests {
         #expect(try run(as: 0).message.contains("belongs to user 65534"))
     }
 
-    @Test func `shell gets the facts as variables`() throws {
+    @Test func `a shell command gets the event as environment variables`() throws {
         let outcome = stage.run(.shell("printf '%s' \"$ALIGHT_PATH\" >'\(stage.folder.path)/seen'; echo done; exit 75"))
         {
             Stage.use(path: "/srv/in/a; rm -rf $HOME `x`", in: &$0)
@@ -124,11 +124,11 @@ struct CommandHandlerTests {
         #expect(stage.folder.text(of: "seen") == "/srv/in/a; rm -rf $HOME `x`")
     }
 
-    @Test func `the last line of stderr is the message before any of stdout`() {
+    @Test func `the last line of stderr takes precedence over stdout as the message`() {
         #expect(stage.run(.shell("echo why >&2; echo out; exit 65")).message == "why")
     }
 
-    @Test func `what a command prints is never taken for a response`() {
+    @Test func `the output of a command is never parsed as a response`() {
         #expect(stage.run(.shell("echo '{\"outcome\":\"failed\"}'")).ending == .succeeded)
     }
 }

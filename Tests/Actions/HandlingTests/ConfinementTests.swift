@@ -7,7 +7,7 @@ import Testing
 
 @testable import Handling
 
-/// What the launcher gives a program, seen by the program.
+/// The environment that the launcher sets up for a program, as the program sees it.
 struct ConfinementTests {
     let launcher: ProcessLauncher
     let stop = StopSignal()
@@ -30,7 +30,7 @@ struct ConfinementTests {
         return launcher.run(command, stop: stop)
     }
 
-    @Test func `a program that may not be run is only about to be replaced where nothing confines it`() {
+    @Test func `a permission error counts as temporary only for an unconfined program`() {
         var confinements = Array(repeating: ProgramConfinement(), count: 4)
         confinements[1].user = RunAsTests.nobody
         confinements[2].grants = []
@@ -49,7 +49,7 @@ struct ConfinementTests {
         #expect(ended.text == "0002\n7\n")
     }
 
-    @Test func `niceness counts among sessions too, where the kernel has groups of them`() {
+    @Test func `niceness also applies to the autogroup, where the kernel has autogroups`() {
         guard FileManager.default.fileExists(atPath: "/proc/self/autogroup") else { return }
         let ended = run("cat /proc/self/autogroup") { $0.nice = 7 }
         #expect(ended.text.hasSuffix(" nice 7\n"))
@@ -58,7 +58,7 @@ struct ConfinementTests {
     @Test(arguments: [
         (IOPriority.idle, 3 << 13), (.bestEffort(nil), 2 << 13 | 4), (.bestEffort(7), 2 << 13 | 7),
     ])
-    func `the priority at disks is that of the rule`(priority: IOPriority, number: Int) {
+    func `the disk priority is that of the rule`(priority: IOPriority, number: Int) {
         #if arch(x86_64)
         let call = 252
         #else
@@ -68,7 +68,7 @@ struct ConfinementTests {
         #expect(python(script) { $0.ioPriority = priority }.text == "\(number)\n")
     }
 
-    @Test(.enabled(if: geteuid() == 0)) func `root may put programs in front`() {
+    @Test(.enabled(if: geteuid() == 0)) func `root may raise the priority of programs`() {
         let ended = run("nice") {
             $0.nice = -5
             $0.ioPriority = .realtime(0)
@@ -78,7 +78,7 @@ struct ConfinementTests {
 
     // MARK: - Limits
 
-    @Test func `limits are the kernel's`() {
+    @Test func `the kernel enforces the limits`() {
         let ended = run("ulimit -St; ulimit -Ht; ulimit -d; ulimit -n; ulimit -Hn; ulimit -f; ulimit -p") {
             $0.limits.cpu = .milliseconds(1500)
             $0.limits.memory = 512 << 20
@@ -86,32 +86,32 @@ struct ConfinementTests {
             $0.limits.fileSize = 1 << 20
             $0.limits.processes = 500
         }
-        // dash counts memory in KiB and files in blocks.
+        // dash reports memory in KiB and file sizes in blocks.
         #expect(ended.text == "2\n3\n524288\n64\n64\n2048\n500\n")
     }
 
-    @Test func `a program that uses up its time gets SIGXCPU`() {
+    @Test func `a program that exceeds its CPU time gets SIGXCPU`() {
         let ended = python("while True: pass") { $0.limits.cpu = .seconds(1) }
         #expect(ended.way == .signalled(SIGXCPU))
     }
 
-    @Test func `one that ignores SIGXCPU is killed, and the launcher tells why`() {
+    @Test func `a program that ignores SIGXCPU is killed, and the launcher reports why`() {
         let script = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
         let ended = python(script) { $0.limits.cpu = .seconds(1) }
         #expect(ended.way == .signalled(SIGXCPU))
     }
 
-    @Test func `one that is killed for something else is not said to have used up its time`() {
+    @Test func `a program killed for another reason is not reported as out of CPU time`() {
         let ended = run("kill -9 $$") { $0.limits.cpu = .seconds(1) }
         #expect(ended.way == .signalled(SIGKILL))
     }
 
-    @Test func `memory, descriptors and the size of files end where the limits are`() throws {
+    @Test func `limits on memory, descriptors and file size are enforced`() throws {
         let memory = python("try: bytearray(256 << 20)\nexcept MemoryError: print('no more')") {
             $0.limits.memory = 128 << 20
         }
         #expect(memory.text == "no more\n")
-        // What is only reserved doesn't count, as it would for RLIMIT_AS.
+        // Memory that is only reserved does not count, as it would for RLIMIT_AS.
         let reserved = python("import mmap; mmap.mmap(-1, 4 << 30, prot=0); print('reserved')") {
             $0.limits.memory = 128 << 20
         }
@@ -125,9 +125,9 @@ struct ConfinementTests {
         #expect(size.way == .signalled(SIGXFSZ))
     }
 
-    // MARK: - What can't be
+    // MARK: - Refused plans
 
-    @Test(.enabled(if: geteuid() != 0)) func `what only root can do keeps a program of others from starting`() {
+    @Test(.enabled(if: geteuid() != 0)) func `a setting that needs root fails the start for other users`() {
         let nice = run("true") { $0.nice = -20 }
         #expect(nice.way == .couldNotStart("cannot set 'nice' to -20: Permission denied"))
         let user = run("true") {
@@ -136,7 +136,7 @@ struct ConfinementTests {
         #expect(user.way == .couldNotStart("cannot become user 'root': Operation not permitted"))
     }
 
-    @Test func `a plan of another version, one that is cut off and one that is too long are refused`() throws {
+    @Test func `a plan of another version, a truncated plan and one that is too long are refused`() throws {
         let path = try #require(ProcessLauncher.find())
         let plan = try #require(LaunchPlan(shell("true"), descriptorLimit: 0)).bytes
         var old = plan
@@ -146,7 +146,7 @@ struct ConfinementTests {
         var long = plan + [0]
         long[8] += 1
         var counts = plan
-        // The last count before the strings of the environment is far beyond what follows.
+        // The last count before the strings of the environment is much larger than the rest of the plan.
         counts.replaceSubrange(plan.count - 8..<plan.count, with: [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
         for (bytes, reason) in [
             (old, "the plan is of another version"), (short, "the plan is cut off"),
@@ -157,7 +157,7 @@ struct ConfinementTests {
         }
     }
 
-    /// Gives a launcher these bytes as a plan; how it says that this ended.
+    /// Sends these bytes to a launcher as a plan and returns how it ended.
     private static func feed(_ bytes: [UInt8], to path: PathBytes) throws -> Ended.Way? {
         let launcher = try LauncherProcess(path)
         var pipe: [Int32] = [-1, -1]

@@ -7,7 +7,7 @@ import System
 import TestKit
 import Testing
 
-/// Where the handlers of content may write, and where not.
+/// The paths that content handlers may write to.
 struct ContentPlaceTests {
     static let names = ["archive", "extract", "index"]
 
@@ -24,14 +24,14 @@ struct ContentPlaceTests {
     }
 
     @Test(arguments: names)
-    func `neither dots behind a placeholder nor a link lead out`(name: String) {
+    func `neither dots after a placeholder nor a link lead out of the directory`(name: String) {
         withTempTree { tree in
             let rule = rule(name, tree.root.appending("deep"))
             TestFile.makeFolder(tree.path("away"))
             _ = rule.path("link").withCString { symlink("../../away", $0) }
             for to in ["out/${stem}/../../../away/y.zip", "in/link/y.zip", "in/../../away/${stem}/../y.zip"] {
                 let outcome = rule.run("x.zip", ["to": .string(to)])
-                // The last one names the folder itself.
+                // The last one names the directory itself.
                 guard !to.hasPrefix("in/..") else {
                     #expect(outcome.code != "outside", "\(outcome.message)")
                     continue
@@ -45,7 +45,7 @@ struct ContentPlaceTests {
     }
 
     @Test(arguments: names)
-    func `with 'allow' no other folder is written to`(name: String) {
+    func `with 'allow', no other directory is written to`(name: String) {
         withTempTree { tree in
             let rule = rule(name, tree.root)
             let refused = rule.run("x.zip", ["to": "out/y.zip", "allow": ["other"]])
@@ -57,8 +57,8 @@ struct ContentPlaceTests {
         }
     }
 
-    /// What is handed over is what had settled, and no link in its place.
-    @Test func `checksum and tag leave a link alone that took the file's place`() {
+    /// The handler receives the file that settled, not a link in its place.
+    @Test func `checksum and tag ignore a link that replaced the file`() {
         withTempTree { tree in
             TestFile.write(tree.path("outside"), "secret")
             let handlers: [(any Handler, JSONValue)] = [

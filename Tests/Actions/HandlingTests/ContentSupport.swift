@@ -7,7 +7,7 @@ import System
 import TestKit
 import Testing
 
-/// A rule over the folder `in` of a tree, with one built-in action whose parameters are written as in a rules file.
+/// A rule for the directory `in` of a tree, with one built-in action whose parameters are written as in a rules file.
 struct ContentRule {
     let root: PathBytes
     var handler: any Handler
@@ -54,26 +54,30 @@ struct ContentRule {
         handler.run(invocation(path(name), with, kind: kind, from: from.map { path($0) }))
     }
 
-    /// Runs it for several files at once.
+    /// Runs the action for several files at once.
     func run(_ names: [String], _ with: JSONValue) -> [Outcome] {
         handler.run(names.map { invocation(path($0), with) })
     }
 }
 
-/// One line of a table: the files before, what is done for which of them, and the files after.
+/// A row of a table: the files before the action, the file and its parameters, and the files after the action.
 struct ContentRow: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Paths below the tree with their content; a path that ends in a slash is a folder.
+    /// The content of files by their path relative to the tree.
+    ///
+    /// A path that ends in a slash is a directory.
     var before: [String: String]
-    /// Below `in`.
+    /// The file, relative to `in`.
     var file: String
     var with: JSONValue
     var kind = EventKind.created
     var from: String?
     var outcome: Outcome.Ending
-    /// What the message holds; `@` stands for the tree.
+    /// A part of the message.
+    ///
+    /// `@` represents the tree.
     var message: String
-    /// As ``listing(_:_:)`` has it.
+    /// The listing of the tree, in the format of ``listing(_:_:)``.
     var after: [String]
 
     init(
@@ -92,7 +96,7 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
         self.after = after
     }
 
-    /// Plays the line, and compares.
+    /// Runs the row and checks the result.
     func play(_ handler: any Handler) {
         withTempTree { tree in
             for (path, content) in before.sorted(by: { $0.key < $1.key }) {
@@ -112,7 +116,7 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
 }
 
 extension ParameterTemplate {
-    /// The value with the placeholders of its texts.
+    /// Creates the value and parses the placeholders in its strings.
     fileprivate init(parsing value: JSONValue) {
         switch value {
         case .string(let text):
@@ -125,7 +129,7 @@ extension ParameterTemplate {
     }
 }
 
-/// Runs a program of the system to its end: its status, and what it printed.
+/// Runs a program of the system and returns its exit status and its output.
 @discardableResult
 func call(
     _ program: PathBytes, _ arguments: [String], in folder: PathBytes, environment: [String: String] = [:]

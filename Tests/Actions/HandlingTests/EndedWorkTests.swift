@@ -7,7 +7,7 @@ import System
 import TestKit
 import Testing
 
-/// Work on large files that ends before it is done: soon, and without anything left.
+/// Interrupted work on large files: it stops soon and leaves nothing behind.
 struct EndedWorkTests {
     static let rows: [(handler: String, with: JSONValue)] = [
         ("copy", ["to": "out/a"]), ("copy", ["to": "out/a", "verify": true]), ("archive", ["to": "out/a.tar"]),
@@ -28,7 +28,7 @@ struct EndedWorkTests {
         return ContentRule(root, handler)
     }
 
-    /// A large file, all of it a hole, or an archive with 64 MiB in it.
+    /// Creates a large sparse file, or an archive that contains 64 MiB.
     private static func make(_ path: PathBytes, for handler: String) {
         TestFile.write(path, "")
         let size = ["extract": 64 << 20, "archive": large][handler] ?? 1 << 40
@@ -40,7 +40,7 @@ struct EndedWorkTests {
     }
 
     @Test(arguments: rows.indices)
-    func `a stop ends it, and nothing is left`(_ row: Int) throws {
+    func `a stop interrupts the work, and nothing is left behind`(_ row: Int) throws {
         let (handler, with) = Self.rows[row]
         withTempTree { tree in
             let rule = Self.rule(tree.root, handler)
@@ -54,7 +54,7 @@ struct EndedWorkTests {
     }
 
     @Test(arguments: rows.indices.filter { rows[$0].handler == "archive" || rows[$0].handler == "checksum" })
-    func `the timeout ends it in the middle, and nothing is left`(_ row: Int) throws {
+    func `the timeout interrupts the work, and nothing is left behind`(_ row: Int) throws {
         let (handler, with) = Self.rows[row]
         withTempTree { tree in
             var rule = Self.rule(tree.root, handler)
@@ -63,24 +63,24 @@ struct EndedWorkTests {
             let before = Self.written
             let outcome = rule.run("a", with)
             #expect(outcome.code == "timed-out", "\(outcome.message)")
-            // What is given up writes nothing more, though the entry was to be longer.
+            // An interrupted entry is not written any further, although it was meant to be longer.
             #expect(Self.written - before < Self.large)
             #expect(TestFile.names(in: tree.path("in")) == [Array("a".utf8)])
             #expect(TestFile.names(in: tree.path("out")) == [])
         }
     }
 
-    /// More than is written before the timeout, and no more than a disk has room for.
+    /// A size that exceeds what is written before the timeout, and fits on the disk.
     private static let large = 6 << 30
 
-    /// The bytes that this thread has written.
+    /// The number of bytes that this thread has written.
     private static var written: UInt64 {
         let lines = String(decoding: TestFile.read("/proc/thread-self/io") ?? [], as: UTF8.self).split(separator: "\n")
         return lines.first { $0.hasPrefix("wchar: ") }.flatMap { UInt64($0.dropFirst("wchar: ".count)) } ?? 0
     }
 
     @Test(arguments: ["deduplicate", "rename"])
-    func `the timeout ends the comparing of contents, and nothing is left`(_ conflict: String) throws {
+    func `the timeout interrupts a comparison of contents, and nothing is left behind`(_ conflict: String) throws {
         try withTempTree { tree in
             var rule = Self.rule(tree.root, "copy")
             for name in ["in/a", "out/a"] { Self.make(tree.path(name), for: "copy") }
@@ -90,7 +90,7 @@ struct EndedWorkTests {
                 count: 2)
             _ = tree.path("out/a").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             rule.timeout = .milliseconds(300)
-            // A second attempt looks for what the first may have left.
+            // A second attempt searches for leftovers of the first one.
             rule.attempt = conflict == "rename" ? 2 : 1
             let outcome = rule.run("a", ["to": "out/a", "on_conflict": .string(conflict)])
             #expect(outcome.code == "timed-out", "\(outcome.message)")

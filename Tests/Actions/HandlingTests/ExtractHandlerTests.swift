@@ -7,9 +7,11 @@ import System
 import TestKit
 import Testing
 
-/// What `extract` unpacks, and what it refuses.
+/// Archives that `extract` unpacks, and those that it refuses.
 struct ExtractHandlerTests {
-    /// Makes archives by lines of Python; `file`, `folder`, `link`, `hard` and `device` add entries to a tar.
+    /// A Python script that creates archives.
+    ///
+    /// `file`, `folder`, `link`, `hard` and `device` add entries to a tar.
     private static let maker = """
         import io, sys, tarfile, zipfile, stat, os
 
@@ -45,9 +47,9 @@ struct ExtractHandlerTests {
         #expect(made.status == 0, "\(made.error)")
     }
 
-    // MARK: What is taken back
+    // MARK: Undo
 
-    @Test func `undo removes what is as it was unpacked, and nothing that was changed or added since`() throws {
+    @Test func `undo removes unchanged entries, and nothing that was changed or added since`() throws {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make(
@@ -80,7 +82,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `undo leaves what was unpacked from an archive that is gone`() throws {
+    @Test func `undo keeps what was unpacked from an archive that no longer exists`() throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make("tar('in/a.tar', file('one'))", in: tree.root)
@@ -94,10 +96,10 @@ struct ExtractHandlerTests {
         }
     }
 
-    // MARK: What is unpacked
+    // MARK: Unpacking
 
     @Test(arguments: ["tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip", "7z"])
-    func `files, folders, modes, times and links come as they are`(ending: String) throws {
+    func `files, directories, modes, times and links are unpacked unchanged`(ending: String) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("src/sub/b"), "bb")
             TestFile.write(tree.path("src/a"), "a")
@@ -126,7 +128,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `a hard link is the same file, and of two entries the later one counts`() throws {
+    @Test func `a hard link is the same file, and the later of two entries wins`() throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make(
@@ -143,7 +145,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `an unpacked folder can be written to by its owner, and no mode gives rights`() throws {
+    @Test func `the owner can write to an unpacked directory, and no mode grants rights`() throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make(
@@ -156,7 +158,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    // MARK: What is refused
+    // MARK: Refused archives
 
     static let hostile: [(String, String, String)] = [
         ("an absolute name", #"tar("in/x", file("ok"), file("/tmp/alight-evil"))"#, "has an absolute name"),
@@ -227,7 +229,7 @@ struct ExtractHandlerTests {
     ]
 
     @Test(arguments: hostile)
-    func `an archive that would harm leaves nothing`(what: String, lines: String, message: String) {
+    func `a harmful archive leaves nothing behind`(what: String, lines: String, message: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root.appending("deep"), ExtractHandler(trash: Trash(home: nil)))
             TestFile.makeFolder(tree.path("deep/out"))
@@ -243,7 +245,7 @@ struct ExtractHandlerTests {
     }
 
     @Test(arguments: ["zipcrypt", "aes256"])
-    func `an encrypted archive says so`(kind: String) {
+    func `an encrypted archive is reported as encrypted`(kind: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             TestFile.write(tree.path("secret"), "text")
@@ -277,12 +279,12 @@ struct ExtractHandlerTests {
             #"zip("in/x", *[(f"f{i}", "", 0o100644) for i in range(100)])"#, ["files": 99],
             "more than 99 files and folders"
         ),
-        // A hole of a terabyte.
+        // A hole of one terabyte.
         (
             #"f = open("sparse", "wb"); f.truncate(1 << 40); f.close(); import subprocess; subprocess.run(["bsdtar", "-cf", "in/x", "sparse"], check=True); os.remove("sparse")"#,
             [:], "more than 4 GiB ('limits.size')"
         ),
-        // What is no file grows as well.
+        // Entries other than files count as well.
         (
             #"tar("in/x", *([file("d", b"")] * 200000), mode="w:gz")"#,
             ["files": 1_000_000], "more than 200 times its own size"
@@ -290,7 +292,7 @@ struct ExtractHandlerTests {
     ]
 
     @Test(arguments: bombs)
-    func `an archive that grows too much is refused while it does`(lines: String, limits: JSONValue, message: String) {
+    func `an archive that exceeds a limit is refused midway`(lines: String, limits: JSONValue, message: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make(lines, in: tree.root)
@@ -302,9 +304,9 @@ struct ExtractHandlerTests {
         }
     }
 
-    /// Whatever bytes come: nothing outside, nothing half-way, no crash.
+    /// For any bytes, nothing is written outside, nothing is left incomplete, and nothing crashes.
     @Test(arguments: ["tar", "tar.gz", "tar.xz", "zip", "7z"])
-    func `damaged archives are unpacked whole or not at all`(ending: String) throws {
+    func `a damaged archive is unpacked completely or not at all`(ending: String) throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             for name in ["a", "sub/b", "sub/c"] { TestFile.write(tree.path("src/\(name)"), "content of \(name)") }
@@ -331,7 +333,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    // MARK: The place
+    // MARK: Destination
 
     static let conflicts: [(String, Outcome.Ending, [String])] = [
         ("rename", .succeeded, ["x/a: old", "x/other: kept", "x (1)/a: new"]),
@@ -341,7 +343,7 @@ struct ExtractHandlerTests {
     ]
 
     @Test(arguments: conflicts)
-    func `a folder that is there is handled as a whole`(word: String, ending: Outcome.Ending, after: [String]) {
+    func `an existing directory is handled as a whole`(word: String, ending: Outcome.Ending, after: [String]) {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             TestFile.write(tree.path("out/x/a"), "old")
@@ -353,7 +355,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `a second attempt finds what the first one made`() {
+    @Test func `a second attempt finds the result of the first one`() {
         withTempTree { tree in
             var rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make(#"tar("in/x.tar", file("a"), link("l", "a"), folder("d"))"#, in: tree.root)
@@ -365,7 +367,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `a stop and the time-out leave nothing`() {
+    @Test func `a stop and a timeout leave nothing behind`() {
         withTempTree { tree in
             var rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             make(#"tar("in/x.tar", file("a"))"#, in: tree.root)
@@ -379,7 +381,7 @@ struct ExtractHandlerTests {
         }
     }
 
-    @Test func `a full disk is tried again and nothing is left`() {
+    @Test func `a full disk leads to a retry and nothing is left behind`() {
         guard geteuid() == 0 else {
             print("skipped: needs root")
             return

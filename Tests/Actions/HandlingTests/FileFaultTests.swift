@@ -9,9 +9,11 @@ import System
 import TestKit
 import Testing
 
-/// What `copy` and `move` do when the disk, the folders or other processes are against them.
+/// `copy` and `move` when the disk, the directories or other processes interfere.
 struct FileFaultTests {
-    /// A file system in memory at a folder of the tree, as long as this lives; nil when none can be mounted.
+    /// A file system in memory, mounted on a directory of the tree and unmounted on deinitialization.
+    ///
+    /// The initializer returns nil if mounting fails.
     final class Mounted {
         let path: PathBytes
 
@@ -32,7 +34,7 @@ struct FileFaultTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a place that is read-only is told, and the source stays`(_ kind: BuiltInPlaceTests.Kind) {
+    func `a read-only destination is reported, and the source stays`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             guard let disk = Mounted(tree.path("disk")), disk.makeReadOnly() else { return }
             TestFile.write(tree.path("in/a"), "new")
@@ -45,7 +47,7 @@ struct FileFaultTests {
         }
     }
 
-    @Test func `a source that can't be removed is not copied`() {
+    @Test func `a source that cannot be removed is not copied`() {
         withTempTree { tree in
             guard let disk = Mounted(tree.path("disk")) else { return }
             TestFile.write(disk.path.appending("a"), "new")
@@ -58,7 +60,7 @@ struct FileFaultTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a name that is too long is told`(_ kind: BuiltInPlaceTests.Kind) {
+    func `a name that is too long is reported`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             for to in [String(repeating: "n", count: 256), String(repeating: "n", count: 256) + "/x"] {
@@ -71,7 +73,7 @@ struct FileFaultTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a folder that vanishes again and again loses nothing`(_ kind: BuiltInPlaceTests.Kind) {
+    func `a directory that vanishes repeatedly causes no loss`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             let out = tree.path("out/x")
             let source = tree.path("in/a")
@@ -102,9 +104,11 @@ struct FileFaultTests {
 
     enum Change: String, CaseIterable { case truncated, appended, rewritten, unlinked, replaced }
 
-    /// The change comes at some moment of the copy: nothing half is ever seen, and the new content is never lost.
+    /// The change comes at any time during the copy.
+    ///
+    /// An incomplete copy is never visible, and the new content is never lost.
     @Test(.timeLimit(.minutes(10)), arguments: BuiltInPlaceTests.kinds, Change.allCases)
-    func `a source that changes half-way`(_ kind: BuiltInPlaceTests.Kind, _ change: Change) {
+    func `a source that changes during the copy`(_ kind: BuiltInPlaceTests.Kind, _ change: Change) {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")
@@ -115,7 +119,7 @@ struct FileFaultTests {
             let size = 24 << 20
             let old = [UInt8](repeating: 1, count: size)
             var met = 0
-            // Until it has come in the middle a few times, and for a while at most.
+            // Until the change has come during the copy a few times, up to a maximum number of rounds.
             for round in 0..<40 where met < 3 {
                 TestFile.write(source, old)
                 TestFile.removeTree(out)
@@ -133,7 +137,7 @@ struct FileFaultTests {
                 let copy = TestFile.read(out.appending("a"))
                 let left = TestFile.read(source)
                 if let copy, copy.count != size {
-                    // Begun after the change: then it is the whole new content.
+                    // The copy started after the change, so it has all of the new content.
                     #expect(change != .unlinked && copy != old)
                     #expect(kind.takes ? left == nil : left == copy, "\(outcome.message)")
                 }
@@ -146,14 +150,14 @@ struct FileFaultTests {
                 case .skipped: #expect(outcome.code == "gone" && change == .unlinked)
                 default: Issue.record("\(outcome.message)")
                 }
-                // What was put there meanwhile is there still, wherever.
+                // The content that was written meanwhile still exists in one of the places.
                 if change == .replaced || change == .rewritten {
                     let isNew = [copy, left].contains { $0?.first == 2 }
                     #expect(isNew, "\(outcome.message)")
                 }
                 #expect(!listing(tree.root).contains { $0.contains("alight-tmp") })
                 #expect(!listing(other.root).contains { $0.contains("alight-tmp") })
-                // What is open is copied to its end, whoever has its name by now.
+                // The open file is copied to its end, whichever file has its name by now.
                 let keepsContent = change == .unlinked || change == .replaced
                 if keepsContent, outcome.ending == .succeeded, copy?.count == size { met += 1 }
             }
@@ -167,7 +171,7 @@ struct FileFaultTests {
         case .appended: append(path, [2])
         case .rewritten:
             let descriptor = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            // By now it may have been moved away: then there is nothing to be lost.
+            // The source may have been moved away by now: then there is nothing to lose.
             if descriptor >= 0 {
                 TestFile.put(descriptor, [2, 2, 2])
                 close(descriptor)
@@ -189,12 +193,12 @@ struct FileFaultTests {
         close(descriptor)
     }
 
-    // MARK: - What is left behind
+    // MARK: - Leftovers
 
     static let dead = ".a.txt.0123456789abc.alight-tmp"
     static let taken = ".b.txt.0123456789abc.taken.alight-tmp"
 
-    @Test func `what a dead process left goes when the job runs again, what a live one has stays`() throws {
+    @Test func `a repeated job removes leftovers of a dead process, but not those of a live one`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             TestFile.write(tree.path("out/\(Self.dead)"), "half")
@@ -204,7 +208,7 @@ struct FileFaultTests {
             TestFile.write(tree.path("out/.d.0123456789abc.alight-tmp/x/y"), "half")
             let holder = RunningProgram(
                 "/usr/bin/flock",
-                // Without a child that would outlive it.
+                // Without a child that outlives it.
                 [
                     "--no-fork", "--shared", "out/.live.0123456789abc.alight-tmp", "sh", "-c",
                     "echo held; exec sleep 600",
@@ -212,7 +216,7 @@ struct FileFaultTests {
                 in: tree.root, output: tree.path("holder"))
             try #require(Deadline.wait { holder.lines.contains("held") })
             var run = BuiltInRun(CopyHandler())
-            // An ordinary attempt looks for nothing.
+            // An ordinary attempt does not search for leftovers.
             _ = run(tree.path("in/a.txt"), ["to": tree.path("out/first")])
             #expect(TestFile.exists(tree.path("out/\(Self.dead)")))
             run.isInterrupted = true
@@ -227,7 +231,7 @@ struct FileFaultTests {
         }
     }
 
-    @Test func `a source that was taken away to be removed comes back beside a newer one`() {
+    @Test func `a source that was set aside for removal is restored beside a newer one`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/\(Self.taken)"), "older")
             TestFile.write(tree.path("in/b.txt"), "newer")
@@ -239,7 +243,7 @@ struct FileFaultTests {
         }
     }
 
-    @Test func `at a start the folders below the destinations are looked through`() {
+    @Test func `the directories below the destinations are searched at startup`() {
         withTempTree { tree in
             TestFile.write(tree.path("out/2026/11/\(Self.dead)"), "half")
             TestFile.write(tree.path("elsewhere/\(Self.dead)"), "half")
@@ -257,7 +261,7 @@ struct FileFaultTests {
         }
     }
 
-    @Test func `a move that was cut off before its source went is finished, not begun anew`() {
+    @Test func `a move interrupted before its source was removed is finished, not started again`() {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")
@@ -278,10 +282,10 @@ struct FileFaultTests {
         }
     }
 
-    // MARK: - What is kept
+    // MARK: - Preserved attributes
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `holes, attributes and access lists are kept`(_ kind: BuiltInPlaceTests.Kind) {
+    func `sparseness, attributes and access lists are kept`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")
@@ -290,7 +294,7 @@ struct FileFaultTests {
             let source = other.root.appending("in/a")
             TestFile.write(source, "begin")
             #expect(source.withCString { truncate($0, 64 << 20) } == 0)
-            // Version 2: the owner may read and write, user 1234 read, the group and the mask read, others nothing.
+            // Version 2: owner rw, user 1234 r, group r, mask r, others none.
             var list: [UInt8] = [2, 0, 0, 0]
             for (tag, permissions, id) in [
                 (1, 6, UInt32.max), (2, 4, 1234), (4, 4, .max), (16, 4, .max), (32, 0, .max),
@@ -319,7 +323,7 @@ struct FileFaultTests {
         }
     }
 
-    @Test func `what is not to be kept is not`() throws {
+    @Test func `attributes that 'keep' does not name are not kept`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             _ = tree.path("in/a").withCString { chmod($0, 0o751) }
@@ -336,7 +340,7 @@ struct FileFaultTests {
     }
 }
 
-/// The value of an extended attribute; nil when there is none.
+/// Returns the value of an extended attribute, or nil if it does not exist.
 private func attribute(_ path: PathBytes, _ name: PathBytes) -> [UInt8]? {
     var value = [UInt8](repeating: 0, count: 4096)
     let length = path.withCString { path in
@@ -345,7 +349,7 @@ private func attribute(_ path: PathBytes, _ name: PathBytes) -> [UInt8]? {
     return length >= 0 ? Array(value[..<Int(length)]) : nil
 }
 
-/// Several files in one call, as a rule with `batch` has it.
+/// Several files in one call, as for a rule with `batch`.
 struct CopyBatchTests {
     @Test func `a batch is copied with an outcome for each file`() {
         withTempTree { tree in
@@ -375,7 +379,7 @@ struct CopyBatchTests {
         }
     }
 
-    @Test func `several are moved to another file system with an outcome for each`() {
+    @Test func `several files are moved to another file system with an outcome for each`() {
         withTempTree { tree in
             guard let other = OtherFileSystem() else { return }
             let count = 70
@@ -390,7 +394,7 @@ struct CopyBatchTests {
                 run.invocation(
                     other.root.appending("\(number)"), templates: ["to": Template(literal: "\(tree.path("out"))/")])
             }
-            // One that is another file by now than the one that settled.
+            // This path is now another file than the one that settled.
             invocations[11].expectsSettled = true
             TestFile.write(other.root.appending("11"), "something else")
             let outcomes = run.handler.run(invocations)

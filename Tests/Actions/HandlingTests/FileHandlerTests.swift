@@ -7,11 +7,11 @@ import System
 import TestKit
 import Testing
 
-/// What the file handlers make of files.
+/// Tests for the file handlers.
 struct FileHandlerTests {
     static let occupied = ["in/a.txt": "new", "out/a.txt": "old"]
 
-    // MARK: - What is in the way
+    // MARK: - Conflicts
 
     static let copies = [
         FileCase(
@@ -153,11 +153,11 @@ struct FileHandlerTests {
 
     @Test(arguments: links)
     func link(_ example: FileCase) {
-        // A number is given anew each time: of a second run of a hard link there is nothing else to be recognised.
+        // A second attempt finds the link of the first one, even if its name has a number.
         example.play(LinkHandler())
     }
 
-    @Test func `a link is absolute by default, and a hard one another name`() throws {
+    @Test func `a link is absolute by default, and a hard link is another name of the file`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             #expect(BuiltInRun(LinkHandler())(tree.path("in/a"), ["to": tree.path("out/")]).ending == .succeeded)
@@ -171,7 +171,7 @@ struct FileHandlerTests {
         }
     }
 
-    @Test func `a hard link to another file system says what to do`() {
+    @Test func `a hard link to another file system fails with a remedy`() {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")
@@ -261,7 +261,7 @@ struct FileHandlerTests {
     ]
 
     @Test(arguments: moments)
-    func `times are set as they are given`(_ text: String, _ moment: Timestamp) throws {
+    func `times are set as specified`(_ text: String, _ moment: Timestamp) throws {
         try withTempTree { tree in
             let path = tree.path("in/a")
             TestFile.write(path, "x")
@@ -273,7 +273,7 @@ struct FileHandlerTests {
     }
 
     @Test(arguments: ["2009-02-31", "2009-13-01", "2009-02-13T25:00:00Z", "13.2.2009", "", "@", "@-1"])
-    func `what is no time is refused, and nothing is set`(_ text: String) throws {
+    func `an invalid time is refused, and nothing is set`(_ text: String) throws {
         try withTempTree { tree in
             let path = tree.path("in/a")
             TestFile.write(path, "x")
@@ -313,7 +313,7 @@ struct FileHandlerTests {
     private func mode(_ text: String) -> ParameterTemplate { .object(["mode": .text(Template(literal: text))]) }
 
     @Test(arguments: ["64", "888", "u+z", "rw", "u", "", "u+r,,g+r", "+0644", "x+r"])
-    func `what is no mode is refused when rules load, and when they run`(_ text: String) {
+    func `an invalid mode is refused when the rules load and when they run`(_ text: String) {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             #expect(!ParameterCheck.problems(in: mode(text), schema: schema).isEmpty)
@@ -322,7 +322,7 @@ struct FileHandlerTests {
         }
     }
 
-    @Test func `owner and group are given by name or number`() throws {
+    @Test func `owner and group are set by name or number`() throws {
         guard geteuid() == 0 else {
             print("skipped: only root gives files away")
             return

@@ -7,22 +7,26 @@ import System
 import TestKit
 import Testing
 
-/// One line of a table: files before, what a rule does with one of them, files after.
+/// A row of a table: the files before, the action for one of them, and the files after.
 struct FileCase: Sendable, CustomTestStringConvertible {
     var name: String
-    /// Below the tree: a folder has a slash at its end, a link a `-> target` for its content.
+    /// The files before, relative to the tree.
+    ///
+    /// A directory ends in a slash; the content of a link is `-> target`.
     var before = ["in/a.txt": "new"]
     var source = "in/a.txt"
-    /// Where texts begin with `@/` the tree is put in front.
+    /// String parameters.
+    ///
+    /// A leading `@/` is replaced by the tree.
     var with: [String: String] = [:]
     var further: [String: Parameter] = [:]
     var ending = PluginResponse.Outcome.succeeded
     var code: String?
-    /// The output, below the tree.
+    /// The output, relative to the tree.
     var output: String?
-    /// All that is there after, as `listing` has it.
+    /// All files after the action, in the format of `listing`.
     var after: [String]
-    /// What was done, in short.
+    /// The recorded changes, in the format of `text(below:)`.
     var changes: [String]?
     var testDescription: String { name }
 
@@ -41,7 +45,7 @@ struct FileCase: Sendable, CustomTestStringConvertible {
                 let root = tree.root
                 #expect(outcome.changes.map { $0.text(below: root) } == changes, sourceLocation: sourceLocation)
             }
-            // Power was lost before the end was kept: the second run must do no harm.
+            // Power was lost before the outcome was stored: the second run must do no harm.
             guard ending == .succeeded else { return }
             var again = BuiltInRun(handler)
             again.isInterrupted = true
@@ -79,7 +83,7 @@ struct FileCase: Sendable, CustomTestStringConvertible {
 }
 
 extension FileChange {
-    /// `moved in/a out/a`, its paths below the folder.
+    /// Returns a short form such as `moved in/a out/a`, with paths relative to the directory.
     func text(below root: PathBytes) -> String {
         func short(_ path: PathBytes) -> String {
             path.relative(to: root).map { PathBytes($0).description } ?? path.description

@@ -9,9 +9,9 @@ import System
 import TestKit
 import Testing
 
-/// The list that `index` keeps.
+/// The list that `index` maintains.
 struct IndexHandlerTests {
-    /// A rule over `in/**` of a tree, and the list beside it.
+    /// A rule for `in/**` of a tree, and its list at `out/list.json`.
     struct Bench {
         let root: PathBytes
         var handler = IndexHandler()
@@ -48,20 +48,20 @@ struct IndexHandlerTests {
             handler.run(invocation(kind, path(name), from: from.map { path($0) }))
         }
 
-        /// The entries as they stand in the list; nil when it is no list.
+        /// Returns the entries of the list, or nil if the file is not a list.
         func entries() -> [[String: Any]]? {
             TestFile.read(to).flatMap { try? JSONSerialization.jsonObject(with: Data($0)) } as? [[String: Any]]
         }
 
-        /// Waits until nobody can write to the file.
+        /// Waits until no process can write to the file.
         ///
-        /// Other tests start programs: a child holds each descriptor until it executes.
+        /// Other tests start programs: a child inherits each open descriptor until it calls execve(2).
         func rest(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
 
         func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
     }
 
-    @Test func `an entry has the facts of the file`() throws {
+    @Test func `an entry has the metadata of the file`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             TestFile.write(bench.path("x/a.txt"), "hello")
@@ -115,7 +115,7 @@ struct IndexHandlerTests {
     ]
 
     @Test(arguments: orders)
-    func `it is sorted, and equal files stand by name`(_ sort: String, _ expected: [String]) throws {
+    func `the list is sorted, and equal files are sorted by name`(_ sort: String, _ expected: [String]) throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             bench.sort = sort
@@ -124,7 +124,7 @@ struct IndexHandlerTests {
                 var times = [timespec(tv_sec: time, tv_nsec: 0), timespec(tv_sec: time, tv_nsec: 0)]
                 _ = bench.path(name).withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             }
-            // Some found by the listing, some told of.
+            // The scan finds some of the files, events report the others.
             make("a", size: 2, time: 30)
             make("d", size: 2, time: 10)
             bench.tell(.created, "a")
@@ -139,14 +139,14 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `what was there is found at the first event, and by each new program`() throws {
+    @Test func `existing files are found at the first event, and after each restart`() throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             TestFile.write(bench.path("old"), "x")
             TestFile.write(bench.path("new"), "x")
             bench.tell(.created, "new")
             #expect(bench.names() == ["new", "old"])
-            // Nobody tells of what happens between two runs.
+            // No event reports the changes between two runs.
             _ = bench.path("old").withCString { unlink($0) }
             TestFile.write(bench.path("meanwhile"), "x")
             bench.handler = IndexHandler()
@@ -156,7 +156,7 @@ struct IndexHandlerTests {
     }
 
     @Test(arguments: ["delete", "garbage", "foreign", "folder gone"])
-    func `a list that is not as it was left is made anew`(_ damage: String) throws {
+    func `a list that was changed by others is rebuilt`(_ damage: String) throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             TestFile.write(bench.path("a"), "x")
@@ -168,14 +168,14 @@ struct IndexHandlerTests {
             case "foreign": TestFile.write(bench.to, "[]\n")
             default: TestFile.removeTree(bench.to.parent)
             }
-            // Not told of, but true.
+            // The file exists, but no event reports it.
             TestFile.write(bench.path("c"), "x")
             bench.tell(.modified, "a")
             #expect(bench.names() == ["a", "b", "c"])
         }
     }
 
-    @Test func `the end of a listing and the return of a root make it anew`() throws {
+    @Test func `the end of a scan and the return of a root rebuild the list`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             #expect(bench.handler.run(bench.invocation(.scanEnded, bench.path(""))).ending == .succeeded)
@@ -186,7 +186,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `what can't be seen is not taken for gone`() throws {
+    @Test func `files that cannot be seen are not treated as deleted`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             TestFile.write(bench.path("a"), "x")
@@ -200,7 +200,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `a root that is missing keeps its entries when another is there`() throws {
+    @Test func `a missing root keeps its entries while another root exists`() throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             bench.filter.globs.append(try Glob(tree.path("more/*").bytes))
@@ -215,7 +215,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `names that are not UTF-8 have their bytes in base64`() throws {
+    @Test func `names that are not UTF-8 are stored in base64`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             let odd = tree.path("in").appending([0x61, 0xE9, 0x0A, 0x22])
@@ -230,7 +230,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `the list is no entry of itself`() throws {
+    @Test func `the list does not contain itself`() throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             _ = tree.path("in").withCString { target in tree.path("link").withCString { symlink(target, $0) } }
@@ -244,7 +244,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `a file that is being written is marked until it is looked at again`() throws {
+    @Test func `a file that is being written is marked until the next check`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             TestFile.write(bench.path("a"), "x")
@@ -260,7 +260,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `the selection of the rule decides, also about folders and links`() throws {
+    @Test func `the selection of the rule applies, also to directories and links`() throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             bench.filter.exclude = GlobSet([try Glob("skip")])
@@ -277,7 +277,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `a list that can't be written is an error, and whole at the next event`() throws {
+    @Test func `a list that cannot be written is an error, and complete at the next event`() throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             TestFile.write(bench.path("a"), "x")
@@ -294,7 +294,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `a stop ends the listing`() throws {
+    @Test func `a stop interrupts the scan`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             bench.stop.raise()
@@ -303,7 +303,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `who could read the list can read the next one`() throws {
+    @Test func `a new list keeps the permissions of the old one`() throws {
         try withTempTree { tree in
             let bench = try Bench(tree.root)
             TestFile.write(bench.path("a"), "x")
@@ -315,7 +315,7 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `several events of a batch are one list`() throws {
+    @Test func `several events of a batch are written to one list`() throws {
         try withTempTree { tree in
             var bench = try Bench(tree.root)
             var invocations: [Invocation] = []
@@ -334,7 +334,7 @@ struct IndexHandlerTests {
     }
 
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
-    func `whatever happens, in whatever order it is told, the list is right at the end`(seed: UInt64) throws {
+    func `the list is correct after any changes, in any order of events`(seed: UInt64) throws {
         try withTempTree { tree in
             var generator = SeededGenerator(seed: seed)
             var bench = try Bench(tree.root)
@@ -370,7 +370,7 @@ struct IndexHandlerTests {
                 case 1: TestFile.write(bench.to, "[")
                 case 2: bench.handler = IndexHandler()
                 case 3:
-                    // A failure between: the folder of the list is a file.
+                    // A failure in between: the directory of the list is a file.
                     TestFile.removeTree(bench.to.parent)
                     TestFile.write(bench.to.parent, "x")
                     for outcome in bench.handler.run(told) { #expect(outcome.ending == .failed) }
@@ -390,7 +390,7 @@ struct IndexHandlerTests {
                     (bench.entries() ?? []).map { ($0["path"] as? String ?? "", $0["size"] as? Int ?? -1) }
                 ) { $1 }
                 #expect(listed == Dictionary(zip(expected, sizes.map { Int($0) })) { $1 })
-                // In order: what a new program makes of the same files is the same text.
+                // The order is the same too: a new instance writes the same bytes for the same files.
                 let text = TestFile.read(bench.to)
                 bench.to = tree.path("fresh.json")
                 _ = IndexHandler().run(bench.invocation(.scanEnded, tree.path("in")))

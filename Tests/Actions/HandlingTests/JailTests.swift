@@ -8,13 +8,13 @@ import System
 import TestKit
 import Testing
 
-/// That no action writes, or takes away, outside of the folders that are its own.
+/// No action writes or removes anything outside its own directories.
 struct JailTests {
     static func allow(_ folders: PathBytes...) -> [String: Parameter] {
         ["allow": .array(folders.map { .text($0.bytes) })]
     }
 
-    /// Runs a handler for `in/a.txt` of the tree, whose rule watches `in`.
+    /// Runs a handler for `in/a.txt` of the tree, with a rule that watches `in`.
     static func run(
         _ handler: any Handler, _ tree: PathBytes, to template: [Template.Part], allow: [String: Parameter] = [:]
     ) -> Outcome {
@@ -26,7 +26,7 @@ struct JailTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a placeholder can't lead out of the literal head`(_ kind: BuiltInPlaceTests.Kind) throws {
+    func `a placeholder cannot lead out of the literal prefix`(_ kind: BuiltInPlaceTests.Kind) throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a.txt"), "new")
@@ -43,7 +43,7 @@ struct JailTests {
                 #expect(outcome.message.contains("add it to 'allow'"))
                 #expect(listing(root) == ["in/a.txt: new", "out/"])
             }
-            // What is named is allowed, also when it lies elsewhere.
+            // A directory that 'allow' names is allowed, even if it is elsewhere.
             let last = try #require(outside.last)
             let allowed = Self.run(kind.handler, root, to: last.1, allow: Self.allow(root))
             #expect(allowed.ending == .succeeded, "\(allowed.message)")
@@ -52,7 +52,7 @@ struct JailTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds, ["absolute", "relative"])
-    func `a link below a root doesn't lead out of it`(_ kind: BuiltInPlaceTests.Kind, how: String) {
+    func `a link below a root does not lead out of it`(_ kind: BuiltInPlaceTests.Kind, how: String) {
         withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a.txt"), "new")
@@ -74,8 +74,8 @@ struct JailTests {
         }
     }
 
-    /// The watched folder may be written to by others, so its links are no word of the rule's author.
-    @Test func `a destination inside the watched folder follows no link out of it`() {
+    /// Others may write to the watched directory, so the author of the rule does not vouch for its links.
+    @Test func `a destination inside the watched directory follows no link out of it`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             TestFile.makeFolder(tree.path("elsewhere"))
@@ -86,7 +86,7 @@ struct JailTests {
         }
     }
 
-    @Test func `a link to the literal head is followed, and so is one that stays below it`() {
+    @Test func `a link to the literal prefix is followed, and so is a link that stays below it`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             TestFile.makeFolder(tree.path("big/real"))
@@ -101,7 +101,7 @@ struct JailTests {
         }
     }
 
-    @Test func `a folder on the way to the file that is a link by now is not gone through`() {
+    @Test func `a directory on the path that was replaced by a link is not entered`() {
         withTempTree { tree in
             TestFile.write(tree.path("elsewhere/a.txt"), "precious")
             TestFile.makeFolder(tree.path("in"))
@@ -122,7 +122,7 @@ struct JailTests {
         }
     }
 
-    @Test func `another file than had settled is left alone`() throws {
+    @Test func `a file other than the one that settled is not touched`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "settled")
             var run = BuiltInRun(MoveHandler())
@@ -143,7 +143,7 @@ struct JailTests {
         }
     }
 
-    @Test func `what is opened by names follows no link and no dots either`() {
+    @Test func `opening by names follows no links and no dots`() {
         withTempTree { tree in
             TestFile.write(tree.path("a/b/c"), "x")
             _ = tree.path("a/link").withCString { symlink("b", $0) }
@@ -163,10 +163,10 @@ struct JailTests {
         }
     }
 
-    // MARK: - Somebody who means it
+    // MARK: - Attacks
 
     @Test(.timeLimit(.minutes(10)), arguments: BuiltInPlaceTests.kinds)
-    func `folders that are swapped for links during the work lead nowhere`(_ kind: BuiltInPlaceTests.Kind) {
+    func `directories swapped for links during the work lead nowhere`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             let count = 300
             let names = (0..<count).map { "f\($0)" }
@@ -189,7 +189,7 @@ struct JailTests {
                     if outcome.ending == .succeeded { break }
                 }
             }
-            // On a busy machine the other one may have slept all the time.
+            // On a busy machine the other process may not have run at all yet.
             let hasMet = eventually {
                 if endings["changed", default: 0] + endings["outside", default: 0] > 0 { return true }
                 let outcome = run(tree.path("in/sub/f0"), ["to": tree.path("out/x/y/"), "on_conflict": "overwrite"])
@@ -202,7 +202,7 @@ struct JailTests {
             #expect(listing(tree.path("outside")) == before, "\(endings)")
             #expect(child.error == "")
             #expect(endings["succeeded", default: 0] > 0, "\(endings)")
-            // Each file is whole, here or there, and nothing else is.
+            // Each file is complete, in one place or the other, and there is nothing else.
             let all = listing(tree.path("in")) + listing(tree.path("out"))
             for name in names {
                 let found = all.filter { $0.hasSuffix("/\(name): new \(name)") }

@@ -6,7 +6,7 @@ import Rules
 import System
 import Testing
 
-/// What is kept of a program that ran.
+/// The record that is stored of a program that ran.
 struct KeptRequestTests {
     let stage: Stage
 
@@ -18,7 +18,9 @@ struct KeptRequestTests {
         return try #require(JSONValue(json: process.request.utf8))
     }
 
-    /// Runs a script as a plugin whose schema has secrets, and which notes its request.
+    /// Runs a script as a plugin whose schema has secrets.
+    ///
+    /// The script records its request.
     private func run(_ invocations: [Invocation], batch: Int? = nil) throws -> [Outcome] {
         let secret = ParameterSchema(type: "string", writeOnly: true)
         let account = ParameterSchema(
@@ -43,7 +45,7 @@ struct KeptRequestTests {
         "keys": .array([.text(Array("hunter2".utf8)), .text(Array("hunter3".utf8))]),
     ])
 
-    @Test func `a secret reaches the plugin, and not what is kept`() throws {
+    @Test func `a secret reaches the plugin, but is not stored`() throws {
         let outcomes = try run([stage.invocation { $0.parameters = parameters }])
         let outcome = try #require(outcomes.first)
         #expect(stage.folder.text(of: "request")?.contains("hunter2") == true)
@@ -57,7 +59,7 @@ struct KeptRequestTests {
         #expect(outcome.process?.request.contains("hunter") == false)
     }
 
-    @Test func `in a batch each event is kept with its own job, without secrets`() throws {
+    @Test func `in a batch each event is stored with its own job, without secrets`() throws {
         let invocations = ["a", "b", "c"].map { name in
             stage.invocation { invocation in
                 Stage.use(path: PathBytes("/srv/in/\(name)"), in: &invocation)
@@ -77,7 +79,7 @@ struct KeptRequestTests {
         #expect(outcomes.count == 3)
     }
 
-    @Test func `what is too large is kept without what makes it large`() throws {
+    @Test func `a request that is too large is stored without its large members`() throws {
         let text = String(repeating: "x", count: 100_000)
         let tail = TailText(offset: 0, bytes: Array(text.utf8))
         var outcome = stage.run(.shell("true")) { $0.job.event.tail = tail }
@@ -90,17 +92,17 @@ struct KeptRequestTests {
         #expect(request.object?["events"]?.array?.first?.object?["path"] == "/srv/in/a b.jpg")
     }
 
-    @Test func `exit status and signal are kept, also of commands`() throws {
+    @Test func `exit status and signal are stored, also for commands`() throws {
         #expect(stage.run(.shell("exit 65")).process?.status == 65)
         let killed = try #require(stage.run(.shell("kill -9 $$")).process)
         #expect(killed.status == nil && killed.signal == 9)
         let late = try #require(stage.run(.shell("sleep 60")) { $0.timeout = .milliseconds(100) }.process)
         #expect(late.status == nil && late.signal == nil)
-        // What was not started has nothing to tell.
+        // A program that was not started has no record.
         #expect(stage.run(.exec([try Template("/nowhere/x") { _ in nil }])).process == nil)
     }
 
-    @Test func `a request without secrets is kept as it was sent`() throws {
+    @Test func `a request without secrets is stored as it was sent`() throws {
         let outcome = stage.run(.shell("cat >'\(stage.folder.path)/request'"))
         #expect(stage.folder.text(of: "request") == (outcome.process?.request ?? "") + "\n")
     }

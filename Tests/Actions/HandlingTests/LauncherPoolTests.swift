@@ -9,14 +9,14 @@ import Testing
 
 @testable import Handling
 
-/// One launcher runs many programs, which know nothing of each other.
+/// One launcher runs many programs, which do not affect each other.
 struct LauncherPoolTests {
     let launcher: ProcessLauncher
     let stop = StopSignal()
 
     init() throws { launcher = try makeLauncher() }
 
-    /// What the shell says, and the process id of its launcher.
+    /// Runs a script and returns its output, the process ID of its launcher, and how it ended.
     private func run(
         _ script: String, by launcher: ProcessLauncher? = nil, timeout: Duration = .seconds(60),
         _ change: (inout ProgramConfinement) -> Void = { _ in }
@@ -28,7 +28,7 @@ struct LauncherPoolTests {
         return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), ended.way)
     }
 
-    @Test func `a launcher takes one program after another`() throws {
+    @Test func `a launcher runs one program after another`() throws {
         let first = try run("exit 3")
         let second = try run("kill -9 $$")
         let third = try run("echo hi")
@@ -38,7 +38,7 @@ struct LauncherPoolTests {
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
 
-    @Test func `each program gets a launcher of its own where none is kept`() throws {
+    @Test func `each program gets its own launcher where none is reused`() throws {
         let launcher = ProcessLauncher(launcher: try #require(ProcessLauncher.find()), keepsLaunchers: false)
         let first = try run("echo one", by: launcher)
         let second = try run("echo two", by: launcher)
@@ -47,7 +47,7 @@ struct LauncherPoolTests {
         #expect(first.launcher != second.launcher)
     }
 
-    @Test func `what a plan changes does not reach the next program`() throws {
+    @Test func `the changes of one plan do not affect the next program`() throws {
         let facts =
             "umask; nice; ulimit -n; ulimit -t; pwd; env | sort; cat /proc/self/status | grep -E 'Seccomp:|NoNew'"
         let before = try run(facts)
@@ -64,7 +64,7 @@ struct LauncherPoolTests {
         #expect(after.said == before.said)
     }
 
-    @Test func `after a program that can't be started, and one that was ended, comes the next`() throws {
+    @Test func `a launcher runs the next program after a failed start and after a timeout`() throws {
         let first = try run("echo hi")
         let missing = launcher.run(Command(executable: "/nowhere/x", timeout: .seconds(60)), stop: stop)
         #expect(missing.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
@@ -74,7 +74,7 @@ struct LauncherPoolTests {
         #expect(last.launcher == first.launcher)
     }
 
-    @Test func `an order that comes after the end is not for the next program`() throws {
+    @Test func `an order that comes after the exit does not affect the next program`() throws {
         let process = try LauncherProcess(try #require(ProcessLauncher.find()))
         #expect(process.tell(.terminate))
         #expect(process.tell(.kill))
@@ -103,19 +103,19 @@ struct LauncherPoolTests {
 
     // MARK: - The child that waits for a plan
 
-    /// The process that will be the next program of a launcher.
+    /// Returns the process that becomes the next program of a launcher.
     private func waitingChild(of launcher: pid_t) throws -> pid_t {
         var children: [pid_t] = []
         #expect(
             eventually {
                 children = Descendants.of(launcher)
-                // Until it has a session of its own it may not know yet that it ends with its launcher.
+                // Before it has its own session, it may not be set up yet to exit with its launcher.
                 return children.count == 1 && children.allSatisfy { getsid($0) == $0 }
             })
         return try #require(children.first)
     }
 
-    /// Whether a process sleeps, and no order by signal waits for it.
+    /// Whether a process sleeps and has no pending SIGTERM, SIGINT or SIGHUP.
     private func hasTakenSignals(_ process: pid_t) -> Bool {
         guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return false }
         func value(_ name: String) -> Substring? {
@@ -139,7 +139,7 @@ struct LauncherPoolTests {
     }
 
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP])
-    func `signals to who waits for a plan are not for the program`(number: Int32) throws {
+    func `signals to a process that waits for a plan do not reach the program`(number: Int32) throws {
         let signals = "grep -E 'SigPnd|ShdPnd|SigBlk|SigIgn' /proc/self/status; sleep 0.1"
         let first = try run(signals)
         let child = try waitingChild(of: first.launcher)
@@ -153,14 +153,14 @@ struct LauncherPoolTests {
     }
 
     @Test(arguments: [(SIGTERM, SIGTERM), (SIGHUP, SIGKILL)])
-    func `a program can have itself ended at once by its launcher`(asked: Int32, met: Int32) throws {
+    func `a program can have its launcher end it at once`(asked: Int32, met: Int32) throws {
         for _ in 0..<20 {
             let ended = try run("kill -\(asked) $PPID; sleep 600")
             #expect(ended.way == .signalled(met))
         }
     }
 
-    @Test func `a child that somebody has stopped goes on when it is looked after`() throws {
+    @Test func `a stopped child continues when the launcher resumes it`() throws {
         let process = try LauncherProcess(try #require(ProcessLauncher.find()))
         let child = try waitingChild(of: process.identifier)
         #expect(kill(child, SIGSTOP) == 0)
@@ -176,9 +176,9 @@ struct LauncherPoolTests {
         #expect(program.end == .exited(status: 3))
     }
 
-    // MARK: - Programs that reach for what is not theirs
+    // MARK: - Programs that reach for resources of others
 
-    @Test func `a program that empties its launcher's standard output harms nobody`() throws {
+    @Test func `a program that truncates its launcher's standard output does no harm`() throws {
         let first = try run(": >/proc/$PPID/fd/1; echo hi")
         let second = try run(": >/proc/$PPID/fd/1; echo hi")
         let third = try run("readlink /proc/$PPID/fd/1")
@@ -188,7 +188,7 @@ struct LauncherPoolTests {
         #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
     }
 
-    @Test func `the memory in which programs are counted keeps its size`() throws {
+    @Test func `the shared memory of the program counter keeps its size`() throws {
         var descriptor: Int32 = -1
         let memory = cal_make_counter(&descriptor)
         let counter = try #require(memory)
@@ -201,7 +201,7 @@ struct LauncherPoolTests {
         close(descriptor)
     }
 
-    @Test(arguments: [true, false]) func `our ends of the pipes don't block`(converses: Bool) throws {
+    @Test(arguments: [true, false]) func `Alight's ends of the pipes do not block`(converses: Bool) throws {
         let program = try launcher.start(shell("exit 0"), converses: converses)
         for end in [program.input, program.output, program.error] {
             let flags = fcntl(end.raw, F_GETFL)
@@ -210,7 +210,7 @@ struct LauncherPoolTests {
         #expect(eventually { program.lookForEnd() })
     }
 
-    /// A program that fills its standard input, says so by the file `full`, and goes on with the lines of Python.
+    /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
     private func filling(_ folder: TemporaryFolder, then rest: String, timeout: Duration = .seconds(60)) -> Command {
         let script = """
             import os, sys, time
@@ -227,7 +227,7 @@ struct LauncherPoolTests {
             grace: .milliseconds(100))
     }
 
-    @Test func `a program that fills its own input is ended by its time-out`() throws {
+    @Test func `a program that fills its own input ends at its timeout`() throws {
         let folder = try TemporaryFolder()
         let command = filling(folder, then: "time.sleep(600)", timeout: .milliseconds(100))
         func input() -> [UInt8] {
@@ -239,7 +239,7 @@ struct LauncherPoolTests {
     }
 
     @Test(arguments: [4000, 300_000])
-    func `a request for which there is no room yet arrives whole`(size: Int) throws {
+    func `a request that does not fit into the pipe yet arrives complete`(size: Int) throws {
         let folder = try TemporaryFolder()
         let rest = """
             print('full', file=sys.stderr, flush=True)
@@ -252,16 +252,16 @@ struct LauncherPoolTests {
             #expect(eventually { folder.text(of: "full") != nil })
             return bytes
         }
-        // Reports are taken when it has been tried once to write.
+        // The report is handled after the first attempt to write.
         func take(_ line: ArraySlice<UInt8>) { if line.elementsEqual("full".utf8) { _ = try? folder.write("go", "") } }
         let ended = launcher.run(filling(folder, then: rest), stop: stop, report: take, lateInput: input)
         #expect(ended.way == .exited(status: 0))
         #expect(ended.output == bytes)
     }
 
-    // MARK: - Launchers that do not do their work
+    // MARK: - Launchers that fail
 
-    @Test func `a program that its killed launcher had not begun counts as not launched`() throws {
+    @Test func `a program that its killed launcher had not started counts as not launched`() throws {
         let first = try run("echo hi")
         #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
         let program = try launcher.start(shell("echo hi"))
@@ -272,7 +272,7 @@ struct LauncherPoolTests {
         #expect(!program.hasStarted)
     }
 
-    @Test func `what ends in its time has ended, though its launcher was stopped and could not say so`() throws {
+    @Test func `a program that ends in time has ended, though its stopped launcher could not report it`() throws {
         let first = try run("echo hi")
         _ = try waitingChild(of: first.launcher)
         #expect(kill(first.launcher, SIGSTOP) == 0)
@@ -283,7 +283,7 @@ struct LauncherPoolTests {
         #expect(second.launcher == first.launcher)
     }
 
-    @Test func `a launcher that somebody has stopped is woken when the time of its program is over`() throws {
+    @Test func `a stopped launcher is resumed when its program times out`() throws {
         let ids = try TemporaryFolder()
         let first = try run("echo hi")
         let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
@@ -296,9 +296,9 @@ struct LauncherPoolTests {
         #expect(try run("echo hi").said == "hi\n")
     }
 
-    @Test func `of a launcher that can't be woken everything is killed with it`() throws {
+    @Test func `a launcher that cannot be resumed is killed with all its processes`() throws {
         let folder = try TemporaryFolder()
-        // Who is traced doesn't go on by SIGCONT.
+        // SIGCONT does not resume a traced process.
         let script = """
             import ctypes, os, subprocess, time
             child = subprocess.Popen(['sleep', '600'], start_new_session=True)
@@ -319,17 +319,17 @@ struct LauncherPoolTests {
         #expect(eventually { processes.allSatisfy(isGone) })
     }
 
-    @Test func `a launcher that takes no plan is replaced`() throws {
+    @Test func `a launcher that accepts no plan is replaced`() throws {
         let first = try run("echo hi")
         #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
         var command = shell("echo hi")
-        // More than the socket holds.
+        // More than the socket buffer can hold.
         for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }
         #expect(launcher.run(command, stop: stop).text == "hi\n")
         #expect(eventually { isGone(first.launcher) })
     }
 
-    @Test func `what can't be opened for a program takes no launcher`() throws {
+    @Test func `a path that cannot be opened for a program uses up no launcher`() throws {
         let first = try run("echo hi")
         for _ in 0..<20 {
             var (confined, placed) = (shell("true"), shell("true"))
@@ -346,7 +346,7 @@ struct LauncherPoolTests {
         }
     }
 
-    @Test func `a plan that no launcher takes fails for good`() {
+    @Test func `a plan that no launcher accepts fails permanently`() {
         let arguments = (0..<200).map { _ in [UInt8](repeating: 65, count: 100_000) }
         let ended = launcher.run(
             Command(executable: "/bin/true", arguments: arguments, timeout: .seconds(60)), stop: stop)
@@ -362,7 +362,7 @@ struct LauncherPoolTests {
         #expect(ended.text == "hi\n")
     }
 
-    @Test func `of launchers that wait for long one is left`() throws {
+    @Test func `one of several idle launchers remains`() throws {
         let pool = LauncherPool(keeps: true, idleTime: .milliseconds(20))
         let path = try #require(ProcessLauncher.find())
         let launchers = try (0..<3).map { _ in try LauncherProcess(path) }
@@ -376,7 +376,7 @@ struct LauncherPoolTests {
         #expect(ends[2].wait(60) != nil)
     }
 
-    @Test func `a program whose run nobody refers to any more is killed`() throws {
+    @Test func `a program is killed when nothing refers to its run any more`() throws {
         let folder = try TemporaryFolder()
         func begin() throws {
             let program = try launcher.start(

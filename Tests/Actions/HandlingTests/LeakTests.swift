@@ -5,13 +5,13 @@ import Handling
 import System
 import Testing
 
-/// Each body runs in a process of its own, so that descriptors and children can be counted exactly.
+/// Each body runs in its own process, so that descriptors and children can be counted exactly.
 struct LeakTests {
     @Test func `two hundred runs on sixteen threads leave nothing behind`() async {
         await #expect(processExitsWith: .success) {
             let launcher = try makeLauncher()
             let stop = StopSignal()
-            // Foundation makes its manager thread and its descriptors at the first run.
+            // Foundation creates its manager thread and its descriptors at the first run.
             _ = launcher.run(shell("true"), stop: stop)
             launcher.endIdle()
             let before = openDescriptors()
@@ -33,7 +33,7 @@ struct LeakTests {
         }
     }
 
-    @Test func `ten thousand runs, two hundred at once, end all, and leave nothing behind`() async {
+    @Test func `ten thousand runs, two hundred at once, all end and leave nothing behind`() async {
         await #expect(processExitsWith: .success) {
             let launcher = try makeLauncher()
             let stop = StopSignal()
@@ -59,7 +59,7 @@ struct LeakTests {
         }
     }
 
-    @Test func `runs that fail or are ended leave nothing behind`() async {
+    @Test func `runs that fail or are interrupted leave nothing behind`() async {
         await #expect(processExitsWith: .success) {
             let launcher = try makeLauncher()
             let stop = StopSignal()
@@ -79,7 +79,7 @@ struct LeakTests {
         }
     }
 
-    @Test func `without descriptors a program runs, or is not launched, and works again later`() async {
+    @Test func `without free descriptors a program runs or is not launched, and later runs succeed`() async {
         await #expect(processExitsWith: .success) {
             let launcher = try makeLauncher()
             let stop = StopSignal()
@@ -94,7 +94,7 @@ struct LeakTests {
             var launched = 0
             var refused = 0
             for spare in 0...40 {
-                // Numbers are handed out from the lowest, so no other than the spare ones is free.
+                // The kernel assigns the lowest free number, so only the spare ones are free.
                 limit.rlim_cur = rlim_t(before - 1 + spare)
                 setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
                 let ended = launcher.run(shell("cat; exit 3", input: [65]), stop: stop)
@@ -112,13 +112,13 @@ struct LeakTests {
             #expect((1...30).contains(launched), "\(launched) with \(before) descriptors before")
             #expect(launcher.run(shell("exit 4"), stop: stop).way == .exited(status: 4))
             launcher.endIdle()
-            // Foundation loses the two of its socket pair in a start that the system refuses.
+            // Foundation leaks the two descriptors of its socket pair when the system refuses a start.
             let most = before + 2 * refused
             #expect(eventually { openDescriptors() <= most }, "\(openDescriptors()) instead of \(most)")
         }
     }
 
-    @Test func `programs get the limit of descriptors that Alight was started with`() async {
+    @Test func `programs get the descriptor limit that Alight was started with`() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -132,7 +132,7 @@ struct LeakTests {
         }
     }
 
-    @Test func `what the runner ignores, a program does not`() async {
+    @Test func `signals that Alight ignores are not ignored by a program`() async {
         await #expect(processExitsWith: .success) {
             signal(SIGHUP, SIG_IGN)
             signal(SIGCHLD, SIG_DFL)
@@ -142,7 +142,7 @@ struct LeakTests {
         }
     }
 
-    @Test func `plugins that serve, and such that misbehave, leave nothing behind`() async {
+    @Test func `serving plugins, including misbehaving ones, leave nothing behind`() async {
         await #expect(processExitsWith: .success) {
             _ = try makeLauncher().run(shell("true"), stop: StopSignal())
             let before = openDescriptors()
@@ -176,10 +176,10 @@ private func runningThreads() -> Int {
     ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []).count
 }
 
-/// The number of open descriptors, with the one that lists them.
+/// Returns the number of open descriptors, including the one that lists them.
 ///
-/// Foundation closes its socket a moment after it has told of a program's end,
-/// so that a first count may be one too high; hence `<=` above.
+/// Foundation closes its socket shortly after it has reported the exit of a program, so the first count may be
+/// one too high. This is the reason for `<=` above.
 private func openDescriptors() -> Int {
     ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).count
 }
@@ -188,9 +188,9 @@ private func threads() -> Int {
     ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []).count
 }
 
-/// Opens descriptors until no number below an open one is free.
+/// Opens descriptors until every number below the highest open one is in use.
 ///
-/// A process for one test inherits what others have open at that moment, with gaps in between.
+/// The process of one test inherits the descriptors that are open in other tests at that time, with gaps.
 private func fillGaps() {
     let open = ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).compactMap { Int32($0) }
     while true {
@@ -202,7 +202,7 @@ private func fillGaps() {
     }
 }
 
-/// The children of all threads, zombies too.
+/// Returns the children of all threads, including zombies.
 private func children() -> [String] {
     let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
     return threads.flatMap { thread -> [String] in
@@ -211,7 +211,9 @@ private func children() -> [String] {
     }
 }
 
-/// On a busy machine so many live at once that descriptors run out, after which the engine tries again, too.
+/// Runs a command, and repeats this while it could not be launched.
+///
+/// On a busy machine so many programs run at once that descriptors run out. The engine retries as well.
 private func runWhenThereIsRoom(_ command: Command, by launcher: ProcessLauncher, stop: StopSignal) -> Ended {
     let deadline = ContinuousClock.now + .seconds(120)
     while true {

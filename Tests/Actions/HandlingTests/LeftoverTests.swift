@@ -7,7 +7,7 @@ import Testing
 
 @testable import Handling
 
-/// Nothing that a program starts outlives it.
+/// No process that a program starts outlives it.
 struct LeftoverTests {
     let launcher: ProcessLauncher
     let stop = StopSignal()
@@ -18,7 +18,7 @@ struct LeftoverTests {
         folder = try TemporaryFolder()
     }
 
-    /// A program that forks in every way there is to get away, and writes the ids into `ids`.
+    /// A program whose children try to escape in several ways and write their process IDs into `ids`.
     static let escape = """
         import os, sys, time
         def child(*steps):
@@ -51,7 +51,7 @@ struct LeftoverTests {
             timeout: timeout, grace: .milliseconds(200), linger: linger)
     }
 
-    @Test func `after a normal end every descendant is dead`() {
+    @Test func `after a normal exit every descendant is dead`() {
         let ended = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
         #expect(ended.way == .exited(status: 0))
         #expect(ended.text == "ready\n")
@@ -61,8 +61,8 @@ struct LeftoverTests {
         #expect(ended.duration < .seconds(60))
     }
 
-    @Test func `after a time-out every descendant is dead`() {
-        // The time has to be enough for all of them to have started.
+    @Test func `after a timeout every descendant is dead`() {
+        // The timeout must be long enough for all of them to start.
         var processes: [pid_t] = []
         for timeout in [1, 10, 60] where processes.count < 5 {
             try? FileManager.default.removeItem(atPath: "\(folder.path)/ids")
@@ -74,7 +74,7 @@ struct LeftoverTests {
         #expect(processes.allSatisfy(isGone))
     }
 
-    @Test func `a process in the background that holds the output is waited for as long as it may linger`() {
+    @Test func `a background process with the output open is waited for as long as it may linger`() {
         let script = "sleep 600 & echo $! >'\(folder.path)/ids'; echo hi"
         let ended = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
         #expect(ended.way == .exited(status: 0))
@@ -84,7 +84,7 @@ struct LeftoverTests {
         #expect(folder.processes(in: "ids").allSatisfy(isGone))
     }
 
-    @Test func `a process in the background may finish, and what it prints counts`() {
+    @Test func `a background process may finish, and its output counts`() {
         let ended = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(100)), stop: stop)
         #expect(ended.text == "early\nlate\n")
         #expect(ended.duration < .seconds(60))
@@ -106,7 +106,7 @@ struct LeftoverTests {
         #expect(ended.duration < .seconds(60))
     }
 
-    @Test func `when the runner is killed, everything it started dies`() async throws {
+    @Test func `when Alight is killed, every process that it started dies`() async throws {
         let path = folder.path.description
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let launcher = try makeLauncher()
@@ -123,11 +123,11 @@ struct LeftoverTests {
         #expect(eventually { processes.allSatisfy(isGone) })
     }
 
-    @Test func `when the runner is killed with something unheard, everything dies`() throws {
+    @Test func `when Alight is killed while a report is pending, every process dies`() throws {
         var sockets: [Int32] = [-1, -1]
         try #require(cal_socket_pair(&sockets, 10) == 0)
         let (ours, theirs) = (OwnedDescriptor(sockets[0]), OwnedDescriptor(sockets[1]))
-        // There is no room left for what the launcher wants to say.
+        // The socket has no space left for the report of the launcher.
         let noise = [UInt8](repeating: 0, count: 4096)
         while send(theirs.raw, noise, noise.count, Int32(MSG_DONTWAIT)) > 0 {}
         while send(theirs.raw, noise, 1, Int32(MSG_DONTWAIT)) > 0 {}

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Handling
 
-/// What a limit that has ended a program makes of its job.
+/// The outcome of a job whose program exceeded a limit.
 struct LimitOutcomeTests {
     let stage: Stage
 
@@ -18,7 +18,7 @@ struct LimitOutcomeTests {
     }
 
     @Test(arguments: ["exec python3 -Sc 'while True: pass'", "python3 -Sc 'while True: pass'; exit $?"])
-    func `a job says that its time was used up`(script: String) {
+    func `a job reports that its CPU time was used up`(script: String) {
         let outcome = run(script) { $0.cpu = .seconds(1) }
         #expect(outcome.ending == .retry && outcome.code == "limit-cpu")
         #expect(
@@ -27,7 +27,7 @@ struct LimitOutcomeTests {
     }
 
     @Test(arguments: ["exec head -c 5000 /dev/zero >f", "head -c 5000 /dev/zero >f; exit $?"])
-    func `a job says that its file was too large`(script: String) {
+    func `a job reports that its file was too large`(script: String) {
         let outcome = run(script) { $0.fileSize = 1024 }
         #expect(outcome.ending == .retry && outcome.code == "limit-file-size")
         #expect(
@@ -35,7 +35,7 @@ struct LimitOutcomeTests {
                 == "the shell command was ended by 'limits': it wrote a file beyond the 'file_size' of 1 KiB")
     }
 
-    @Test func `such an end without a limit is a death by a signal like others`() {
+    @Test func `the same exit without a limit is reported as a signal or a status`() {
         #expect(run("kill -XCPU $$") { $0.files = 100 }.code == "signal-\(SIGXCPU)")
         #expect(run("exit 152") { _ in }.code == "status-152")
         #expect(run("exit 137") { $0.cpu = .seconds(5) }.code == "status-137")

@@ -7,11 +7,11 @@ import Rules
 import System
 import Testing
 
-/// Plugins that serve as they should not: each request ends with the right outcome, and nothing survives.
+/// Serving plugins that violate the protocol: each request gets the correct outcome, and no process survives.
 struct MisbehavingServersTests {
-    // MARK: - The beginning
+    // MARK: - Start
 
-    @Test func `one that never says ready can't be started`() throws {
+    @Test func `a plugin that never says ready cannot be started`() throws {
         let serving = try ServingStage(
             "note('started', os.getpid())\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n",
             grace: .seconds(10), limits: { $0.ready = .seconds(1) })
@@ -24,14 +24,14 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `one that says ready late is waited for`() throws {
+    @Test func `a plugin that says ready late is waited for`() throws {
         let serving = try ServingStage(
             "time.sleep(0.3)\nready()\nfor request in requests(): result(request)\n")
         #expect(serving.ask(all: 3).allSatisfy { $0.ending == .succeeded })
         serving.close()
     }
 
-    @Test func `one that speaks another version can't be used`() throws {
+    @Test func `a plugin that speaks another version is unusable`() throws {
         let serving = try ServingStage("read()\nsay(type='ready', protocol=2)\nread()\n")
         let outcome = serving.ask()
         #expect(outcome.ending == .failed)
@@ -40,7 +40,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `one that dies at once can't be started, and says why`() throws {
+    @Test func `a plugin that exits at once cannot be started, with the reason`() throws {
         let serving = try ServingStage("sys.exit('no licence')\n")
         let outcome = serving.ask()
         #expect(outcome.ending == .retry)
@@ -49,7 +49,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `what is no program can't be started, nor what is gone`() throws {
+    @Test func `a file that is not a program cannot be started, and neither can a missing one`() throws {
         let serving = try ServingStage("")
         try serving.stage.folder.write("resize", "#!/nowhere/python\n")
         let path = serving.plugin.executable
@@ -67,9 +67,9 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    // MARK: - What it prints
+    // MARK: - Output
 
-    @Test func `garbage is told, and ten lines of it are the end`() throws {
+    @Test func `a line that is not JSON is logged, and ten such lines end the plugin`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -90,7 +90,7 @@ struct MisbehavingServersTests {
             log.contains { $0.contains("too many lines that are no JSON objects, as \"Traceback\", and was ended") })
     }
 
-    @Test func `answers that nobody waits for are told, and ignored`() throws {
+    @Test func `an unexpected answer is logged and ignored`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -121,7 +121,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `a line of 100 MB fails its request alone`() throws {
+    @Test func `a line of 100 MB fails only its own request`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -138,7 +138,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `a flood on stderr stops nobody, and is kept in part`() throws {
+    @Test func `a flood on stderr blocks no request, and a part of it is stored`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -157,9 +157,9 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    // MARK: - Death
+    // MARK: - Crashes
 
-    @Test func `half a line and a death is a death, and the request is sent again, once`() throws {
+    @Test func `a crash in the middle of a line is a crash, and the request is sent again once`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -192,7 +192,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `what is not idempotent is not sent again`() throws {
+    @Test func `a request to a plugin that is not idempotent is not sent again`() throws {
         let serving = try ServingStage(
             "ready()\nfor request in requests(): note('asked'); os.abort()\n", change: { $0.idempotent = false })
         let outcome = serving.ask()
@@ -203,7 +203,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `four that were open when it died are done by the next one`() throws {
+    @Test func `four requests that were open at a crash are finished by the next process`() throws {
         let serving = try ServingStage(
             """
             ready(4)
@@ -219,7 +219,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `one of four that hangs is timed out, and the others are done elsewhere`() throws {
+    @Test func `a request that hangs times out, and the next process finishes the others`() throws {
         let serving = try ServingStage(
             """
             ready(4)
@@ -247,9 +247,9 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `one that dies all the time is refused after five times`() throws {
+    @Test func `a plugin that keeps crashing is refused after five times`() throws {
         let serving = try ServingStage("ready()\nread()\nos.abort()\n", change: { $0.idempotent = false })
-        // One after another would take the pauses of 1, 2, 4 and 8 seconds.
+        // One request at a time would wait for back-off delays of 1, 2, 4 and 8 seconds.
         for job in 1...5 { #expect(serving.ask(job).code == "plugin-died") }
         let outcome = serving.ask(6)
         #expect(outcome.ending == .retry)
@@ -260,7 +260,7 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    @Test func `one that closes its output but lives is ended`() throws {
+    @Test func `a plugin that closes its output but keeps running is ended`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -276,7 +276,7 @@ struct MisbehavingServersTests {
             serving.stage.log.all.contains("warning: plugin 'resize' closed its standard output and was ended"))
     }
 
-    @Test func `one that closes its input but lives is ended`() throws {
+    @Test func `a plugin that closes its input but keeps running is ended`() throws {
         let serving = try ServingStage(
             """
             ready(1)
@@ -294,7 +294,7 @@ struct MisbehavingServersTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a daemon that holds its output goes with it`() throws {
+    @Test func `a daemon that inherits the output is ended with the plugin`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -312,9 +312,9 @@ struct MisbehavingServersTests {
         serving.close()
     }
 
-    // MARK: - The end
+    // MARK: - Exit
 
-    @Test func `one that ignores the end of its input and SIGTERM is killed`() throws {
+    @Test func `a plugin that ignores the end of its input and SIGTERM is killed`() throws {
         let serving = try ServingStage(
             """
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -329,7 +329,7 @@ struct MisbehavingServersTests {
         #expect(serving.leftovers == [])
     }
 
-    @Test func `closing at once sends SIGTERM, also to what is at work`() throws {
+    @Test func `closing at once sends SIGTERM, also to busy processes`() throws {
         let serving = try ServingStage(
             """
             ready()

@@ -8,9 +8,11 @@ import Testing
 
 @testable import Handling
 
-/// What one move to another file system does while others are on their way.
+/// A move to another file system while other moves are under way.
 struct MoveGroupTests {
-    /// A file that was copied and has its new name; its source is still there.
+    /// Copies a file and publishes it under its new name.
+    ///
+    /// Its source still exists.
     private func published(
         _ path: PathBytes, to: PathBytes, _ conflict: String
     ) throws -> (FileMove, FileMove.Carried, PathBytes) {
@@ -27,7 +29,7 @@ struct MoveGroupTests {
         return (move, carried, name)
     }
 
-    @Test func `a copy for which others have gone stays, though its source has changed`() throws {
+    @Test func `a copy for which a duplicate was removed stays, though its source has changed`() throws {
         try withTempTree { tree in
             guard let other = OtherFileSystem() else { return }
             for name in ["1/a", "2/a"] { TestFile.write(other.root.appending(name), "same") }
@@ -46,7 +48,7 @@ struct MoveGroupTests {
         }
     }
 
-    @Test func `a copy whose source has changed goes again`() throws {
+    @Test func `a copy whose source has changed is removed`() throws {
         try withTempTree { tree in
             guard let other = OtherFileSystem() else { return }
             TestFile.write(other.root.appending("a"), "old")
@@ -59,7 +61,7 @@ struct MoveGroupTests {
         }
     }
 
-    @Test func `files of one name in a group are moved one after the other, and each knows its own place`() {
+    @Test func `files of one name in a group are moved one by one, and each reports its own path`() {
         withTempTree { tree in
             guard let other = OtherFileSystem() else { return }
             let names = (0..<6).map { "\($0)/x" }
@@ -77,7 +79,7 @@ struct MoveGroupTests {
             #expect(outcomes.allSatisfy { $0.ending == .succeeded })
             #expect(TestFile.read(tree.path("out/x")) == Array("from 5/x".utf8))
             for (name, outcome) in zip(names, outcomes) {
-                // What the last one of its changes left is its own file, whatever name that has by now.
+                // The mark of its last change is that of its own file, whatever name the file has by now.
                 let moved = outcome.changes.last {
                     $0.kind == .moved(from: other.root.appending(name), to: tree.path("out/x"))
                 }

@@ -7,11 +7,11 @@ import System
 import TestKit
 import Testing
 
-/// What `notify` shows, and what it says without a desktop.
+/// Notifications of `notify`, and its messages without a desktop.
 struct NotifyHandlerTests {
     private let environment = ProgramEnvironment(home: "/nowhere", timeZone: nil, isRoot: false)
 
-    /// Writes down its arguments, each with a bar behind it, and what it knows of the bus.
+    /// A program that records its arguments, each followed by a bar, and the address of its bus.
     private static let standIn = """
         #!/bin/sh
         for word in "$@"; do printf '%s|' "$word"; done >"${0%/*}/said"
@@ -37,7 +37,7 @@ struct NotifyHandlerTests {
         #expect(folder.text(of: "bus") == "unix:path=/x")
     }
 
-    @Test func `without parameters the rule and the event are said`() throws {
+    @Test func `without parameters the notification shows the rule and the event`() throws {
         let folder = try TemporaryFolder()
         let program = try folder.write("notify-send", Self.standIn)
         let rule = ContentRule(folder.path, try handler(program))
@@ -47,7 +47,7 @@ struct NotifyHandlerTests {
         #expect(said == "--app-name=Alight|--urgency=normal|--|r|created \(folder.path)/in/a|")
     }
 
-    @Test func `a message says what is missing`() throws {
+    @Test func `the message names what is missing`() throws {
         let folder = try TemporaryFolder()
         func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(folder.path, handler).run("a", [:]) }
         let nowhere = outcome(try handler("/bin/true", bus: nil))
@@ -58,7 +58,7 @@ struct NotifyHandlerTests {
         #expect(missing.message == "'notify-send' is missing; install the package libnotify-bin")
     }
 
-    @Test func `a desktop that refuses is tried again, with its reason`() throws {
+    @Test func `a desktop that refuses is retried, with its reason`() throws {
         let folder = try TemporaryFolder()
         let program = try folder.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
         let outcome = ContentRule(folder.path, try handler(program)).run("a", [:])
@@ -66,7 +66,7 @@ struct NotifyHandlerTests {
         #expect(outcome.message == "'notify-send' could not show it: no such service")
     }
 
-    @Test func `a desktop that hangs is left when Alight stops or the time is over`() throws {
+    @Test func `a desktop that hangs is abandoned at a stop and at the timeout`() throws {
         let folder = try TemporaryFolder()
         let program = try folder.write("notify-send", "#!/bin/sh\nexec sleep 1000\n")
         var rule = ContentRule(folder.path, try handler(program))
@@ -77,8 +77,8 @@ struct NotifyHandlerTests {
         #expect(rule.run("a", [:]).isInterrupted)
     }
 
-    /// A bus of its own, and on it a service that writes down what it would show.
-    @Test func `a real bus brings it to the desktop's service`() throws {
+    /// Starts a separate bus and a service on it that records the notifications.
+    @Test func `a notification reaches the desktop service over a real bus`() throws {
         guard let notifySend = ExecutableCheck.find("notify-send"),
             call("/usr/bin/python3", ["-c", "import dbus, gi"], in: "/").status == 0,
             ExecutableCheck.find("dbus-daemon") != nil

@@ -9,9 +9,11 @@ import Testing
 
 @testable import Handling
 
-/// Nothing outlives a program that kills its launcher; each test in a process of its own, which adopts orphans.
+/// No process outlives a program that kills its launcher.
+///
+/// Each test runs in its own process, which adopts orphans.
 struct OrphanTests {
-    /// Kills the launcher when there are descendants of each kind, and goes on.
+    /// A program that kills the launcher once it has descendants of each kind, and keeps running.
     static let killer = """
         import os, sys
         launcher = os.getppid()
@@ -27,7 +29,7 @@ struct OrphanTests {
             timeout: .seconds(300))
     }
 
-    @Test func `what a program has started dies with the launcher that it kills`() async {
+    @Test func `the processes of a program die with the launcher that it kills`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let launcher = try makeLauncher()
@@ -42,7 +44,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `a chain that forks all the time dies with it, too`() async {
+    @Test func `a chain that keeps forking dies with the launcher too`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let chain = """
@@ -63,7 +65,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `programs of other launchers, and processes that are not Alight's, go on`() async {
+    @Test func `programs of other launchers and unrelated processes keep running`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let launcher = try makeLauncher()
@@ -72,7 +74,7 @@ struct OrphanTests {
             let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: folder.path)
             #expect(background.status == 0)
             let other = try #require(folder.processes(in: "other").first)
-            // What confines this process confines that one, too.
+            // A confinement of this process also applies to the other one.
             let isOther = !Descendants.hasNoNewPrivileges(other)
             let way = Locked<Ended.Way?>(nil)
             Thread.detachNewThread {
@@ -91,7 +93,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `what a serving plugin has started dies with the launcher that it kills`() async {
+    @Test func `the processes of a serving plugin die with the launcher that it kills`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let folder = try TemporaryFolder()

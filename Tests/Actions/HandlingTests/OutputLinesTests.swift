@@ -2,7 +2,7 @@ import Handling
 import Testing
 
 struct OutputLinesTests {
-    /// Adds texts, and gives the lines that were read.
+    /// Adds strings and returns the lines that were read.
     private func read(_ texts: [String], _ lines: inout OutputLines) -> [String] {
         var read: [String] = []
         for text in texts { lines.add(Array(text.utf8)[...]) { read.append(String(decoding: $0, as: UTF8.self)) } }
@@ -10,7 +10,7 @@ struct OutputLinesTests {
         return read
     }
 
-    @Test func `what is beyond the limit is not cut into lines, but for the last one`() {
+    @Test func `output beyond the limit is not split into lines, except the last one`() {
         var lines = OutputLines()
         let chunk = String(repeating: "y\n", count: 32 << 10)
         let read = read(Array(repeating: chunk, count: 40) + ["in pieces: the l", "ast\n", "\n  \n"], &lines)
@@ -20,7 +20,7 @@ struct OutputLinesTests {
         #expect(lines.lastLine == "in pieces: the last")
     }
 
-    @Test func `the limit may come within a line`() {
+    @Test func `the limit may fall inside a line`() {
         var lines = OutputLines()
         let text = String(repeating: "x", count: OutputLines.limit - 3)
         let read = read([text + "\n12345\n"], &lines)
@@ -35,13 +35,13 @@ struct OutputLinesTests {
             (["one\n{\"progress\":0.5}\n"], "one"), (["{\"other\":1}"], "{\"other\":1}"), (["<3> \n"], nil),
             (["\u{1b}[0mred\r\n"], "\u{FFFD}[0mred"), ([], nil),
         ] as [([String], String?)])
-    func `the last line is neither blank nor a report of progress`(texts: [String], last: String?) {
+    func `the last line is neither empty nor a progress report`(texts: [String], last: String?) {
         var lines = OutputLines()
         _ = read(texts, &lines)
         #expect(lines.lastLine == last)
     }
 
-    @Test func `beyond the limit reports of progress are passed over, too`() {
+    @Test func `progress reports beyond the limit are skipped too`() {
         var lines = OutputLines()
         _ = read([String(repeating: "y\n", count: 400_000), "why\n{\"progress\":1}\n"], &lines)
         #expect(lines.skipped > 0)

@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// Who could change what root is about to do.
+/// Checks for users who could change what root is about to run.
 @Suite(.enabled(if: geteuid() == 0, "only root can give files away"))
 struct OwnershipCheckTests {
     private static func own(_ path: PathBytes, _ user: uid_t) {
@@ -23,7 +23,7 @@ struct OwnershipCheckTests {
         OwnershipCheck.problem(running: PathBytes(words[0]), words.dropFirst().map { Array($0.utf8) })
     }
 
-    @Test func `what only root can change is in order, also in a folder like tmp`() {
+    @Test func `a file that only root can change is accepted, also in a directory like tmp`() {
         withTempTree { tree in
             TestFile.write(tree.path("sticky/rules.yaml"), "x")
             Self.mode(tree.path("sticky"), 0o1777)
@@ -32,7 +32,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `a file of somebody else is refused, also in a folder like tmp`() {
+    @Test func `a file of another user is refused, also in a directory like tmp`() {
         withTempTree { tree in
             let file = tree.path("sticky/rules.yaml")
             TestFile.write(file, "x")
@@ -45,7 +45,7 @@ struct OwnershipCheckTests {
     }
 
     @Test(arguments: [0o666, 0o646, 0o662] as [mode_t])
-    func `a file that all can write is refused`(mode: mode_t) {
+    func `a world-writable file is refused`(mode: mode_t) {
         withTempTree { tree in
             let file = tree.path("rules.yaml")
             TestFile.write(file, "x")
@@ -54,7 +54,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `a group that can write is refused, but for root's own`() {
+    @Test func `a group-writable file is refused, except for root's own group`() {
         withTempTree { tree in
             let file = tree.path("rules.yaml")
             TestFile.write(file, "x")
@@ -65,7 +65,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `a folder above it counts as well`() {
+    @Test func `the directories above a file are checked too`() {
         withTempTree { tree in
             TestFile.write(tree.path("open/deep/rules.yaml"), "x")
             Self.mode(tree.path("open"), 0o777)
@@ -74,7 +74,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `what a link leads to is looked at on its whole way`() {
+    @Test func `the whole path of a link's target is checked`() {
         withTempTree { tree in
             TestFile.write(tree.path("open/rules.yaml"), "x")
             TestFile.makeFolder(tree.path("links"))
@@ -86,7 +86,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `a link of somebody else is refused, whatever it leads to`() {
+    @Test func `a link of another user is refused, whatever its target`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "x")
             let link = tree.path("link.yaml")
@@ -97,7 +97,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `links that lead in a circle come to an end`() {
+    @Test func `a cycle of links is resolved without an endless loop`() {
         withTempTree { tree in
             Self.link(tree.path("a"), to: "b")
             Self.link(tree.path("b"), to: "a")
@@ -112,7 +112,7 @@ struct OwnershipCheckTests {
         ["/bin/sh", "-c", ". OPEN/main"], ["/bin/sh", "-c", "if ! OPEN/tool; then true; fi"],
         ["/bin/sh", "-c", "echo $(python3 OPEN/main)"], ["/bin/sh", "-c", "bash -c OPEN/tool"],
     ])
-    func `every file that decides what a command does counts`(command: [String]) {
+    func `every file that decides what a command does is checked`(command: [String]) {
         withTempTree { tree in
             let open = tree.path("open")
             let lines = [
@@ -136,7 +136,7 @@ struct OwnershipCheckTests {
         ["/bin/sh", "-c", "runuser -u bob -- OPEN/tool"], ["/usr/bin/env"],
         ["/usr/bin/python3", "main.py", "OPEN/tool"],
     ])
-    func `what a command only reads or hands to another user does not count`(command: [String]) {
+    func `files that a command only reads or passes to another user are not checked`(command: [String]) {
         withTempTree { tree in
             TestFile.write(tree.path("open/tool"), "")
             Self.own(tree.path("open"), 4711)
@@ -145,7 +145,7 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `interpreters that name each other come to an end`() {
+    @Test func `interpreters that name each other are resolved without an endless loop`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "#!\(tree.path("b"))")
             TestFile.write(tree.path("b"), "#!\(tree.path("a"))")
@@ -153,19 +153,19 @@ struct OwnershipCheckTests {
         }
     }
 
-    @Test func `rights that an access list gives are rights`() {
+    @Test func `an access list that grants rights is respected`() {
         withTempTree { tree in
             let file = tree.path("rules.yaml")
             TestFile.write(file, "x")
             Self.mode(file, 0o660)
-            // Version 2; the owner, user 4711, the group, the mask, others.
+            // Version 2: the owner, user 4711, the group, the mask, others.
             var list: [UInt8] = [2, 0, 0, 0]
             for (tag, rights, id) in [(1, 6, -1), (2, 6, 4711), (4, 4, -1), (16, 6, -1), (32, 0, -1)]
                 as [(UInt8, UInt8, Int32)]
             {
                 list += [tag, 0, rights, 0] + withUnsafeBytes(of: id.littleEndian) { Array($0) }
             }
-            // Not every file system has access lists.
+            // Not every file system supports access lists.
             if TestFile.setAttribute(file, "system.posix_acl_access", list) {
                 #expect(OwnershipCheck.problem(with: file)?.help == "run: chmod go-w '\(file)'")
             }

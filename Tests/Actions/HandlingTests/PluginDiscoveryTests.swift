@@ -36,9 +36,9 @@ struct PluginDiscoveryTests {
         try stage.folder.write("\(place)/\(name)/\(executable)", "#!/bin/sh\n")
     }
 
-    // MARK: - Places
+    // MARK: - Locations
 
-    @Test func `a folder with plugin.yaml is a plugin, its command relative to it`() throws {
+    @Test func `a directory with plugin.yaml is a plugin, and its command is relative to it`() throws {
         try addFolder("thumbnail", executable: "thumb")
         let plugin = try #require(find("thumbnail", yaml: ["thumbnail": Self.yaml])).get()
         let folder = stage.folder.path.appending("plugins").appending("thumbnail")
@@ -48,7 +48,7 @@ struct PluginDiscoveryTests {
         #expect(plugin.description.version == "1.2")
     }
 
-    @Test func `a command may begin with a program, and name files of the folder`() throws {
+    @Test func `a command may start with a program and name files of the directory`() throws {
         try addFolder("thumbnail", executable: "main.py")
         var yaml = Self.yaml.object ?? [:]
         yaml["run"] = ["python3", "-S", "./main.py", "--fast"]
@@ -66,7 +66,7 @@ struct PluginDiscoveryTests {
         #expect(plugin.remarks == ["unknown key 'future' in its description"])
     }
 
-    @Test func `the nearest place wins`() throws {
+    @Test func `the nearest location takes precedence`() throws {
         for place in ["search", "plugins", "rules/plugins"] {
             try addFolder("thumbnail", in: place, executable: "thumb")
             let plugin = try #require(find("thumbnail", yaml: ["thumbnail": Self.yaml])).get()
@@ -74,7 +74,7 @@ struct PluginDiscoveryTests {
         }
     }
 
-    @Test func `a name with a slash is a path from the folder of the rules file`() throws {
+    @Test func `a name with a slash is a path relative to the directory of the rules file`() throws {
         let answer = #"{"name":"other","protocol":[1]}"#
         try stage.folder.write("sum.sh", "#!/bin/sh\necho '\(answer)'\n")
         #expect(try #require(find("../sum.sh")).get().description.name == "other")
@@ -83,7 +83,7 @@ struct PluginDiscoveryTests {
         #expect(find(".") == nil)
     }
 
-    @Test func `names are listed once, from all places`() throws {
+    @Test func `names from all locations are listed once`() throws {
         try addFolder("thumbnail", executable: "thumb")
         try addFolder("thumbnail", in: "search", executable: "thumb")
         try stage.folder.write("search/sum", "#!/bin/sh\n")
@@ -92,7 +92,7 @@ struct PluginDiscoveryTests {
         #expect(stage.discovery().names(from: rules) == ["sum", "thumbnail"])
     }
 
-    @Test func `a plugin describes itself once, until it changes`() throws {
+    @Test func `a plugin is asked for its description once, until it changes`() throws {
         let script = "#!/bin/sh\necho x >>'\(stage.folder.path)/count'\necho '{\"name\":\"sum\",\"protocol\":[1]}'\n"
         try stage.folder.write("search/sum", script)
         let discovery = stage.discovery()
@@ -167,7 +167,7 @@ struct PluginDiscoveryTests {
     ]
 
     @Test(arguments: cases)
-    func `a description that is wrong is refused with the reason`(_ example: Case) throws {
+    func `an invalid description is refused with the reason`(_ example: Case) throws {
         try addFolder("thumbnail", executable: "thumb")
         let yaml = (Self.yaml.object ?? [:]).merging(example.change) { $1 }.filter { $0.value != .null }
         let problem = try problem("thumbnail", yaml: ["thumbnail": .object(yaml)])
@@ -175,7 +175,7 @@ struct PluginDiscoveryTests {
         #expect(problem.help == example.help)
     }
 
-    @Test func `a required program that isn't installed is named with its package`() throws {
+    @Test func `a missing required program is reported with its package`() throws {
         try addFolder("thumbnail", executable: "thumb")
         var yaml = Self.yaml.object ?? [:]
         yaml["requires"] = ["sh", "vips-nope (libvips-tools)"]
@@ -186,7 +186,7 @@ struct PluginDiscoveryTests {
         #expect(problem.help == "run: apt install libvips-tools")
     }
 
-    @Test func `an executable that can't describe itself says why`() throws {
+    @Test func `an executable that cannot describe itself is reported with the reason`() throws {
         try stage.folder.write("search/mute", "#!/bin/sh\necho no such verb >&2; exit 64\n")
         #expect(try problem("mute").message == "plugin 'mute': it can't describe itself: no such verb")
         try stage.folder.write("search/chatty", "#!/bin/sh\necho hello\n")
@@ -195,7 +195,7 @@ struct PluginDiscoveryTests {
                 == "plugin 'chatty': what it prints for 'describe' is not JSON, from byte 0 on")
     }
 
-    @Test func `a plugin that isn't executable says how to mend that`() throws {
+    @Test func `a plugin that is not executable is reported with the remedy`() throws {
         try addFolder("thumbnail", executable: "thumb")
         try stage.folder.write("plugins/thumbnail/thumb", "#!/bin/sh\n", mode: 0o644)
         let problem = try problem("thumbnail", yaml: ["thumbnail": Self.yaml])
@@ -204,7 +204,7 @@ struct PluginDiscoveryTests {
         #expect(problem.help == "run: chmod +x '\(path)'")
     }
 
-    @Test func `what has the right name and is no plugin says what it lacks`() throws {
+    @Test func `a file with the right name that is not a plugin is reported with what it lacks`() throws {
         let file = try stage.folder.write("search/sum", "#!/bin/sh\n", mode: 0o644)
         #expect(
             try problem("sum")
@@ -220,7 +220,7 @@ struct PluginDiscoveryTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
-    func `as root a plugin in a folder that others can change is refused, with the cure`() throws {
+    func `as root, a plugin in a directory that others can change is refused, with the remedy`() throws {
         try addFolder("thumbnail", executable: "thumb")
         let folder = try stage.folder.folder("plugins/thumbnail", mode: 0o777)
         let open = try problem("thumbnail", yaml: ["thumbnail": Self.yaml])
@@ -236,7 +236,7 @@ struct PluginDiscoveryTests {
     @Test(
         .enabled(if: geteuid() == 0, "only root refuses"),
         arguments: ["./main", "python3 -S ./main", "java -jar ./main"])
-    func `as root each file that a plugin's 'run' names is checked, with its interpreter`(command: String) throws {
+    func `as root, each file that 'run' names is checked, with its interpreter`(command: String) throws {
         try addFolder("thumbnail", executable: "main")
         try stage.folder.write("java", "#!/bin/sh\n")
         let tool = try stage.folder.write("tool", "#!/bin/sh\n")
@@ -258,7 +258,7 @@ struct PluginDiscoveryTests {
 
     // MARK: - The registry
 
-    @Test func `the registry knows built-in handlers before plugins, and suggests`() throws {
+    @Test func `the registry prefers built-in handlers to plugins, and suggests names`() throws {
         try addFolder("thumbnail", executable: "thumb")
         let registry = HandlerRegistry(
             builtIn: [StubHandler(name: "copy"), StubHandler(name: "move")],

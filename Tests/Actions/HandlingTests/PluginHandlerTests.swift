@@ -54,7 +54,7 @@ struct PluginHandlerTests {
         #expect(JSONValue(json: text.utf8) == expected)
     }
 
-    @Test func `a name that is not UTF-8 arrives exact, in base64 and in the environment`() throws {
+    @Test func `a name that is not UTF-8 is passed exactly, in base64 and in the environment`() throws {
         let name = Array("/srv/in/caf".utf8) + [0xE9, 0x0A] + Array(".jpg".utf8)
         let script = """
             #!/usr/bin/python3 -S
@@ -72,7 +72,7 @@ struct PluginHandlerTests {
         #expect(outcome.outputs == [PathBytes(name)])
     }
 
-    @Test func `a plugin that hasn't asked for raw names never sees one`() throws {
+    @Test func `a plugin that has not asked for raw names never receives one`() throws {
         let path = PathBytes(Array("/srv/in/".utf8) + [0xE9])
         let outcome = try stage.plugin(
             "#!/bin/sh\ntouch '\(stage.folder.path)/ran'\n", invoke: { Stage.use(path: path, in: &$0) })
@@ -81,7 +81,7 @@ struct PluginHandlerTests {
         #expect(stage.folder.text(of: "ran") == nil)
     }
 
-    @Test func `the environment is what the protocol says`() throws {
+    @Test func `the environment is as the protocol specifies`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\nenv | sort >'\(stage.folder.path)/env'\npwd >>'\(stage.folder.path)/env'\n")
         #expect(outcome.ending == .succeeded)
@@ -110,7 +110,7 @@ struct PluginHandlerTests {
                 """)
     }
 
-    @Test func `the scratch folder is private and empty, and gone afterwards with all that is in it`() throws {
+    @Test func `the scratch directory is private, empty, and removed afterwards with its contents`() throws {
         let target = try stage.folder.folder("target")
         try stage.folder.write("target/keep", "")
         #expect(try stage.plugin("#!/bin/sh\n").ending == .succeeded)
@@ -136,7 +136,7 @@ struct PluginHandlerTests {
         ("exit 1", true, false), ("exit 1", false, false), ("kill -9 $$", false, false), ("exit 126", true, false),
         ("nothing-there", true, false), ("echo no JSON", true, false), (#"echo '{"outcome":"retry"}'"#, true, false),
     ])
-    func `a failure is about the file if the plugin has said failed`(
+    func `a failure is about the file if the plugin reports the outcome failed`(
         script: String, isIdempotent: Bool, isAboutFile: Bool
     ) throws {
         let outcome = try stage.plugin("#!/bin/sh\n\(script)\n", change: { $0.idempotent = isIdempotent })
@@ -217,7 +217,7 @@ struct PluginHandlerTests {
     ]
 
     @Test(arguments: cases)
-    func `status and response together make the outcome`(_ example: Case) throws {
+    func `status and response together determine the outcome`(_ example: Case) throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\n\(example.script)\n", change: { $0.idempotent = example.isIdempotent })
         #expect(outcome.ending == example.ending)
@@ -226,7 +226,7 @@ struct PluginHandlerTests {
         #expect(outcome.retryAfter == example.retryAfter)
     }
 
-    @Test func `members beyond the limits are cut or dropped, and said so`() throws {
+    @Test func `members beyond the limits are truncated or dropped, with a warning`() throws {
         let script = #"""
             #!/usr/bin/python3 -S
             import json
@@ -245,7 +245,7 @@ struct PluginHandlerTests {
         #expect(stage.log.all.allSatisfy { $0.hasPrefix("warning: plugin 'resize': in its reply, ") })
     }
 
-    @Test func `values and outputs come through`() throws {
+    @Test func `values and outputs are passed on`() throws {
         let script =
             "#!/bin/sh\necho '{\"outcome\":\"succeeded\",\"outputs\":[\"/o\"],\"values\":{\"width\":256,\"a\":[1.5]}}'\n"
         let outcome = try stage.plugin(script)
@@ -253,7 +253,7 @@ struct PluginHandlerTests {
         #expect(outcome.values == ["width": 256, "a": [1.5]])
     }
 
-    @Test func `log lines and progress go where they belong, and the log is kept`() throws {
+    @Test func `log lines are logged and stored, and progress is reported`() throws {
         let script =
             "#!/bin/sh\necho '<4>careful' >&2; echo '{\"progress\":0.5,\"message\":\"half\"}' >&2; echo plain >&2\n"
         let outcome = try stage.plugin(script)
@@ -263,7 +263,7 @@ struct PluginHandlerTests {
         #expect(outcome.message.isEmpty)
     }
 
-    @Test func `a flood of log lines is not passed on without end`() throws {
+    @Test func `a flood of log lines is not passed on without limit`() throws {
         let outcome = try stage.plugin("#!/bin/sh\nseq 1 100000 >&2\necho '<3>worse' >&2\n")
         #expect(outcome.ending == .succeeded)
         #expect(stage.log.all.count < 20_000)
@@ -271,9 +271,9 @@ struct PluginHandlerTests {
         #expect(stage.log.all.contains("error: worse"))
     }
 
-    // MARK: - The end
+    // MARK: - Timeout, stop and start
 
-    @Test func `a time-out is a retry, for an idempotent plugin`() throws {
+    @Test func `a timeout is retried for an idempotent plugin`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\nsleep 600\n", invoke: { $0.timeout = .milliseconds(200) })
         #expect(outcome.ending == .retry)
@@ -294,7 +294,7 @@ struct PluginHandlerTests {
         #expect(stage.folder.text(of: "second") == nil)
     }
 
-    @Test func `an executable that has gone or can't run is a failure that says so`() throws {
+    @Test func `a missing or broken executable is a failure with the reason`() throws {
         let bad = try stage.plugin("#!/nope/ruby\n")
         #expect(bad.ending == .failed)
         #expect(bad.code == "cannot-start")
@@ -307,7 +307,7 @@ struct PluginHandlerTests {
         #expect(gone.ending == .retry, "it was there when the rules were loaded")
     }
 
-    @Test func `a plugin that is replaced in two steps is tried again, with the true reason`() throws {
+    @Test func `a plugin that is replaced in two steps is retried, with the actual reason`() throws {
         try stage.folder.folder("search/tool")
         let executable = try stage.folder.write("search/tool/tool", "#!/bin/sh\ncat >/dev/null\n")
         try stage.folder.write("search/tool/plugin.yaml", "", mode: 0o644)
@@ -326,29 +326,29 @@ struct PluginHandlerTests {
             let outcome = run()
             return outcome.ending == .retry && outcome.code == "cannot-start" && outcome.message.contains(reason)
         }
-        // Its file is gone for a moment.
+        // Its file is missing for a short time.
         let aside = stage.folder.path.appending("aside").description
         try #require(rename(executable.description, aside) == 0)
         #expect(isTriedAgain("'\(executable)' doesn't exist"))
-        // It is there, and not executable yet.
+        // The file exists, but is not executable yet.
         try #require(rename(aside, executable.description) == 0 && chmod(executable.description, 0o644) == 0)
         #expect(isTriedAgain("is not executable"))
         try #require(chmod(executable.description, 0o755) == 0)
         #expect(run().ending == .succeeded)
-        // Its description is written.
+        // Its description is being written.
         yaml.change { $0 = nil }
         try stage.folder.write("search/tool/plugin.yaml", "name: to", mode: 0o644)
         #expect(isTriedAgain("half a text"))
         yaml.change { $0 = ["name": "tool", "version": "1", "protocol": [1]] }
         try stage.folder.write("search/tool/plugin.yaml", "name: tool", mode: 0o644)
         #expect(run().ending == .succeeded)
-        // All of it is gone.
+        // The whole directory is missing.
         let folder = stage.folder.path.appending("search/tool")
         try #require(rename(folder.description, aside) == 0)
         #expect(isTriedAgain("'\(folder)' doesn't exist"))
     }
 
-    @Test func `a time-out is told of when the grace begins`() throws {
+    @Test func `a timeout is logged when the grace period starts`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.05; done\n", invoke: { $0.timeout = .seconds(1) })
         #expect(outcome.code == "timed-out")
@@ -357,7 +357,7 @@ struct PluginHandlerTests {
         #expect(stage.log.all.first == told)
     }
 
-    @Test func `a reply that is not UTF-8 is refused with the place of the first bad byte`() throws {
+    @Test func `a reply that is not UTF-8 is refused with the offset of the first invalid byte`() throws {
         let outcome = try stage.plugin(
             "#!/bin/sh\nprintf '{\"outcome\":\"succeeded\",\"message\":\"\\303\\244\\377\"}'\n")
         #expect(outcome.ending == .failed && outcome.code == "bad-response")
@@ -365,7 +365,7 @@ struct PluginHandlerTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
-    func `as root nothing is run that others can change`() throws {
+    func `as root, an executable that others can change is not run`() throws {
         let executable = try stage.folder.write("open", "#!/bin/sh\n", mode: 0o757)
         let plugin = Plugin(
             description: PluginDescription(name: "open", version: "1", parameters: nil), location: executable,
@@ -377,7 +377,7 @@ struct PluginHandlerTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
-    func `as root what was safe is looked at again when it is another file`() throws {
+    func `as root, a safe executable is checked again when it is another file`() throws {
         let executable = try stage.folder.write("tool", "#!/bin/sh\n", mode: 0o755)
         let plugin = Plugin(
             description: PluginDescription(name: "tool", version: "1", parameters: nil), location: executable,
@@ -388,7 +388,7 @@ struct PluginHandlerTests {
         #expect(run().message.hasSuffix("can be changed by others than root (mode 0777)"))
         try #require(chmod(executable.description, 0o755) == 0)
         #expect(run().ending == .succeeded)
-        // Another file in its place, of somebody else and with the same times.
+        // It is replaced by a file of another user with the same times.
         let other = try stage.folder.write("other", "#!/bin/sh\n", mode: 0o755)
         try #require(chown(other.description, 65534, 65534) == 0)
         try #require(rename(other.description, executable.description) == 0)

@@ -6,7 +6,7 @@ import Rules
 import System
 import Testing
 
-/// What `alight plugins` lists.
+/// The inventory that `alight plugins` lists.
 struct PluginInventoryTests {
     let stage: Stage
     var rules: PathBytes { stage.folder.path.appending("rules") }
@@ -23,7 +23,7 @@ struct PluginInventoryTests {
             "\(place)/\(name)", "#!/bin/sh\necho '{\"name\":\"\(name)\",\"version\":\"\(place)\",\"protocol\":[1]}'\n")
     }
 
-    @Test func `the first of a name is taken, and the others are shadowed by it`() throws {
+    @Test func `the first plugin of a name is used, and shadows the others`() throws {
         for place in ["rules/plugins", "plugins", "search"] { try addScript(place, "sum") }
         try addScript("search", "copy")
         let listings = stage.discovery().inventory(from: rules, builtIn: ["copy"])
@@ -45,7 +45,7 @@ struct PluginInventoryTests {
         #expect(listings[1].shadow == .plugin(listings[0].location))
     }
 
-    @Test func `what looks like a plugin and is none is listed, what doesn't is not`() throws {
+    @Test func `a file that looks like a plugin but is not one is listed, other files are not`() throws {
         try stage.folder.write("search/script", "#!/bin/sh\n", mode: 0o644)
         try stage.folder.write("search/README.md", "# Plugins\n", mode: 0o644)
         try stage.folder.folder("search/modules")
@@ -78,7 +78,7 @@ struct PluginInventoryTests {
     ]
 
     @Test(arguments: requirements)
-    func `all missing programs are named, with their packages`(_ example: Requirement) throws {
+    func `all missing programs are reported, with their packages`(_ example: Requirement) throws {
         let yaml: JSONValue = ["name": "t", "protocol": [1], "requires": .array(example.requires)]
         try stage.folder.folder("plugins/t")
         try stage.folder.write("plugins/t/plugin.yaml", "", mode: 0o644)
@@ -90,8 +90,8 @@ struct PluginInventoryTests {
                 == ["plugin 't' needs \(example.message) not in /usr/local/bin:/usr/bin:/bin"])
     }
 
-    @Test func `a program whose package has another name is known`() throws {
-        // Of these the test machine lacks some, whichever they are.
+    @Test func `the package is known when its name differs from the program`() throws {
+        // The test machine lacks at least one of these programs.
         let programs = [
             ("ocrmypdf", "ocrmypdf"), ("clamscan", "clamav"), ("soffice", "libreoffice"), ("7z", "p7zip-full"),
         ]
@@ -104,7 +104,7 @@ struct PluginInventoryTests {
         #expect(listing.problems.map(\.help) == ["run: apt install \(package)"])
     }
 
-    @Test func `a content that is put in place with the old time and size is described anew`() throws {
+    @Test func `new content with the old time and size is described again`() throws {
         func script(_ version: Int) -> String {
             "#!/bin/sh\necho '{\"name\":\"sum\",\"version\":\"\(version)\",\"protocol\":[1]}'\n"
         }

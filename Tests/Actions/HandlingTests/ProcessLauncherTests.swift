@@ -6,7 +6,7 @@ import Synchronization
 import System
 import Testing
 
-/// Whether SIGUSR2 reached its handler.
+/// Whether the handler of SIGUSR2 has run.
 private let hasCaught = Atomic(false)
 
 struct ProcessLauncherTests {
@@ -17,7 +17,7 @@ struct ProcessLauncherTests {
 
     func run(_ command: Command) -> Ended { launcher.run(command, stop: stop) }
 
-    // MARK: - What a program gets
+    // MARK: - Setup of a program
 
     @Test func `arguments and environment arrive byte for byte`() {
         let odd = Array("a b\n-rf $(x) '".utf8) + [0xE9, 0xFF]
@@ -30,7 +30,7 @@ struct ProcessLauncherTests {
         #expect(run(command).output == odd + [UInt8(ascii: "|")] + odd)
     }
 
-    @Test func `the environment is the given one and nothing else`() {
+    @Test func `a program has only the specified environment`() {
         let command = Command(
             executable: "/usr/bin/env", environment: [("ONLY", Array("1".utf8))], timeout: .seconds(60))
         #expect(run(command).text == "ONLY=1\n")
@@ -44,7 +44,7 @@ struct ProcessLauncherTests {
         #expect(ended.output == input)
     }
 
-    @Test func `the working folder is the given one`() {
+    @Test func `the working directory is the specified one`() {
         var command = shell("pwd")
         command.directory = "/usr/share"
         #expect(run(command).text == "/usr/share\n")
@@ -60,7 +60,7 @@ struct ProcessLauncherTests {
         #expect(session.count == 3 && session[1] == session[2])
     }
 
-    @Test func `a start lets no signal through that its thread holds off`() {
+    @Test func `a start does not unblock the blocked signals of its thread`() {
         let launcher = launcher
         let stop = stop
         onThreads(1) { _ in
@@ -79,7 +79,7 @@ struct ProcessLauncherTests {
         }
     }
 
-    @Test func `a program has the descriptors 0, 1 and 2 alone`() {
+    @Test func `a program has only the descriptors 0, 1 and 2`() {
         let script = "import fcntl\nfor n in range(512):\n try: fcntl.fcntl(n, 1); print(n)\n except OSError: pass"
         let command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
@@ -88,27 +88,27 @@ struct ProcessLauncherTests {
 
     // MARK: - Standard input
 
-    @Test func `a program that never reads its input is no fault`() {
+    @Test func `a program that never reads its input is not an error`() {
         let ended = run(shell("echo done", input: [UInt8](repeating: 65, count: 1 << 20)))
         #expect(ended.way == .exited(status: 0))
         #expect(ended.text == "done\n")
     }
 
-    @Test func `a program that closes its input goes on`() {
+    @Test func `a program that closes its input keeps running`() {
         let script = "exec <&-; echo done; exec >&- 2>&-; for i in 1 2 3; do :; done; exit 3"
         let ended = run(shell(script, input: [UInt8](repeating: 65, count: 1 << 20)))
         #expect(ended.way == .exited(status: 3))
         #expect(ended.text == "done\n")
     }
 
-    @Test func `a program that reads a little of its input is no fault`() {
+    @Test func `a program that reads only a part of its input is not an error`() {
         let ended = run(shell("head -c 3", input: [UInt8](repeating: 65, count: 1 << 20)))
         #expect(ended.text == "AAA")
     }
 
-    // MARK: - What it writes
+    // MARK: - Output
 
-    @Test func `a gigabyte of output is cut off at the limit, and the program ended`() {
+    @Test func `a gigabyte of output is truncated at the limit, and the program is ended`() {
         let ended = run(shell("head -c 1G /dev/zero", output: .collected(limit: 100_000)))
         #expect(ended.way == .outputTooLarge)
         #expect(ended.output.count == 100_000)
@@ -120,7 +120,7 @@ struct ProcessLauncherTests {
         #expect(ended.output.count == 100_000)
     }
 
-    @Test func `of endless stderr the beginning and the end are kept`() {
+    @Test func `the head and the tail of endless stderr are stored`() {
         let ended = run(shell("echo first >&2; head -c 30M /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2"))
         #expect(ended.way == .exited(status: 0))
         #expect(ended.log.text.hasPrefix("first\nxxx"))
@@ -129,7 +129,7 @@ struct ProcessLauncherTests {
         #expect(ended.lastLine == "last")
     }
 
-    @Test func `lines carry levels, progress and replaced bytes, in order`() {
+    @Test func `lines have levels, progress and replaced bytes, in order`() {
         var reports: [ProgramReport] = []
         let script = #"""
             printf 'plain\n<3>bad\n<7>fine\r\n<9>odd\n\n' >&2
@@ -146,7 +146,7 @@ struct ProcessLauncherTests {
         #expect(ended.lastLine == "no newline")
     }
 
-    @Test func `lines come while the program runs`() throws {
+    @Test func `lines arrive while the program runs`() throws {
         let folder = try TemporaryFolder()
         let script = "echo waiting >&2; while ! [ -e '\(folder.path)/go' ]; do sleep 0.01; done"
         let ended = launcher.run(shell(script), stop: stop) { line in
@@ -155,7 +155,7 @@ struct ProcessLauncherTests {
         #expect(ended.way == .exited(status: 0))
     }
 
-    @Test func `output can be log, and is not cut into lines without end`() {
+    @Test func `output can be logged, and is not split into lines without limit`() {
         var size = 0
         let command = shell("head -c 3M /dev/zero | tr '\\0' x; echo end", output: .reported)
         let ended = launcher.run(command, stop: stop) { size += $0.count }
@@ -166,15 +166,15 @@ struct ProcessLauncherTests {
         #expect(ended.output.isEmpty)
     }
 
-    // MARK: - How it ends
+    // MARK: - Exit
 
     @Test(arguments: [0, 1, 64, 75, 126, 127, 255])
-    func `an exit status comes through`(status: Int32) {
+    func `an exit status is reported`(status: Int32) {
         #expect(run(shell("exit \(status)")).way == .exited(status: status))
     }
 
     @Test(arguments: [SIGKILL, SIGSEGV, SIGTERM, SIGHUP, SIGPIPE])
-    func `a death by signal comes through`(number: Int32) {
+    func `a death by signal is reported`(number: Int32) {
         #expect(run(shell("kill -\(number) $$; sleep 60")).way == .signalled(number))
     }
 
@@ -184,13 +184,13 @@ struct ProcessLauncherTests {
         #expect(ended.text == "{\"outcome\":\"succ")
     }
 
-    @Test func `a program that isn't there can't be started`() {
+    @Test func `a program that does not exist cannot be started`() {
         let ended = run(Command(executable: "/nowhere/x", timeout: .seconds(60)))
         #expect(ended.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
         #expect(ended.miss == .gone)
     }
 
-    @Test func `what is no program can't be started, and says why`() throws {
+    @Test func `a file that is not a program cannot be started, with the reason`() throws {
         let folder = try TemporaryFolder()
         let script = try folder.write("script", "#!/bin/sh\n")
         let cases: [(file: PathBytes, reason: String, miss: Ended.Miss?)] = [
@@ -207,7 +207,7 @@ struct ProcessLauncherTests {
         }
     }
 
-    @Test func `a binary whose interpreter is missing is not taken for one that is gone`() throws {
+    @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
         let folder = try TemporaryFolder()
         var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
         let place = try #require(binary.range(of: Data("/ld-".utf8)))
@@ -225,7 +225,7 @@ struct ProcessLauncherTests {
         #expect(ended.miss == nil)
     }
 
-    @Test func `a missing working folder, a NUL and a missing launcher are endings too`() {
+    @Test func `a missing working directory, a NUL and a missing launcher are results too`() {
         var command = shell("true")
         command.directory = "/nowhere"
         #expect(run(command).way == .couldNotStart("cannot enter the folder '/nowhere': No such file or directory"))
@@ -235,9 +235,9 @@ struct ProcessLauncherTests {
         #expect(lost.way == .notLaunched("'/nowhere/alight-launch' can't be run: No such file or directory"))
     }
 
-    // MARK: - How it is ended
+    // MARK: - Timeout and stop
 
-    /// Runs a script that says `up`, and gives it as much time as that takes here.
+    /// Runs a script that prints `up`, with a timeout that is long enough for this machine.
     private func runUntilUp(_ script: String, grace: Duration) -> Ended {
         var ended = run(shell(script, timeout: .milliseconds(300), grace: grace))
         for timeout in [5, 60] where ended.text.isEmpty {
@@ -246,14 +246,14 @@ struct ProcessLauncherTests {
         return ended
     }
 
-    @Test func `a time-out asks first`() {
+    @Test func `a timeout sends SIGTERM first`() {
         let script = "trap 'echo bye >&2; exit 0' TERM; echo up; sleep 100 & wait"
         let ended = runUntilUp(script, grace: .seconds(100))
         #expect(ended.way == .timedOut)
         #expect(ended.lastLine == "bye")
     }
 
-    @Test func `a program that ignores SIGTERM is killed after the grace`() {
+    @Test func `a program that ignores SIGTERM is killed after the grace period`() {
         let ended = runUntilUp("trap '' TERM; echo up; while :; do sleep 100; done", grace: .milliseconds(300))
         #expect(ended.way == .timedOut)
         #expect(ended.duration >= .milliseconds(600))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Handling
 
-/// A name goes only while what makes it superfluous stands without it.
+/// A name is removed only while the file that makes it redundant exists under another name.
 struct RemovalTests {
     private static func open(_ path: PathBytes) throws -> OpenFolder {
         let opened = path.withCString { cal_open_root($0) }
@@ -15,11 +15,11 @@ struct RemovalTests {
         return OpenFolder(opened, path)
     }
 
-    /// Names that are short, that leave just room for a temporary one, and that leave none.
+    /// A short name, a name that leaves just enough space for a temporary name, and one that leaves none.
     static let names = ["a.txt", String(repeating: "b", count: 220), String(repeating: "c", count: 255)]
 
     @Test(.enabled(if: geteuid() == 0), arguments: names)
-    func `a file is not removed for being at its own other path`(name: String) throws {
+    func `a file is not removed because it is visible under a second path`(name: String) throws {
         try withTempTree { tree in
             let (here, there) = (tree.path("in"), tree.path("mirror"))
             TestFile.write(here.appending(name), "precious")
@@ -40,7 +40,7 @@ struct RemovalTests {
     }
 
     @Test(arguments: names)
-    func `a file whose copy stands is removed, and one that has changed is not`(name: String) throws {
+    func `a file with an existing copy is removed, and a file that has changed is not`(name: String) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in").appending(name), "old")
             TestFile.write(tree.path("out").appending(name), "old")
@@ -60,7 +60,7 @@ struct RemovalTests {
     }
 
     @Test(.enabled(if: geteuid() == 0), arguments: ["in/top", "in/top/deep/disk"])
-    func `what is mounted in a folder that goes is left`(place: String) throws {
+    func `a mount in a directory that is removed is left alone`(place: String) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("precious/a"), "text")
             TestFile.makeFolder(tree.path("in/top/deep/disk"))
@@ -76,7 +76,7 @@ struct RemovalTests {
         }
     }
 
-    @Test func `where a rename can't refuse an existing name, a folder and a file take a free one only`() throws {
+    @Test func `where rename cannot refuse an existing name, only a free name is used`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a/folder/x"), "1")
             TestFile.write(tree.path("a/file"), "2")
@@ -93,7 +93,7 @@ struct RemovalTests {
             #expect(listing(tree.root) == ["a/file: 2", "a/folder/x: 1", "b/empty/", "b/file: 4", "b/folder/y: 3"])
             #expect(from.renameToNew("folder", to: to, "folder 2") == 0)
             #expect(from.renameToNew("file", to: to, "file 2") == 0)
-            // A folder does not fit into itself, and nothing is left of the try.
+            // A directory cannot be moved into itself, and the attempt leaves nothing behind.
             #expect(to.renameToNew("folder", to: inner, "in") == EINVAL)
             #expect(
                 listing(tree.root) == [

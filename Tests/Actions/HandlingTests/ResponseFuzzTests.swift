@@ -6,7 +6,7 @@ import Testing
 
 @testable import Handling
 
-/// What plugins print may be anything: reading ends, and what is kept keeps within the protocol's limits.
+/// Plugins may print anything: reading terminates, and the result stays within the limits of the protocol.
 struct ResponseFuzzTests {
     private static let samples = [
         #"{"outcome":"succeeded","message":"5 words","values":{"words":5,"a":[1,{"b":null}]}}"#,
@@ -60,7 +60,7 @@ struct ResponseFuzzTests {
     }
 
     @Test(arguments: ["[", "{\"a\":", "{\"outcome\":\"succeeded\",\"values\":{\"a\":["])
-    func `nothing is nested so deep that reading it breaks off`(piece: String) {
+    func `deep nesting is refused and does not crash the reader`(piece: String) {
         let bytes = Array(String(repeating: piece, count: 100_000).utf8)
         #expect(!Self.check(bytes))
         let closed =

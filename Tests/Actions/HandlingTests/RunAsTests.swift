@@ -7,7 +7,9 @@ import Testing
 
 @testable import Handling
 
-/// Programs as another user; only root can try that.
+/// Programs that run as another user.
+///
+/// These tests need root.
 @Suite(.enabled(if: geteuid() == 0))
 struct RunAsTests {
     static let nobody = ProgramUser(
@@ -17,7 +19,7 @@ struct RunAsTests {
 
     init() throws {
         stage = try Stage(grace: .milliseconds(300))
-        // As /run is: everybody may go through.
+        // Like /run, the directory can be traversed by all users.
         chmod(stage.folder.path.description, 0o755)
     }
 
@@ -28,7 +30,7 @@ struct RunAsTests {
         }
     }
 
-    @Test func `a program is that user with all groups, and can't go back`() {
+    @Test func `a program runs as the user with all groups, and cannot switch back`() {
         let outcome = run(
             "grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapAmb):' /proc/self/status | tr '\\t' ' '; python3 -c '"
                 + "import os\ntry: os.setuid(0); print(\"root\")\nexcept PermissionError: print(\"stays\")'")
@@ -39,14 +41,14 @@ struct RunAsTests {
         ] { #expect(outcome.log.contains(line), "no \(line) in \(outcome.log)") }
     }
 
-    @Test func `its environment names it, but for what the rule says`() {
+    @Test func `the environment names the user, unless the rule overrides it`() {
         let outcome = run("echo $HOME $USER $LOGNAME $(id -un)")
         #expect(outcome.log == "/nonexistent nobody nobody nobody\n")
         let other = run("echo $HOME $USER") { $0.environment = [("HOME", Array("/srv".utf8))] }
         #expect(other.log == "/srv nobody\n")
     }
 
-    @Test func `its scratch folder is its own, and goes afterwards`() {
+    @Test func `the user owns the scratch directory, which is removed afterwards`() {
         let outcome = run(
             "pwd; stat -c '%u:%g %a' . \"$TMPDIR\"; echo x >f; mkdir d; chmod 0 d; ls \"$TMPDIR/..\" || echo closed")
         #expect(outcome.ending == .succeeded)
@@ -55,13 +57,13 @@ struct RunAsTests {
         #expect(stage.leftovers == [])
     }
 
-    @Test func `it can write to its standard output by name`() {
+    @Test func `a program can open its standard output by name`() {
         let outcome = run("echo by name >/dev/stderr; echo and >/dev/stdout")
         #expect(outcome.ending == .succeeded, "\(outcome.message)")
         #expect(outcome.log.contains("by name"))
     }
 
-    @Test func `what the user can't enter or run is said, and the job fails`() throws {
+    @Test func `a directory or program without permission is reported, and the job fails`() throws {
         let closed = try stage.folder.folder("closed", mode: 0o700)
         let folder = run("true") { $0.directory = ProgramPath(closed) }
         #expect(folder.ending == .failed && folder.code == "cannot-start")
@@ -74,9 +76,9 @@ struct RunAsTests {
         #expect(program.message == "'\(tool)': cannot start '\(tool)' as user 'nobody': Permission denied")
     }
 
-    @Test func `the number of processes holds for a user other than root`() {
+    @Test func `the limit on processes applies to a user other than root`() {
         var user = Self.nobody
-        // Nobody else has this number, so only what is started here counts.
+        // No other process has this user ID, so only the processes of this test count.
         (user.uid, user.gid, user.groups, user.name) = (54321, 54321, [54321], nil)
         let script = """
             import os, time
@@ -96,7 +98,7 @@ struct RunAsTests {
     }
 
     @Test(arguments: [false, true])
-    func `a time-out ends everything of another user, in a sandbox too`(isConfined: Bool) throws {
+    func `a timeout ends all processes of another user, also in a sandbox`(isConfined: Bool) throws {
         guard !isConfined || SandboxSupport.landlock > 0 else { return }
         let out = try stage.folder.folder("out", mode: 0o777)
         var processes: [pid_t] = []
@@ -120,7 +122,7 @@ struct RunAsTests {
         #expect(Self.processes(of: 65534).isDisjoint(with: processes))
     }
 
-    @Test func `a stop ends them too`() throws {
+    @Test func `a stop ends the processes of another user too`() throws {
         let out = try stage.folder.folder("out", mode: 0o777)
         let (folder, stop) = (stage.folder, stage.stop)
         Thread.detachNewThread {
@@ -134,7 +136,7 @@ struct RunAsTests {
         #expect(processes.count == 5 && processes.allSatisfy(isGone))
     }
 
-    /// The processes of a user, by /proc.
+    /// Returns the processes of a user, as listed in /proc.
     private static func processes(of user: UInt32) -> Set<pid_t> {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return Set(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Handling
 
-/// What a confined program can reach on the running kernel.
+/// Access of a confined program on the running kernel.
 struct SandboxTests {
     static let hasLandlock = SandboxSupport.landlock > 0
 
@@ -37,7 +37,7 @@ struct SandboxTests {
         }
     }
 
-    /// Each line of the script that can't be done.
+    /// Returns the lines of the script that fail.
     func refused(_ lines: [String], read: [String]? = nil, write: [String]? = nil, event: String = "in/a") -> [String] {
         let tries = lines.map { "( \($0) ) >/dev/null 2>/dev/null || echo '\($0)'" }.joined(separator: "\n")
         let outcome = run(tries, event: event, read: read, write: write)
@@ -46,7 +46,7 @@ struct SandboxTests {
 
     // MARK: - Files
 
-    @Test(.enabled(if: hasLandlock)) func `a program reaches what is given, what it needs, and nothing else`() {
+    @Test(.enabled(if: hasLandlock)) func `a program can access what is granted and what it needs, and nothing else`() {
         let allowed = [
             "cat \"$ALIGHT_PATH\"", "cat $T/out/b", "echo x >$T/out/new", "mkdir $T/out/d", "mv $T/out/new $T/out/d/",
             "rm -r $T/out/d", "echo x >f", "mkdir \"$TMPDIR/d\"", "cat /etc/passwd", "cat /dev/null", "echo >/dev/null",
@@ -62,18 +62,18 @@ struct SandboxTests {
         #expect(stage.folder.text(of: "in/a") == "text" && stage.folder.text(of: "other/c") == "text")
     }
 
-    @Test(.enabled(if: hasLandlock)) func `what may be read can be run and not changed`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a readable path can be executed and not changed`() throws {
         try stage.folder.write("other/tool", "#!/bin/sh\n")
         let forbidden = ["echo x >$T/other/c", "rm $T/other/c", "echo x >$T/out/new"]
         #expect(refused(["cat $T/other/c", "ls $T/other", "$T/other/tool"] + forbidden, read: ["other"]) == forbidden)
-        // What is written can't be run: a program must not make another one of what it was given.
+        // Written files cannot be executed: a program must not turn its input into another program.
         let writing = ["cp /bin/true $T/out/t; chmod 755 $T/out/t; $T/out/t"]
         #expect(refused(writing, write: ["out"]) == writing)
-        // Not even with neither list having a path.
+        // The same applies if neither list has a path.
         #expect(refused(["cat $T/other/c", "echo x >f"], read: []) == ["cat $T/other/c"])
     }
 
-    @Test(.enabled(if: hasLandlock)) func `a name that ends in a link opens nothing behind it`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a name that ends in a link does not open the link's target`() throws {
         symlink("../other/c", path("in/l").description)
         for access in [\Sandbox.read, \Sandbox.write] {
             let outcome = run("cat \"$ALIGHT_PATH\" || echo x >>\"$ALIGHT_PATH\" || echo refused", event: "in/l") {
@@ -84,7 +84,7 @@ struct SandboxTests {
         #expect(stage.folder.text(of: "other/c") == "text")
     }
 
-    @Test(.enabled(if: hasLandlock && geteuid() == 0)) func `root keeps what is about files and users, and no more`() {
+    @Test(.enabled(if: hasLandlock && geteuid() == 0)) func `root keeps capabilities for files and users only`() {
         let outcome = run(
             "while read -r name value; do case $name in CapEff:|CapBnd:) echo $value; esac; done </proc/self/status",
             write: ["out"])
@@ -95,7 +95,7 @@ struct SandboxTests {
             ], "\(outcome.log)")
     }
 
-    @Test(.enabled(if: hasLandlock)) func `a program that is not of the system, and its interpreter, can be run`()
+    @Test(.enabled(if: hasLandlock)) func `a program outside the system directories can run, with its interpreter`()
         throws
     {
         try stage.folder.folder("tools")
@@ -110,7 +110,7 @@ struct SandboxTests {
         #expect(outcome.log == "ran\n", "\(outcome)")
     }
 
-    @Test(.enabled(if: hasLandlock)) func `a plugin reads its own folder, and nothing beside it`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a plugin can read its own directory, and nothing beside it`() throws {
         try stage.folder.folder("plugins/tool")
         try stage.folder.write("plugins/beside", "secret", mode: 0o644)
         try stage.folder.write("plugins/tool/data", "mine", mode: 0o644)
@@ -129,7 +129,7 @@ struct SandboxTests {
         #expect(outcome.ending == .succeeded, "\(outcome)")
     }
 
-    @Test(.enabled(if: hasLandlock)) func `in a batch all files can be read, and paths are of each`() throws {
+    @Test(.enabled(if: hasLandlock)) func `in a batch all files can be read, and paths are expanded for each`() throws {
         try stage.folder.write("in/b", "more", mode: 0o644)
         try stage.folder.write("in/c", "none", mode: 0o644)
         let invocations = ["in/a", "in/b"].map { name in
@@ -156,13 +156,13 @@ struct SandboxTests {
         #expect(stage.folder.text(of: "out/a/x") == "x\n" && stage.folder.text(of: "out/b/x") == "x\n")
     }
 
-    @Test(.enabled(if: hasLandlock)) func `a link that was dropped leads nowhere`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a link in the watched directory grants no access to its target`() throws {
         symlink("\(path("other/c"))", "\(path("in/link"))")
         let line = "cat \"$ALIGHT_PATH\""
         #expect(refused([line], read: [], event: "in/link") == [line])
     }
 
-    @Test(.enabled(if: hasLandlock)) func `a path that isn't there keeps the program from starting`() {
+    @Test(.enabled(if: hasLandlock)) func `a missing path fails the start of the program`() {
         let outcome = run("echo ran", write: ["nowhere"])
         #expect(outcome.ending == .failed && outcome.code == "cannot-start")
         #expect(
@@ -171,7 +171,7 @@ struct SandboxTests {
     }
 
     @Test(arguments: ["", "..", "."])
-    func `a placeholder that would open another folder lets the job fail`(value: String) throws {
+    func `a placeholder that would open another directory fails the job`(value: String) throws {
         let template = try Template("/srv/${match.x}") { _ in nil }
         let outcome = run("echo ran") {
             $0.confinement.sandbox?.write = [template]
@@ -181,19 +181,19 @@ struct SandboxTests {
         #expect(outcome.message.contains("has a placeholder that is empty, '.' or '..'"), "\(outcome.message)")
     }
 
-    @Test(.enabled(if: SandboxSupport.landlock >= 6)) func `it can't signal others`() {
+    @Test(.enabled(if: SandboxSupport.landlock >= 6)) func `a confined program cannot signal other processes`() {
         let outcome = run("kill -0 \(getpid()) 2>/dev/null || echo refused; sleep 60 & kill $!; echo own", read: [])
         #expect(outcome.log == "refused\nown\n")
     }
 
-    @Test(.enabled(if: !hasLandlock)) func `without Landlock nothing is run, unless the sandbox isn't required`() {
+    @Test(.enabled(if: !hasLandlock)) func `without Landlock nothing runs, unless the sandbox is optional`() {
         let outcome = run("echo ran", read: [])
         #expect(outcome.ending == .failed && outcome.code == "cannot-start")
         #expect(outcome.message.contains("cannot confine it to the files of 'sandbox': Landlock:"))
         #expect(run("echo ran", read: []) { $0.confinement.sandbox?.isRequired = false }.log == "ran\n")
     }
 
-    /// How writing ends into what the text names, which has placeholders.
+    /// Writes to the path in `text`, which has placeholders, and returns the outcome.
     func write(_ text: String, event: String) -> Outcome {
         run("echo x >\"$T/$TO/new\"", event: event) { invocation in
             invocation.confinement.sandbox?.write = [
@@ -204,7 +204,7 @@ struct SandboxTests {
         }
     }
 
-    @Test(.enabled(if: hasLandlock)) func `a placeholder can't lead out by a symbolic link on its way`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a placeholder cannot lead out through a symbolic link on its path`() throws {
         for name in ["out/real/x", "out/new/deep/x", "other/deep/x"] { try stage.folder.folder(name) }
         try #require(symlink("../other", path("out/away").description) == 0)
         try #require(symlink("real", path("out/near").description) == 0)
@@ -245,7 +245,7 @@ struct SandboxTests {
         """
 
     @Test(.enabled(if: SandboxSupport.canShutOffNetwork), arguments: [false, true])
-    func `without a network there are no sockets but those of this machine`(confinesFiles: Bool) throws {
+    func `without a network only sockets of this machine are available`(confinesFiles: Bool) throws {
         guard !confinesFiles || Self.hasLandlock else { return }
         try stage.folder.write("in/sockets.py", Self.sockets, mode: 0o644)
         let outcome = run(
@@ -253,7 +253,7 @@ struct SandboxTests {
         #expect(outcome.log == "AF_UNIX\nAF_UNIX\nAF_UNIX\n-1 \(ENOSYS)\n", "\(outcome)")
     }
 
-    @Test func `with a network a confined program has one`() throws {
+    @Test func `with a network a confined program can use it`() throws {
         guard Self.hasLandlock else { return }
         let script =
             "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind((\"127.0.0.1\", 0)); print(1)"
@@ -265,9 +265,9 @@ struct SandboxTests {
         #expect(run("(setsid python3 -Sc '\(script)' &) | cat", network: false).log == "\(EAFNOSUPPORT)\n")
     }
 
-    // MARK: - The end
+    // MARK: - Timeout
 
-    @Test(.enabled(if: hasLandlock)) func `a time-out ends all that descends from a confined program`() throws {
+    @Test(.enabled(if: hasLandlock)) func `a timeout ends all descendants of a confined program`() throws {
         let stage = try Stage(grace: .milliseconds(200))
         var processes: [pid_t] = []
         for timeout in [2, 10, 60] where processes.count < 5 {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Handling
 
-/// The folders of attempts that were cut off, which are removed by the ids that a journal has.
+/// The scratch directories of attempts, and the removal of those that were abandoned.
 struct ScratchFolderTests {
     let folder: TemporaryFolder
     let scratch: ScratchFolders
@@ -17,7 +17,7 @@ struct ScratchFolderTests {
         scratch = ScratchFolders(base: try folder.folder("run/alight", mode: 0o700))
     }
 
-    @Test func `the place is the service's, else the user's, and root's is in run`() {
+    @Test func `the location is that of the service, else that of the user, and in run for root`() {
         func base(_ service: PathBytes?, _ runtime: PathBytes?, _ temporary: PathBytes?, _ user: UInt32) -> PathBytes {
             ScratchFolders(
                 serviceFolders: service, runtimeFolder: runtime, temporaryFolder: temporary, user: user
@@ -25,21 +25,21 @@ struct ScratchFolderTests {
         }
         #expect(base("/run/alight:/run/alight/photos", "/run/user/0", nil, 0) == "/run/alight")
         #expect(base("/srv/run", "/run/user/7", "/tmp", 7) == "/srv/run")
-        // What is no absolute path says nothing.
+        // Paths that are not absolute are ignored.
         #expect(base("", "/run/user/7", "/tmp", 7) == "/run/user/7/alight")
         #expect(base("run", "/run/user/7", "/tmp", 0) == "/run/alight")
         #expect(base(nil, "", "/var/tmp", 7) == "/var/tmp/alight-7")
         #expect(base(nil, nil, nil, 7) == "/tmp/alight-7")
     }
 
-    @Test func `a name that is not a directory of the user alone is passed over, and all find the same`() throws {
+    @Test func `a path that is not a private directory of the user is skipped, in the same way by all`() throws {
         let user = geteuid()
         let parent = try folder.folder("tmp")
         let first = parent.appending("alight-\(user)")
         func found() -> UserFolder { UserFolder(in: parent, user: user) }
         #expect(found().path == first)
         #expect(found().passedOver == nil)
-        // A link, a file, and a directory to which others may write.
+        // A link, a file, and a directory that others may write to.
         try folder.folder("elsewhere")
         #expect(symlink("../elsewhere", first.description) == 0)
         try folder.write("tmp/alight-\(user)-2", "x")
@@ -50,7 +50,7 @@ struct ScratchFolderTests {
         let scratch = ScratchFolders(runtimeFolder: nil, temporaryFolder: parent, user: user == 0 ? 1 : user)
         #expect((scratch.passedOver == first) == (user != 0))
         try folder.folder("tmp/alight-\(user)-4", mode: 0o700)
-        // What was in the way has gone, but another process uses the directory already.
+        // The obstacle is gone, but another process already uses the directory.
         #expect(unlink(first.description) == 0)
         #expect(found().path.description == "\(first)-4")
         #expect(mkdir(first.description, 0o700) == 0)
@@ -58,13 +58,13 @@ struct ScratchFolderTests {
         #expect(found().path == first)
     }
 
-    @Test func `folders of a process that was killed are removed, and of one that lives none`() throws {
+    @Test func `the directories of a killed process are removed, and those of a live one are not`() throws {
         let (living, other) = (ScratchFolders(base: scratch.base), ScratchFolders(base: scratch.base))
         let kept = try living.make()
         try folder.folder("run/alight/run-4-1/deep")
         try folder.write("run/alight/run-4-1/deep/file", "x")
         try folder.folder("run/alight/run-x-1")
-        // A process that holds the lock of its folder, as an Alight does, and is killed.
+        // A process that holds the lock of its directory, as an instance of Alight does, and is killed.
         let holder = Process()
         holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
         try folder.folder("run/alight/run-5-1/deep")
@@ -94,7 +94,7 @@ struct ScratchFolderTests {
         #expect(try left() == ["run-x-1"])
     }
 
-    @Test func `who knows a folder from an earlier attempt can't write into a later one`() throws {
+    @Test func `a process that knows an earlier directory cannot write into a later one`() throws {
         let first = try scratch.make()
         try scratch.remove(first)
         let second = try scratch.make()
@@ -103,7 +103,7 @@ struct ScratchFolderTests {
         scratch.giveUp()
     }
 
-    @Test func `names that a program has taken are passed over, and removed at the end`() throws {
+    @Test func `names that a program has created are skipped, and removed at the end`() throws {
         let first = try scratch.make()
         let own = first.parent
         for number in 2...5 { try folder.folder("run/alight/\(own.lastComponent.text)/\(number)/deep") }
@@ -117,7 +117,7 @@ struct ScratchFolderTests {
     }
 
     @Test(arguments: ["run-", "alight"])
-    func `a folder of this Alight that was removed is made anew, and locked`(what: String) throws {
+    func `a removed directory of this instance is created again, and locked`(what: String) throws {
         let first = try scratch.make()
         try scratch.remove(first)
         let gone = what == "alight" ? scratch.base : first.parent
@@ -132,7 +132,7 @@ struct ScratchFolderTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can mount"), arguments: ["", "m", "deep/m", "abandoned/m"])
-    func `what is mounted in a folder stays, with the folder`(place: String) throws {
+    func `a mount in a directory stays, with the directory`(place: String) throws {
         let precious = try folder.folder("precious/deep")
         try folder.write("precious/deep/file", "kept")
         let isAbandoned = place == "abandoned/m"
@@ -160,7 +160,7 @@ struct ScratchFolderTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can mount"))
-    func `a file that something is mounted on stays, and a mount is known without openat2 too`() throws {
+    func `a file with a mount stays, and a mount is detected without openat2 too`() throws {
         let made = try scratch.make()
         let precious = try folder.write("precious", "kept")
         let file = made.appending("file")

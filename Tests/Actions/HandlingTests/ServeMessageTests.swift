@@ -1,13 +1,13 @@
 import Handling
 import Testing
 
-/// What a line of a serving plugin is taken for, also when not all of it can be read.
+/// Parsing of a line from a serving plugin, including lines that can be read only in part.
 struct ServeMessageTests {
     private static func line(_ type: String, _ rest: String) -> [UInt8] {
         Array(#"{"type":"\#(type)","id":"a","attempt":1,\#(rest)}"#.utf8)
     }
 
-    /// Members that are no JSON, or that no type can hold.
+    /// Members that are not valid JSON, or whose value no type can represent.
     static let unreadable: [[UInt8]] = [
         Array(#""x":1e400"#.utf8), Array(#""x":""#.utf8) + [0xFF, 0x22], Array(#""x":"\ud800""#.utf8),
         Array(#""x":"C:\dir""#.utf8), Array("\"x\":\"a\tb\"".utf8), Array(#""x":007"#.utf8),
@@ -18,18 +18,18 @@ struct ServeMessageTests {
             + unreadable + [UInt8(ascii: "}")]
     }
 
-    @Test(arguments: unreadable) func `an answer counts, whatever else is in its line`(member: [UInt8]) {
+    @Test(arguments: unreadable) func `an answer counts, whatever else its line has`(member: [UInt8]) {
         let line = Self.line("result", unreadable: member)
         #expect(ServeMessage(line: line[...]) == .result(id: "a", attempt: 1, line: line))
     }
 
-    @Test(arguments: unreadable) func `so does a report of progress, and an unknown type stays one`(member: [UInt8]) {
+    @Test(arguments: unreadable) func `a progress report counts too, and an unknown type is kept`(member: [UInt8]) {
         let progress = ServeMessage(line: Self.line("progress", unreadable: member)[...])
         #expect(progress == .progress(id: "a", fraction: 0.5, message: "m"))
         #expect(ServeMessage(line: Self.line("stat", unreadable: member)[...]) == .other("stat"))
     }
 
-    @Test func `a member that can't be read counts as absent`() {
+    @Test func `a member that cannot be read counts as absent`() {
         #expect(
             ServeMessage(line: Self.line("progress", #""fraction":1e400,"message":"m""#)[...])
                 == .progress(id: "a", fraction: 0, message: "m"))
@@ -38,8 +38,8 @@ struct ServeMessageTests {
                 == .progress(id: "a", fraction: 0.5, message: nil))
     }
 
-    @Test func `it is the same whoever reads it`() {
-        // A number that is whole and not written so makes Foundation the reader.
+    @Test func `both parsers return the same message`() {
+        // A whole number in another notation makes Foundation parse the line.
         for more in [#""x":2"#, #""x":2.0"#] {
             func message(_ text: String) -> ServeMessage? { ServeMessage(line: Array("{\(text),\(more)}".utf8)[...]) }
             #expect(message(#""type":"ready","protocol":1,"concurrent":4"#) == .ready(protocol: 1, concurrent: 4))
@@ -53,9 +53,9 @@ struct ServeMessageTests {
     }
 
     @Test(arguments: [#"{"type":"result""#, "[]", "hi", #"{"type":"result","id":"a"} x"#])
-    func `what is no object is told as it is`(text: String) {
+    func `a line that is not an object is reported verbatim`(text: String) {
         #expect(ServeMessage(line: Array(text.utf8)[...]) == .unreadable(text))
     }
 
-    @Test func `an empty line is nothing`() { #expect(ServeMessage(line: Array(" \t".utf8)[...]) == nil) }
+    @Test func `an empty line is ignored`() { #expect(ServeMessage(line: Array(" \t".utf8)[...]) == nil) }
 }

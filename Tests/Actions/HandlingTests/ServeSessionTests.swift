@@ -1,14 +1,14 @@
 import Testing
 @testable import Handling
 
-/// The conversation alone: no process, no clock.
+/// The conversation with a plugin, without a process or a clock.
 struct ServeSessionTests {
     private let start = ContinuousClock.now
     private var limits = ServeLimits()
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .milliseconds(Int64(seconds * 1000)) }
 
-    /// One that has said that it is ready at 1 s.
+    /// Creates a session that became ready at 1 s.
     private func ready(_ window: Int = 2, _ limits: ServeLimits = ServeLimits()) -> ServeSession {
         var session = ServeSession(window: 1, limits: limits, at: start)
         #expect(session.takeCommands() == [.hello])
@@ -27,9 +27,9 @@ struct ServeSessionTests {
         .result(id: id, attempt: attempt, line: [1])
     }
 
-    // MARK: - The beginning
+    // MARK: - Start
 
-    @Test func `it says hello, and takes nothing before it is ready`() {
+    @Test func `the session sends hello, and accepts no request before it is ready`() {
         var session = ServeSession(window: 4, limits: limits, at: start)
         #expect(session.takeCommands() == [.hello])
         #expect(session.room == 0)
@@ -48,7 +48,7 @@ struct ServeSessionTests {
         (.ready(protocol: 2, concurrent: 3), .wrongProtocol(2), 0),
         (.ready(protocol: nil, concurrent: 3), .wrongProtocol(nil), 0), (.other("x"), nil, 0), (.pong(0), nil, 0),
     ])
-    func `what its first line means`(message: ServeMessage, fault: ServeSession.Fault?, room: Int) {
+    func `the first line is checked`(message: ServeMessage, fault: ServeSession.Fault?, room: Int) {
         var session = ServeSession(window: 1, limits: limits, at: start)
         _ = session.takeCommands()
         #expect(session.receive(message, at: at(1)) == nil)
@@ -57,7 +57,7 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == (fault == nil ? [] : [.terminate]))
     }
 
-    @Test func `without ready it is ended after ten seconds`() {
+    @Test func `without ready the process is ended after ten seconds`() {
         var session = ServeSession(window: 1, limits: limits, at: start)
         _ = session.takeCommands()
         session.advance(to: at(9.999))
@@ -65,7 +65,7 @@ struct ServeSessionTests {
         session.advance(to: at(10))
         #expect(session.takeCommands() == [.terminate])
         #expect(session.fault == .neverReady)
-        // Too late.
+        // This is too late.
         _ = session.receive(.ready(protocol: 1, concurrent: 1), at: at(10.1))
         #expect(session.room == 0)
         #expect(session.nextDeadline == nil)
@@ -80,7 +80,7 @@ struct ServeSessionTests {
 
     // MARK: - Requests
 
-    @Test func `it takes as many as its window, and answers in any order`() {
+    @Test func `a session has as many open requests as its window, answered in any order`() {
         var session = ready(2)
         let a = send(&session, "a", at: 1)
         let b = send(&session, "b", at: 1)
@@ -92,7 +92,7 @@ struct ServeSessionTests {
         #expect(session.receive(result("a", nil), at: at(2)) == .answered(a, line: [1], after: nil))
     }
 
-    @Test func `a second answer, one for an unknown id and one for another attempt are remarks`() {
+    @Test func `a second answer, an unknown id and another attempt are logged`() {
         var session = ready(2)
         send(&session, "a", at: 1)
         #expect(
@@ -107,7 +107,7 @@ struct ServeSessionTests {
         #expect(session.fault == nil)
     }
 
-    @Test func `progress goes to the request that is open`() {
+    @Test func `progress belongs to the open request`() {
         var session = ready(2)
         let request = send(&session, "a", at: 1)
         #expect(
@@ -116,7 +116,7 @@ struct ServeSessionTests {
         #expect(session.receive(.progress(id: "b", fraction: 0.5, message: nil), at: at(2)) == nil)
     }
 
-    @Test func `a request that takes too long is cancelled, and its process killed after the grace`() {
+    @Test func `a request that times out is cancelled, and its process is killed after the grace period`() {
         var session = ready(2)
         let a = send(&session, "a", timeout: 5, at: 1)
         let b = send(&session, "b", timeout: 60, at: 1)
@@ -130,11 +130,11 @@ struct ServeSessionTests {
         session.advance(to: at(16))
         #expect(session.takeCommands() == [.kill])
         #expect(session.fault == .ignoredCancel)
-        // What it said before it died is not lost.
+        // An answer that was sent before the process died is not lost.
         #expect(session.receive(result("b"), at: at(16)) == .answered(b, line: [1], after: nil))
     }
 
-    @Test func `an answer within the grace says what it came after`() {
+    @Test func `an answer within the grace period reports the reason of the cancel`() {
         var session = ready(2)
         let a = send(&session, "a", timeout: 5, at: 1)
         let b = send(&session, "b", timeout: 5, at: 1)
@@ -150,7 +150,7 @@ struct ServeSessionTests {
 
     // MARK: - Garbage
 
-    @Test func `a flood of lines that mean nothing ends it, unless answers come between`() {
+    @Test func `a flood of unknown lines ends the process, unless answers come in between`() {
         var session = ready()
         for _ in 1...3 {
             send(&session, "a", at: 1)
@@ -164,7 +164,7 @@ struct ServeSessionTests {
         #expect(session.fault == .unknownFlood("the type \"noise\""))
     }
 
-    @Test func `ten lines that are not JSON end it`() {
+    @Test func `ten lines that are not JSON end the process`() {
         var session = ready(2)
         for _ in 1...9 {
             guard case .remark = session.receive(.unreadable("Traceback"), at: at(2)) else {
@@ -179,7 +179,7 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == [.terminate])
     }
 
-    @Test func `a line that is too long belongs to the only request, or to the one that it names`() {
+    @Test func `a line that is too long is assigned to the only request, or to the one that it names`() {
         for (open, start, culprits) in [
             (["a"], "{}", ["a"]), (["a", "b"], #"{"type":"result","id":"b""#, ["b"]), (["a", "b"], "xxxx", []),
         ] {
@@ -192,7 +192,7 @@ struct ServeSessionTests {
     }
 
     @Test(arguments: [ServeSession.Fault.closedOutput, .closedInput])
-    func `one that closes a stream gets nothing more, and a second to end by itself`(fault: ServeSession.Fault) {
+    func `a process that closes a stream gets nothing more, and a second to exit`(fault: ServeSession.Fault) {
         var session = ready(2)
         send(&session, "a", at: 1)
         _ = session.takeCommands()
@@ -206,9 +206,9 @@ struct ServeSessionTests {
         #expect(session.fault == fault)
     }
 
-    // MARK: - Rest
+    // MARK: - Idle processes
 
-    @Test func `one that rests is pinged, and ended when it does not answer`() {
+    @Test func `an idle process is pinged, and ended if it does not answer`() {
         var session = ready(2)
         #expect(session.nextDeadline == at(31))
         session.advance(to: at(31))
@@ -225,7 +225,7 @@ struct ServeSessionTests {
         #expect(session.fault == .noPong)
     }
 
-    @Test func `one that works is not pinged`() {
+    @Test func `a busy process is not pinged`() {
         var session = ready(2)
         send(&session, "a", timeout: 1000, at: 30)
         _ = session.takeCommands()
@@ -235,7 +235,7 @@ struct ServeSessionTests {
         #expect(session.nextDeadline == at(530))
     }
 
-    @Test func `after five minutes without a request it gets the end of its input`() {
+    @Test func `a process without a request for five minutes gets the end of its input`() {
         var session = ready(2)
         for ping in 1...9 {
             session.advance(to: at(1 + Double(ping) * 30))
@@ -246,7 +246,7 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == [.endOfFile])
         #expect(session.mayEnd)
         #expect(session.room == 0)
-        // It may close its streams in any order.
+        // The process may close its streams in any order.
         session.lose(.closedOutput, at: at(302))
         #expect(session.mayEnd)
         session.advance(to: at(310.9))
@@ -256,7 +256,7 @@ struct ServeSessionTests {
         #expect(session.mayEnd)
     }
 
-    @Test func `after so many requests it is recycled when it has answered all`() {
+    @Test func `after the maximum number of requests, a process is recycled once it has answered all`() {
         var limits = ServeLimits()
         limits.requests = 3
         var session = ready(2, limits)
@@ -272,7 +272,7 @@ struct ServeSessionTests {
         #expect(session.mayEnd)
     }
 
-    @Test func `after a day it is recycled`() {
+    @Test func `a process is recycled after a day`() {
         var session = ready(2)
         send(&session, "a", timeout: 1_000_000, at: 86_000)
         _ = session.takeCommands()
@@ -284,7 +284,7 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == [.endOfFile])
     }
 
-    @Test func `a time-out of a million years is none`() {
+    @Test func `a timeout of a million years never expires`() {
         var session = ready(2)
         let request = ServeRequest("a", timeout: .seconds(1 << 50))
         session.send(request, at: at(1))
@@ -292,7 +292,7 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == [.run(request)])
     }
 
-    @Test func `one that is retired before it is ready gets the end of its input`() {
+    @Test func `a process that is retired before it is ready gets the end of its input`() {
         var session = ServeSession(window: 1, limits: limits, at: start)
         session.retire(at: at(1))
         #expect(session.takeCommands() == [.hello, .endOfFile])

@@ -5,7 +5,7 @@ import Testing
 @testable import Handling
 
 extension ServeRequest {
-    /// One for a process that needs nothing.
+    /// Creates a request for a process with no requirements.
     convenience init(
         _ id: String, attempt: Int = 1, timeout: Duration = .seconds(60), environment: String = "",
         concurrent: Int = 1
@@ -19,14 +19,14 @@ extension ServeRequest {
     }
 }
 
-/// The fate of requests and processes, without any process.
+/// Scheduling of requests to processes, without a real process.
 struct ServeSlotsTests {
     private let start = ContinuousClock.now
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .milliseconds(Int64(seconds * 1000)) }
 
     private func slots(_ parallel: Int = 1) -> ServeSlots { ServeSlots(parallel: parallel, limits: ServeLimits()) }
 
-    /// Submits one request for each id.
+    /// Submits one request for each ID.
     @discardableResult
     private func submit(
         _ slots: inout ServeSlots, _ ids: String..., environment: String = "", concurrent: Int = 1,
@@ -52,7 +52,7 @@ struct ServeSlotsTests {
         slots.assign(at: self.at(at))
     }
 
-    /// The lines for a process, by the ids of their requests.
+    /// Returns the commands for a process: the IDs of its requests, or the names of other commands.
     @discardableResult
     private func turn(_ slots: inout ServeSlots, _ process: Int, at: Double) -> [String] {
         slots.turn(of: process, at: self.at(at)).commands.map { command in
@@ -64,7 +64,7 @@ struct ServeSlotsTests {
         }
     }
 
-    @Test func `the first request starts a process, and is sent when that is ready`() {
+    @Test func `the first request starts a process, and is sent once that is ready`() {
         var slots = slots()
         let request = submit(&slots, "a", at: 0)[0]
         #expect(started(&slots) == [1])
@@ -74,13 +74,13 @@ struct ServeSlotsTests {
         #expect(answer(&slots, "a", from: 1, at: 2) == .answered(request, line: [0], after: nil))
     }
 
-    @Test func `what finds no window waits for it, in order`() {
+    @Test func `a request without a free window waits, in order`() {
         var slots = slots()
         submit(&slots, "a", "b", "c", "d", at: 0)
         #expect(started(&slots) == [1])
         ready(&slots, 1, 2, at: 1)
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "b"])
-        // What a process has died with comes first.
+        // A request that is sent again after a crash comes first.
         submit(&slots, "e", isAgain: true, at: 2)
         _ = slots.receive(.result(id: "b", attempt: 1, line: [0]), from: 1, at: at(3))
         #expect(turn(&slots, 1, at: 3) == ["e"])
@@ -102,9 +102,9 @@ struct ServeSlotsTests {
         #expect(turn(&slots, 3, at: 1) == ["hello", "c", "d"])
     }
 
-    // MARK: - Death
+    // MARK: - Crashes
 
-    @Test func `the requests of one that died are lost, and the next start has to wait`() {
+    @Test func `the requests of a crashed process are lost, and the next start is delayed`() {
         var slots = slots()
         let requests = submit(&slots, "a", at: 0) + submit(&slots, "b", at: 0)
         ready(&slots, 1, 4, at: 1)
@@ -123,7 +123,7 @@ struct ServeSlotsTests {
         #expect(slots.nextLook == nil)
     }
 
-    @Test func `pauses double up to a minute, and an answer ends that`() {
+    @Test func `delays double up to a minute, and an answer resets them`() {
         #expect((1...9).map { CrashBackOff.pause(after: $0) / .seconds(1) } == [1, 2, 4, 8, 16, 32, 60, 60, 60])
         var slots = slots()
         var now = 0.0
@@ -141,7 +141,7 @@ struct ServeSlotsTests {
         #expect(slots.nextLook == at(now + 1))
     }
 
-    @Test func `after five deaths in a minute requests are refused until the next start`() {
+    @Test func `after five crashes in a minute requests are refused until the next start`() {
         var slots = slots()
         var now = 0.0
         for process in 1...5 {
@@ -178,7 +178,7 @@ struct ServeSlotsTests {
             .signalled(15), .ready(protocol: nil, concurrent: 1), .unusable("said 'ready' without 'protocol'")
         ),
     ])
-    func `one that never is ready refuses all that wait`(
+    func `a process that never becomes ready refuses all waiting requests`(
         way: Ended.Way, message: ServeMessage?, refusal: ServeRequest.Refusal
     ) {
         var slots = slots()
@@ -188,7 +188,7 @@ struct ServeSlotsTests {
         #expect(requests.map(\.reply) == [.refused(refusal), .refused(refusal)])
     }
 
-    @Test func `one that fails at its start is followed by no other before its end and the pause`() {
+    @Test func `after a failed start the next one waits for its exit and for the delay`() {
         var slots = slots(2)
         var requests = submit(&slots, "a", at: 0)
         #expect(started(&slots) == [1])
@@ -201,7 +201,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [])
     }
 
-    @Test func `after a death one starts alone, and when it is ready the others`() {
+    @Test func `after a crash one process starts alone, and the others once it is ready`() {
         var slots = slots(3)
         submit(&slots, "a", at: 0)
         ready(&slots, 1, at: 0)
@@ -216,7 +216,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [3, 4])
     }
 
-    @Test func `while another one serves, nobody is refused`() {
+    @Test func `while another process serves, no request is refused`() {
         var slots = slots(2)
         let requests = submit(&slots, "a", "b", "c", at: 0)
         ready(&slots, 1, at: 1)
@@ -227,7 +227,7 @@ struct ServeSlotsTests {
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "b"])
     }
 
-    @Test func `a process that was killed for one request is no death, and the others are lost`() {
+    @Test func `a process killed for one request has not crashed, and its other requests are lost`() {
         var slots = slots()
         var requests = submit(&slots, "a", at: 0)
         ready(&slots, 1, 2, at: 0)
@@ -242,7 +242,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [2])
     }
 
-    @Test func `an answer that is too long belongs to its request alone`() {
+    @Test func `an answer that is too long fails only its own request`() {
         var slots = slots()
         var requests = submit(&slots, "job1", at: 0)
         ready(&slots, 1, 2, at: 0)
@@ -268,7 +268,7 @@ struct ServeSlotsTests {
         #expect(slots.end(1, .exited(status: 0), lastLine: nil, at: at(2)) == nil)
     }
 
-    @Test func `a replacement ends the pause`() {
+    @Test func `a replacement ends the delay`() {
         var slots = slots()
         submit(&slots, "a", at: 0)
         _ = slots.end(1, .exited(status: 1), lastLine: nil, at: at(0))
@@ -278,7 +278,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [2])
     }
 
-    @Test func `what waits can be stopped, and what is open is cancelled`() {
+    @Test func `a waiting request can be stopped, and an open one is cancelled`() {
         var slots = slots()
         let requests = submit(&slots, "a", "b", at: 0)
         ready(&slots, 1, at: 0)
@@ -288,7 +288,7 @@ struct ServeSlotsTests {
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "cancel a"])
     }
 
-    @Test func `closing ends the idle, cancels the open and refuses the rest`() {
+    @Test func `closing ends idle processes, cancels open requests and refuses the rest`() {
         var slots = slots(2)
         let requests = submit(&slots, "a", "b", "c", at: 0)
         ready(&slots, 1, at: 0)
@@ -310,7 +310,7 @@ struct ServeSlotsTests {
 
     // MARK: - Several environments
 
-    @Test func `one that has nothing to do makes way for another environment at once`() {
+    @Test func `an idle process makes way for another environment at once`() {
         var slots = slots()
         submit(&slots, "a", environment: "1", at: 0)
         ready(&slots, 1, at: 0)
@@ -322,7 +322,7 @@ struct ServeSlotsTests {
         #expect(started(&slots) == [2])
     }
 
-    @Test func `one that is at work makes way after a second, and those that wait take turns`() {
+    @Test func `a busy process makes way after a second, and waiting environments take turns`() {
         var slots = slots()
         submit(&slots, "a", "b", "c", environment: "1", at: 0)
         ready(&slots, 1, at: 0.5)
@@ -343,20 +343,20 @@ struct ServeSlotsTests {
         #expect(slots.takeStarts().map(\.request.id) == ["c"])
     }
 
-    @Test func `what already has a process does not drive out that of another environment`() {
+    @Test func `an environment with a process does not displace that of another environment`() {
         var slots = slots(2)
         submit(&slots, "a", "b", environment: "1", at: 0)
         submit(&slots, "c", environment: "2", at: 0)
         #expect(started(&slots) == [1, 2])
         ready(&slots, 1, at: 0)
         ready(&slots, 2, at: 0)
-        // The third environment has none, and one of the first makes way.
+        // The third environment has no process, so one of the first makes way.
         submit(&slots, "d", environment: "3", at: 0)
         submit(&slots, "e", environment: "2", at: 5)
         #expect(slots.processes.values.filter(\.givesWay).count == 1)
     }
 
-    @Test func `a lower limit takes no process away`() {
+    @Test func `a lower limit ends no process`() {
         var slots = slots(3)
         submit(&slots, "a", "b", "c", at: 0)
         #expect(started(&slots) == [1, 2, 3])

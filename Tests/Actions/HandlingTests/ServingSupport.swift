@@ -6,12 +6,12 @@ import Rules
 import System
 import Testing
 
-/// A plugin that serves, written in Python, and requests for it.
+/// A serving plugin, written in Python, and requests for it.
 struct ServingStage {
     let stage: Stage
     let plugin: Plugin
 
-    /// What a script begins with: `say` writes a message, `result` an answer; `ready` has said hello.
+    /// The first part of each script: `say` writes a message, `result` an answer, and `ready` completes the handshake.
     private static let beginning = """
         #!/usr/bin/python3 -S
         import json, os, signal, sys, time
@@ -39,12 +39,14 @@ struct ServingStage {
 
         """
 
+    /// Creates a plugin from a script.
+    ///
     /// - Parameters:
-    ///   - script: The plugin, behind the beginning that all share.
-    ///   - grace: How long it may take to end.
-    ///   - limits: Of the conversation; a slow machine needs long for a start.
-    ///   - change: What else its description says.
-    /// - Throws: When there is no folder for it.
+    ///   - script: The plugin, after the part that all scripts share.
+    ///   - grace: The grace period.
+    ///   - limits: Changes the limits of the conversation. A slow machine needs a long time for a start.
+    ///   - change: Changes the description of the plugin.
+    /// - Throws: An error if its directory or its files cannot be created.
     init(
         _ script: String, grace: Duration = .seconds(60), limits: (inout ServeLimits) -> Void = { _ in },
         change: (inout PluginDescription) -> Void = { _ in }
@@ -64,18 +66,18 @@ struct ServingStage {
         beginning.replacing("@HERE@", with: folder.path.description) + script
     }
 
-    /// Puts another script in its place, as an update does.
+    /// Replaces the script, as an update does.
     func replace(_ script: String) throws {
         let new = try stage.folder.write("new", Self.text(script, in: stage.folder))
         try #require(rename(new.description, plugin.executable.description) == 0)
     }
 
-    /// Has one request answered; blocks.
+    /// Sends one request and waits for its outcome; blocks.
     func ask(_ job: Int = 1, _ change: (inout Invocation) -> Void = { _ in }) -> Outcome {
         PluginHandler(plugin: plugin, host: stage.host).run(invocation(job, change))
     }
 
-    /// Has so many requests answered at once.
+    /// Sends `count` requests at once and waits for their outcomes; blocks.
     func ask(all count: Int, timeout: Duration = .seconds(60)) -> [Outcome] {
         let outcomes = Locked<[Int: Outcome]>([:])
         onThreads(count) { index in
@@ -96,12 +98,12 @@ struct ServingStage {
 
     func close(isAtOnce: Bool = false) { stage.host.close(isAtOnce: isAtOnce) }
 
-    /// The process ids of all that were started.
+    /// The process IDs of all processes that were started.
     var started: [pid_t] { stage.folder.processes(in: "started") }
 
     func text(of name: String) -> String? { stage.folder.text(of: name) }
 
-    /// What is left in the folder of scratch folders.
+    /// The entries that are left in the directory of scratch directories.
     var leftovers: [String] {
         let folder = stage.folder.path.appending("scratch").description
         return ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()

@@ -7,7 +7,7 @@ import System
 import Testing
 @testable import Handling
 
-/// Plugins that serve as they should, as real processes.
+/// Serving plugins that follow the protocol, as real processes.
 struct ServingTests {
     private static let good = """
         ready()
@@ -30,7 +30,7 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
-    @Test func `a file that the plugin itself writes is no part of it, the script of an interpreter is`() throws {
+    @Test func `a file that the plugin writes is not part of it, and an interpreter's script is`() throws {
         let serving = try ServingStage(
             """
             sys.argv[1:] = sys.argv[-1:]
@@ -51,7 +51,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `the request is that of run, with a type, and its deadline counts from when it is sent`() throws {
+    @Test func `a request is that of run with a type, and its deadline counts from the time of sending`() throws {
         let serving = try ServingStage(
             """
             import datetime
@@ -78,7 +78,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `results come in any order, as many at once as the window`() throws {
+    @Test func `results arrive in any order, with as many open requests as the window`() throws {
         let serving = try ServingStage(
             """
             ready(4)
@@ -120,7 +120,7 @@ struct ServingTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `other variables are another process, and what differs from event to event is run`() throws {
+    @Test func `other variables need another process, and variables that differ per event use run`() throws {
         let serving = try ServingStage(
             """
             if sys.argv[1] == 'run':
@@ -146,7 +146,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `nothing is left of an environment that no request has any more`() throws {
+    @Test func `an environment that no request uses any more is removed`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -163,7 +163,7 @@ struct ServingTests {
         #expect(serving.started.allSatisfy(isGone))
     }
 
-    @Test func `a plugin that fails at its start is started once, though several are allowed`() throws {
+    @Test func `a plugin that fails at its start is started once, although several are allowed`() throws {
         let serving = try ServingStage(
             """
             note('started', os.getpid())
@@ -176,7 +176,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `a batch has its results`() throws {
+    @Test func `each event of a batch has its result`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -207,7 +207,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `progress and log lines go to the job while it is alone`() throws {
+    @Test func `progress and log lines belong to the job while it is alone`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -226,7 +226,7 @@ struct ServingTests {
         #expect(second.log == first.log)
     }
 
-    @Test func `one that rests too long ends, and the next request starts another`() throws {
+    @Test func `a process that is idle too long exits, and the next request starts another`() throws {
         let serving = try ServingStage(
             Self.good + "\nnote('ended')\n", limits: { $0.idle = .milliseconds(200) })
         #expect(serving.ask(1).ending == .succeeded)
@@ -238,7 +238,7 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
-    @Test func `pings are answered, and one that does not answer is ended`() throws {
+    @Test func `pings are answered, and a process that does not answer is ended`() throws {
         let limits: (inout ServeLimits) -> Void = { limits in
             limits.ping = .milliseconds(100)
             limits.pong = .seconds(60)
@@ -273,7 +273,7 @@ struct ServingTests {
         #expect(deaf.stage.log.all == ["warning: plugin 'resize' did not answer a ping and was ended"])
     }
 
-    @Test func `after so many requests another process goes on`() throws {
+    @Test func `after the maximum number of requests another process takes over`() throws {
         let serving = try ServingStage(Self.good, limits: { $0.requests = 5 })
         #expect((1...12).map { serving.ask($0).ending }.allSatisfy { $0 == .succeeded })
         serving.close()
@@ -281,7 +281,7 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
-    // MARK: - Time-out and stop
+    // MARK: - Timeout and stop
 
     @Test func `a request that takes too long is cancelled, and its answer within the grace is no success by itself`()
         throws
@@ -305,7 +305,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `a stop cancels what is open, and what waits is given back`() throws {
+    @Test func `a stop cancels open requests and returns waiting ones`() throws {
         let serving = try ServingStage(
             """
             ready(1)
@@ -321,7 +321,7 @@ struct ServingTests {
         }
         let outcomes = serving.ask(all: 3)
         #expect(outcomes.allSatisfy { $0.isInterrupted && $0.code == "interrupted" }, "\(outcomes)")
-        // The answer to the first cancel can be quicker than the word to the next that waits.
+        // The answer to the first cancel may arrive before the next waiting request is stopped.
         #expect(["\n", "\n\n", "\n\n\n"].contains(serving.text(of: "open")))
         serving.close()
         #expect(serving.started.allSatisfy(isGone))
@@ -329,7 +329,7 @@ struct ServingTests {
         #expect(serving.ask(4).isInterrupted, "nothing is served any more")
     }
 
-    @Test func `one that is replaced finishes what is open, and new requests go to the new one`() throws {
+    @Test func `a replaced process finishes its open requests, and new ones go to the new process`() throws {
         let serving = try ServingStage(
             """
             ready(4)
@@ -362,7 +362,7 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
-    @Test func `one that is removed or replaced ends when rules are loaded again`() throws {
+    @Test func `the process of a removed or replaced plugin exits when the rules are loaded again`() throws {
         for isRemoved in [true, false] {
             let serving = try ServingStage(Self.good)
             #expect(serving.ask(1).ending == .succeeded)
@@ -382,7 +382,7 @@ struct ServingTests {
         }
     }
 
-    @Test func `one that is removed ends when another plugin is asked`() throws {
+    @Test func `the process of a removed plugin exits when another plugin is used`() throws {
         let serving = try ServingStage(Self.good)
         #expect(serving.ask(1).ending == .succeeded)
         let removed = serving.started
@@ -391,7 +391,7 @@ struct ServingTests {
         let other = try serving.stage.folder.write("b/other", text)
         try #require(unlink(serving.plugin.executable.description) == 0)
         let plugin = Plugin(description: serving.plugin.description, location: other, executable: other)
-        // Others are looked at no more often than each second.
+        // Other plugins are checked at most once a second.
         let isEnded = eventually {
             _ = PluginHandler(plugin: plugin, host: serving.stage.host).run(serving.invocation(2))
             return removed.allSatisfy(isGone)
@@ -400,7 +400,7 @@ struct ServingTests {
         serving.close()
     }
 
-    @Test func `a time-out of a request is told of when the grace begins`() throws {
+    @Test func `a timeout of a request is logged when the grace period starts`() throws {
         let serving = try ServingStage(
             """
             ready()
@@ -418,7 +418,7 @@ struct ServingTests {
     }
 
     @Test(arguments: [1, 2])
-    func `processes of all environments together are no more than 'parallel'`(parallel: Int) throws {
+    func `the processes of all environments together do not exceed 'parallel'`(parallel: Int) throws {
         let serving = try ServingStage(
             """
             import fcntl
@@ -446,7 +446,7 @@ struct ServingTests {
         #expect(serving.leftovers == [])
     }
 
-    @Test func `folders that a killed Alight left are removed at the next start`() throws {
+    @Test func `directories left by a killed instance are removed at the next start`() throws {
         let serving = try ServingStage(Self.good)
         try serving.stage.folder.folder("scratch/run-\(getpid())-99999/deep", mode: 0o700)
         try serving.stage.folder.folder("scratch/run-x-1", mode: 0o700)

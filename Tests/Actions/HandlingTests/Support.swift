@@ -11,10 +11,10 @@ import Testing
 
 @testable import Handling
 
-/// What was found, not the protocol for those who write one.
+/// The plugin that was found, not the protocol that plugin authors implement.
 typealias Plugin = Handling.Plugin
 
-/// A folder for one test, removed with all that is in it.
+/// A temporary directory for one test, removed with its contents.
 final class TemporaryFolder: Sendable {
     let path: PathBytes
 
@@ -26,13 +26,13 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path.description) }
 
-    /// Writes a file that may be executed at once.
+    /// Writes a file that can be executed immediately.
     @discardableResult
     func write(_ name: String, _ text: String, mode: mode_t = 0o755) throws -> PathBytes {
         let file = path.appending(name)
         try Data(text.utf8).write(to: URL(fileURLWithPath: file.description))
         try #require(file.withCString { chmod($0, mode) } == 0)
-        // A process that another test is about to start may hold the descriptor until its execve.
+        // A process that another test is about to start may inherit the descriptor until it calls execve(2).
         #expect(eventually { file.withCString { cal_probe_entry_writers(AT_FDCWD, $0) } != EAGAIN })
         return file
     }
@@ -47,13 +47,15 @@ final class TemporaryFolder: Sendable {
 
     func text(of name: String) -> String? { try? String(contentsOfFile: "\(path)/\(name)", encoding: .utf8) }
 
-    /// The process ids that a script wrote into a file, one a line.
+    /// Returns the process IDs that a script wrote into a file, one per line.
     func processes(in name: String) -> [pid_t] {
         (text(of: name) ?? "").split(separator: "\n").compactMap { pid_t($0) }
     }
 }
 
-/// Waits for a fact; false when it does not come in time.
+/// Waits until a condition is true.
+///
+/// Returns false if it is still false after the time limit.
 func eventually(within limit: Duration = .seconds(60), _ fact: () -> Bool) -> Bool {
     let deadline = ContinuousClock.now + limit
     while !fact() {
@@ -63,10 +65,12 @@ func eventually(within limit: Duration = .seconds(60), _ fact: () -> Bool) -> Bo
     return true
 }
 
-/// Whether no process has that id; a dead one that nobody reaped counts as there.
+/// Whether no process has this ID.
+///
+/// A zombie counts as a process.
 func isGone(_ process: pid_t) -> Bool { kill(process, 0) != 0 && errno == ESRCH }
 
-/// Runs the closure on so many threads at once, and waits for all.
+/// Runs the closure on `count` threads at once and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     let group = DispatchGroup()
     for index in 0..<count {
@@ -81,7 +85,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 
 func makeLauncher() throws -> ProcessLauncher { ProcessLauncher(launcher: try #require(ProcessLauncher.find())) }
 
-/// The shell, with a script.
+/// Creates a command that runs a script with the shell.
 func shell(
     _ script: String, input: [UInt8] = [], output: Command.Output = .collected(limit: 1 << 20),
     timeout: Duration = .seconds(60), grace: Duration = .seconds(10), linger: Duration = .seconds(2)
@@ -93,11 +97,11 @@ func shell(
 }
 
 extension Ended {
-    /// What was printed, as text.
+    /// The standard output as a string.
     var text: String { String(decoding: output, as: UTF8.self) }
 }
 
-/// A log that can be looked at.
+/// A logger that records its messages.
 final class LogLines: Sendable {
     private let lines = Locked<[String]>([])
 
@@ -119,7 +123,7 @@ final class LogLines: Sendable {
     }
 }
 
-/// A value that threads may share.
+/// A value that several threads share.
 final class Locked<Value: Sendable>: Sendable {
     private let storage: Mutex<Value>
 
@@ -130,7 +134,7 @@ final class Locked<Value: Sendable>: Sendable {
     func change(_ body: (inout Value) -> Void) { storage.withLock { body(&$0) } }
 }
 
-/// Plugins and commands with a launcher, scratch folders and a log of their own.
+/// An environment for plugins and commands, with its own launcher, scratch directories and log.
 struct Stage {
     let folder: TemporaryFolder
     let host: PluginHost
@@ -160,10 +164,10 @@ struct Stage {
         }
     }
 
-    /// The folder that the attempts of a job work in, once one has begun.
+    /// The directory in which the attempts of a job run, available after the first attempt has started.
     func scratch() -> PathBytes { host.scratchFolders.example }
 
-    /// What is left beside the folder of this Alight, and in it.
+    /// The entries beside and inside the scratch directory of this instance.
     var leftovers: [String] {
         let base = folder.path.appending("scratch").description
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: base)) ?? ["unreadable"]
@@ -184,7 +188,7 @@ struct Stage {
         return PluginHandler(plugin: plugin, host: host).run(invocation(invoke))
     }
 
-    /// Runs an action without handlers of its own.
+    /// Runs an action without built-in handlers.
     func run(_ work: Action.Work, invocation: (inout Invocation) -> Void = { _ in }) -> Outcome {
         let registry = HandlerRegistry(builtIn: [], discovery: discovery(), host: host)
         let action = Action(work, place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
@@ -221,7 +225,7 @@ struct Stage {
             time: Timestamp(seconds: 1_763_708_665, nanoseconds: 120_000_000))
     }
 
-    /// Gives the event of the invocation another path.
+    /// Changes the path of the invocation's event.
     static func use(path: PathBytes, in invocation: inout Invocation) {
         invocation.job.event = event(path: path)
     }

@@ -6,18 +6,18 @@ import System
 import TestKit
 import Testing
 
-/// That a user who swaps a directory for a link leads no program elsewhere.
+/// A user who swaps a directory for a link cannot lead a program elsewhere.
 @Suite(.enabled(if: geteuid() == 0, "only root has rights that others could use"))
 struct SwappedDirectoryTests {
     enum Kind: CaseIterable {
         /// A path that the rule names.
         case literal
-        /// A path with the name of a file.
+        /// A path that contains the name of a file.
         case placeholder
         /// The file that the program runs for.
         case event
         case workingDirectory
-        /// Of a program that another user runs than the one who swaps.
+        /// The working directory of a program that runs as a user other than the one who swaps.
         case workingDirectoryOfUser
 
         var isSandbox: Bool { self != .workingDirectory && self != .workingDirectoryOfUser }
@@ -26,7 +26,7 @@ struct SwappedDirectoryTests {
     static let daemon = ProgramUser(text: "daemon", name: "daemon", uid: 1, gid: 1, groups: [1], home: "/nonexistent")
 
     @Test(.timeLimit(.minutes(5)), arguments: Kind.allCases)
-    func `a program reaches nothing behind the link`(_ kind: Kind) throws {
+    func `a program cannot access the target of the link`(_ kind: Kind) throws {
         guard !kind.isSandbox || SandboxSupport.landlock > 0 else { return }
         let stage = try Stage()
         let tree = stage.folder.path

@@ -7,7 +7,7 @@ import System
 import TestKit
 import Testing
 
-/// What `tag` does to extended attributes.
+/// Changes of extended attributes by `tag`.
 struct TagHandlerTests {
     private func attributes(_ path: PathBytes) -> [String: String] {
         guard case .present(let snapshot) = DiskProbe.look(at: path, reading: .extended) else { return [:] }
@@ -30,8 +30,8 @@ struct TagHandlerTests {
         }
     }
 
-    /// Else a rule for changes of attributes would set itself off.
-    @Test func `what has the value is not touched`() throws {
+    /// Otherwise a rule for attribute changes would trigger itself.
+    @Test func `an attribute that already has the value is not written`() throws {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, TagHandler())
             TestFile.write(rule.path("a.txt"), "text")
@@ -43,7 +43,7 @@ struct TagHandlerTests {
         }
     }
 
-    @Test func `a folder can be tagged, and a link is not followed`() {
+    @Test func `a directory can be tagged, and a link is not followed`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, TagHandler())
             TestFile.makeFolder(rule.path("sub"))
@@ -57,7 +57,7 @@ struct TagHandlerTests {
         }
     }
 
-    @Test func `a message says what stands in the way`() {
+    @Test func `a message explains why an attribute cannot be set`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, TagHandler())
             TestFile.write(rule.path("a.txt"), "text")
@@ -68,7 +68,7 @@ struct TagHandlerTests {
             #expect(large.ending == .failed)
             #expect(large.message.contains("there is no room for 'user.x'"))
             #expect(rule.run("missing", ["set": ["user.x": "1"]]).ending == .skipped)
-            // The kernel's own file systems have none.
+            // The kernel's own file systems do not support extended attributes.
             let proc = rule.handler.run(rule.invocation("/proc/self/comm", ["set": ["user.x": "1"]]))
             #expect(proc.ending == .failed)
             #expect(proc.message.contains("'/proc/self/comm' keeps no extended attributes"))

@@ -7,12 +7,12 @@ import System
 import TestKit
 import Testing
 
-/// The trash, by what the specification of freedesktop.org says.
+/// The trash, according to the specification of freedesktop.org.
 struct TrashTests {
-    /// At 2026-11-21T14:02:11Z or so, in a zone that is two hours ahead.
+    /// Creates a trash that uses local time in a zone two hours ahead of UTC.
     static func trash(_ home: PathBytes?) -> Trash { Trash(home: home, clock: LocalClock { _ in 7200 }) }
 
-    /// Reads `info` as a desktop does: where the file was, by the path that is told.
+    /// Reads the original path and the deletion date from a `.trashinfo` file, as a desktop does.
     static func told(_ info: PathBytes) -> (path: [UInt8], date: String)? {
         guard let bytes = TestFile.read(info) else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
@@ -50,7 +50,7 @@ struct TrashTests {
             let info = tree.path("data/Trash/info").appending(name + Array(".trashinfo".utf8))
             let told = try #require(Self.told(info))
             #expect(told.path == source.bytes)
-            // Local time, in the form of the specification.
+            // The date is local time, in the format of the specification.
             var parts = tm()
             let match = try #require(told.date.wholeMatch(of: /(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/)?.output)
             func number(_ text: Substring) -> Int32 { Int32(text) ?? 0 }
@@ -69,14 +69,14 @@ struct TrashTests {
         }
     }
 
-    @Test func `names in the trash are nobody else's`() throws {
+    @Test func `a name that is already used in the trash is not reused`() throws {
         withTempTree { tree in
             let run = BuiltInRun(TrashHandler(trash: Self.trash(tree.path("Trash"))))
             for number in 0..<3 {
                 TestFile.write(tree.path("in/a.txt"), "\(number)")
                 #expect(run(tree.path("in/a.txt"), [:]).ending == .succeeded)
             }
-            // One whose file is missing, and one whose information is.
+            // One entry without its file, and one without its information.
             TestFile.write(tree.path("Trash/info/b.trashinfo"), "[Trash Info]\n")
             TestFile.write(tree.path("Trash/files/b.2"), "of somebody else")
             TestFile.write(tree.path("in/b"), "b")
@@ -92,7 +92,7 @@ struct TrashTests {
     }
 
     @Test(arguments: ["none", "sticky", "not sticky", "a link"])
-    func `on another file system it is a folder at the top`(shared: String) throws {
+    func `on another file system the trash is a directory at its top`(shared: String) throws {
         try withTempTree { tree in
             guard let disk = FileFaultTests.Mounted(tree.path("disk")) else { return }
             let common = disk.path.appending(".Trash")
@@ -113,7 +113,7 @@ struct TrashTests {
             let folder = shared == "sticky" ? ".Trash/\(geteuid())" : ".Trash-\(geteuid())"
             #expect(TestFile.read(disk.path.appending("\(folder)/files/a b")) == Array("new".utf8))
             let told = try #require(Self.told(disk.path.appending("\(folder)/info/a b.trashinfo")))
-            // Relative to the top, so that the disk may be mounted elsewhere.
+            // The path is relative to the top directory, so that the disk can be mounted elsewhere.
             #expect(told.path == Array("in/deep/a b".utf8))
             #expect(listing(tree.path("elsewhere")).isEmpty && !TestFile.exists(tree.path("data")))
         }
@@ -132,7 +132,7 @@ struct TrashTests {
     }
 
     @Test(arguments: BuiltInPlaceTests.kinds)
-    func `what is in the way goes to the trash when that is asked for`(_ kind: BuiltInPlaceTests.Kind) throws {
+    func `an existing file goes to the trash if on_conflict says so`(_ kind: BuiltInPlaceTests.Kind) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             TestFile.write(tree.path("out/a"), "old")
@@ -152,7 +152,7 @@ struct TrashTests {
         }
     }
 
-    @Test func `trash-cli finds what was put there`() throws {
+    @Test func `trash-cli finds the trashed file`() throws {
         guard TestFile.exists("/usr/bin/trash-list") else {
             print("skipped: trash-cli is not installed")
             return

@@ -6,7 +6,7 @@ import Rules
 import System
 import Testing
 
-/// Changes that are taken back, on the disk.
+/// Undoing changes on disk.
 struct UndoingTests {
     let folder: TemporaryFolder
     let event: FileEvent
@@ -41,7 +41,7 @@ struct UndoingTests {
         return changes.reversed().map { undoing.undo($0, of: event) }
     }
 
-    @Test func `what was moved goes back, after what stood in its place has`() throws {
+    @Test func `a moved file is moved back, after the file that took its place`() throws {
         try folder.write("out/a", "old", mode: 0o644)
         let changes = [try move("out/a", "out/a (1)"), try move("in/a", "out/a")]
         var dry = Undoing(isDry: true)
@@ -54,7 +54,7 @@ struct UndoingTests {
             })
     }
 
-    @Test func `what is not as it was left stays, with the reason`() throws {
+    @Test func `a file that was changed since is kept, with the reason`() throws {
         let moved = try move("in/a", "out/a")
         try folder.write("in/a", "new", mode: 0o644)
         #expect(undo([moved]) == ["there is something at '\(path("in/a"))' again"])
@@ -74,7 +74,7 @@ struct UndoingTests {
         #expect(folder.text(of: "out/c") == "textmore" && Self.look(path("in/c")) == nil)
     }
 
-    @Test func `a copy goes only while its source is as it was`() throws {
+    @Test func `a copy is removed only while its source is unchanged`() throws {
         func copy() throws -> FileChange {
             try folder.write("out/a", "text", mode: 0o644)
             return try change(.made(path("out/a"), source: path("in/a")), at: "out/a")
@@ -87,7 +87,7 @@ struct UndoingTests {
         #expect(folder.text(of: "out/a") == "text")
     }
 
-    @Test func `links go whatever became of their source, hard ones with what was written since`() throws {
+    @Test func `links are removed whatever the state of their source`() throws {
         try #require(symlink("../in/a", path("out/s").description) == 0)
         let symbolic = try change(.made(path("out/s"), source: path("in/a")), at: "out/s")
         try #require(link(path("in/a").description, path("out/h").description) == 0)
@@ -100,7 +100,7 @@ struct UndoingTests {
         #expect(Self.look(path("out/s")) == nil && Self.look(path("out/h")) == nil)
     }
 
-    @Test func `the trash gives a file back with its note, and a folder that was made goes when it is empty`() throws {
+    @Test func `a trashed file is restored, and a created directory is removed if it is empty`() throws {
         for name in ["T/files", "T/info", "out/new", "out/kept"] { try folder.folder(name) }
         try folder.write("T/info/a.trashinfo", "", mode: 0o644)
         let folders = [
@@ -116,7 +116,7 @@ struct UndoingTests {
         #expect(Self.look(path("out/new")) == nil && folder.text(of: "out/kept/x") == "x")
     }
 
-    @Test func `what was replaced can't come back, and nothing goes through a link below the root`() throws {
+    @Test func `an overwritten file cannot be restored, and no link below the root is followed`() throws {
         let overwritten = try change(.overwritten(path("in/a")), at: "in/a")
         #expect(undo([overwritten]).first??.contains("is gone for good") == true)
         try folder.write("in/sub/b", "b", mode: 0o644)

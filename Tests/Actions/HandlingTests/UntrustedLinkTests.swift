@@ -9,13 +9,13 @@ import System
 import TestKit
 import Testing
 
-/// That root writes through no link that another user can replace.
+/// Root does not write through a link that another user can replace.
 @Suite(.enabled(if: geteuid() == 0, "only root has rights that others could use"))
 struct UntrustedLinkTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         var handler: any Handler
         var parameters: [String] = []
-        /// Whether the path names the file itself, and not the directory.
+        /// Whether the path names the file itself instead of its directory.
         var isFile = false
         var testDescription: String { handler.summary.reference.name }
     }
@@ -33,7 +33,7 @@ struct UntrustedLinkTests {
 
     static func own(_ path: PathBytes) { #expect(path.withCString { lchown($0, user, user) } == 0) }
 
-    /// A tree with an archive in `in`, a directory of another user's, `drop`, and one of root's alone, `private`.
+    /// Creates a tree with an archive in `in`, a directory `drop` of another user, and a private directory of root.
     static func withDrop(_ body: (borrowing TemporaryTree) throws -> Void) rethrows {
         try withTempTree { tree in
             TestFile.write(tree.path("in/x"), "new")
@@ -71,7 +71,7 @@ struct UntrustedLinkTests {
                 outcome.message.contains("the symbolic link '\(link)', which user 65534 could replace"),
                 "\(outcome.message)")
             #expect(listing(tree.path("private")) == ["secret: old"])
-            // Root's own link there could be replaced likewise.
+            // Even a link of root could be replaced there.
             #expect(link.withCString { lchown($0, 0, 0) } == 0)
             #expect(Self.run(kind, root, to: folder).code == "outside")
             #expect(listing(tree.path("private")) == ["secret: old"])
@@ -79,7 +79,7 @@ struct UntrustedLinkTests {
     }
 
     @Test(arguments: destinations)
-    func `root's own link is followed where nobody else can replace it`(_ kind: Kind) {
+    func `root's own link is followed where no other user can replace it`(_ kind: Kind) {
         Self.withDrop { tree in
             _ = tree.path("out").withCString { symlink("link//", $0) }
             _ = tree.path("link").withCString { symlink("drop/../private/./", $0) }
@@ -95,7 +95,7 @@ struct UntrustedLinkTests {
             MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
             TagHandler(), LinkHandler(), ChecksumHandler(), TrashHandler(trash: Trash(home: nil)),
         ] as [any Handler])
-    func `a root that is another user's link is not worked in`(_ handler: any Handler) {
+    func `a root that is another user's link is refused`(_ handler: any Handler) {
         Self.withDrop { tree in
             _ = tree.path("drop/in").withCString { symlink("../private", $0) }
             Self.own(tree.path("drop/in"))
@@ -111,7 +111,7 @@ struct UntrustedLinkTests {
         }
     }
 
-    /// Renames a directory again and again, and puts a link and then a new directory in its place.
+    /// A script that repeatedly renames a directory and replaces it with a link and then with a new directory.
     static let swapper = """
         import os, sys
         outside, folder = sys.argv[1:]
@@ -142,7 +142,7 @@ struct UntrustedLinkTests {
             func round() {
                 let outcome = Self.run(kind, root, to: "drop/out/")
                 codes[outcome.code ?? outcome.ending.rawValue, default: 0] += 1
-                // `move` takes it away.
+                // `move` removes it.
                 if !TestFile.exists(root.appending("in/a.tar")) {
                     _ = call("/usr/bin/tar", ["-cf", "a.tar", "x"], in: root.appending("in"))
                 }
@@ -160,7 +160,7 @@ struct UntrustedLinkTests {
         }
     }
 
-    @Test func `names are opened one by one as the kernel does it`() throws {
+    @Test func `opening by names behaves like the kernel`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a/b/c"), "x")
             _ = tree.path("a/up").withCString { symlink("../a/./b//", $0) }

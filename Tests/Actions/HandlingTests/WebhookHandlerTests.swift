@@ -8,18 +8,18 @@ import System
 import TestKit
 import Testing
 
-/// What `webhook` sends, and what it makes of the answer.
+/// Requests that `webhook` sends, and the outcomes of the responses.
 struct WebhookHandlerTests {
-    /// A rule over a file in a folder of its own.
+    /// Creates a rule for a file in the given directory.
     private func rule(_ folder: TemporaryFolder, name: String = "a b.txt") -> ContentRule {
         let rule = ContentRule(folder.path, WebhookHandler())
         TestFile.write(rule.path(name), "text")
         return rule
     }
 
-    // MARK: What is sent
+    // MARK: Requests
 
-    @Test func `a CloudEvent with all facts, the same at each attempt`() throws {
+    @Test func `a CloudEvent has all metadata and is the same at each attempt`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         var rule = rule(folder)
@@ -69,7 +69,7 @@ struct WebhookHandlerTests {
         folder.path.appending("in").appending(name)
     }
 
-    @Test func `a body of one's own is JSON whatever the file is called`() throws {
+    @Test func `a custom body is valid JSON for any file name`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let name = "quote\" \\ \n end"
@@ -91,7 +91,7 @@ struct WebhookHandlerTests {
         #expect(requests[2].headers["content-length"] == "0")
     }
 
-    @Test func `a name in the URL can't lead elsewhere`() throws {
+    @Test func `a name in the URL cannot lead elsewhere`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let name = "a?b#c&d=é %\r\n"
@@ -102,7 +102,7 @@ struct WebhookHandlerTests {
         #expect(server.requests.first?.path == "/x/\(encoded)?name=\(encoded)")
     }
 
-    @Test func `headers are sent, an empty one too, and the type can be another`() throws {
+    @Test func `headers are sent, even empty ones, and can change the content type`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
@@ -120,7 +120,7 @@ struct WebhookHandlerTests {
     }
 
     @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "tab is fine\tbut \u{7F} not"])
-    func `a line break in a name makes no header`(name: String) throws {
+    func `a line break in a name adds no header`(name: String) throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder, name: name)
@@ -132,7 +132,7 @@ struct WebhookHandlerTests {
     }
 
     @Test(arguments: ["X Name", "X:Name", "", "Ünicode", "Content-Length", "transfer-encoding"])
-    func `a header that can't be one is refused`(name: String) throws {
+    func `an invalid header is refused`(name: String) throws {
         let folder = try TemporaryFolder()
         let rule = rule(folder)
         let headers = JSONValue.object([name: "1"])
@@ -141,16 +141,16 @@ struct WebhookHandlerTests {
         #expect(outcome.code == "bad-request")
     }
 
-    // MARK: The signature
+    // MARK: Signatures
 
-    @Test func `signatures are those that openssl makes`() throws {
+    @Test func `signatures equal those of openssl`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
         #expect(
             rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).ending == .succeeded)
         #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": "key"]).ending == .succeeded)
-        // MfKQ… of the example in the specification of Standard Webhooks.
+        // The example of the Standard Webhooks specification with the secret MfKQ….
         let whsec: JSONValue = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": whsec]).ending == .succeeded)
         let requests = server.requests
@@ -182,7 +182,7 @@ struct WebhookHandlerTests {
 
     private static func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
-    // MARK: The answer
+    // MARK: Responses
 
     static let statuses: [(Int, Outcome.Ending)] = [
         (200, .succeeded), (201, .succeeded), (202, .succeeded), (204, .succeeded), (299, .succeeded),
@@ -204,7 +204,7 @@ struct WebhookHandlerTests {
         }
     }
 
-    @Test func `Retry-After is kept, as seconds and as a date, up to a day`() throws {
+    @Test func `Retry-After is respected, in seconds or as a date, up to a day`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
@@ -218,11 +218,11 @@ struct WebhookHandlerTests {
         #expect(rule.run("a b.txt", ["url": server.url("/?status=400&after=7")]).retryAfter == nil)
     }
 
-    @Test func `the first 200 bytes of an answer are told on one line`() throws {
+    @Test func `the first 200 bytes of a response are reported on one line`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
-        // In base64, for what the URL holds is not told.
+        // Encoded in base64, because content of the URL is not reported.
         func content(_ text: String) -> String {
             Data(text.utf8).base64EncodedString().addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         }
@@ -233,7 +233,7 @@ struct WebhookHandlerTests {
         #expect(cut.message.hasSuffix("answered 400: \(String(repeating: "é", count: 100))…"))
     }
 
-    @Test func `a key in the URL is not told, though the server sends the path back`() throws {
+    @Test func `a key in the URL is not reported, even if the server returns the path`() throws {
         let server = try WebhookServer()
         let rule = rule(try TemporaryFolder())
         let outcome = rule.run("a b.txt", ["url": server.url("/express/key%2012345/a?status=404&token=secret77")])
@@ -242,7 +242,7 @@ struct WebhookHandlerTests {
         #expect(!part.message.contains("12345"))
     }
 
-    @Test func `an answer without end is not waited for`() throws {
+    @Test func `a response without an end is not waited for`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
@@ -252,7 +252,7 @@ struct WebhookHandlerTests {
         #expect(outcome.message.utf8.count < 400)
     }
 
-    @Test func `headers without end are not read`() throws {
+    @Test func `headers without an end are not read`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let outcome = rule(folder).run("a b.txt", ["url": server.url("/headers")])
@@ -260,7 +260,7 @@ struct WebhookHandlerTests {
         #expect(outcome.message.contains("the headers of the answer have more than 64 KiB"), "\(outcome.message)")
     }
 
-    @Test func `what was secret in the request is not told though the server sends it back`() throws {
+    @Test func `secrets of the request are not reported, even if the server returns them`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
@@ -276,9 +276,9 @@ struct WebhookHandlerTests {
         #expect(rule.log.all.isEmpty)
     }
 
-    // MARK: Faults
+    // MARK: Network errors
 
-    @Test func `faults of the network are tried again`() throws {
+    @Test func `network errors are retried`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
@@ -294,7 +294,7 @@ struct WebhookHandlerTests {
         #expect(unknown.message.hasPrefix("http://nothing.invalid: "))
     }
 
-    @Test func `a slow server is left when the time is over, and when Alight stops`() throws {
+    @Test func `a slow server is abandoned at the timeout and at a stop`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         var rule = rule(folder)
@@ -311,7 +311,7 @@ struct WebhookHandlerTests {
                 let ended = slow.run("a b.txt", ["url": url])
                 outcome.change { $0 = ended }
             } else {
-                // It waits in the server by now, or soon.
+                // The request is waiting in the server by now, or will be soon.
                 Deadline.pause(.milliseconds(100))
                 stop.raise()
             }
@@ -360,7 +360,7 @@ struct WebhookHandlerTests {
         #expect(server.requests.count == 6)
     }
 
-    @Test func `redirects without end are given up`() throws {
+    @Test func `an endless chain of redirects is abandoned`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let outcome = rule(folder).run("a b.txt", ["url": server.url("/circle")])
@@ -371,7 +371,7 @@ struct WebhookHandlerTests {
 
     // MARK: TLS
 
-    @Test func `over TLS the certificate has to be trusted`() throws {
+    @Test func `over TLS the certificate must be trusted`() throws {
         let server = try WebhookServer(isSecure: true)
         let folder = try TemporaryFolder()
         let rule = rule(folder)
@@ -384,7 +384,7 @@ struct WebhookHandlerTests {
         let authority = JSONValue.string("\(server.folder.path)/ca.pem")
         let known = rule.run("a b.txt", ["url": server.url("/"), "ca_file": authority])
         #expect(known.ending == .succeeded, "\(known.message)")
-        // The certificate is for the address, not for this name.
+        // The certificate is valid for the address, not for this name.
         let other = rule.run(
             "a b.txt", ["url": .string("https://localhost:\(server.port)/"), "ca_file": authority])
         #expect(other.code == "tls", "\(other.message)")
@@ -398,7 +398,7 @@ struct WebhookHandlerTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
-    func `as root authorities that others can change are not trusted`() throws {
+    func `as root, certificate authorities that others can change are not trusted`() throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("ca.pem", "", mode: 0o646)
         let outcome = rule(folder).run("a b.txt", ["url": "https://127.0.0.1:1/", "ca_file": .string("\(file)")])

@@ -6,26 +6,28 @@ import System
 import TestKit
 import Testing
 
-/// A server that answers as its path says, and keeps what it was asked.
+/// A server that responds as the path of the request specifies, and records the requests.
 final class WebhookServer {
     let folder: TemporaryFolder
     private let program: RunningProgram
     let port: Int
     let scheme: String
 
-    /// One request as it came.
+    /// A request as it was received.
     struct Request {
         var method: String
         var path: String
-        /// Names in lower case.
+        /// The headers, with lower-case names.
         var headers: [String: String]
         var body: [UInt8]
 
         var json: JSONValue? { JSONValue(json: body) }
     }
 
-    /// - Parameter isSecure: Whether it speaks TLS, with a certificate of an authority of its own, `ca.pem`.
-    /// - Throws: When it does not start.
+    /// Starts a server.
+    ///
+    /// - Parameter isSecure: Whether the server uses TLS, with a certificate of its own authority, `ca.pem`.
+    /// - Throws: An error if the server does not start.
     init(isSecure: Bool = false) throws {
         folder = try TemporaryFolder()
         scheme = isSecure ? "https" : "http"
@@ -44,7 +46,7 @@ final class WebhookServer {
 
     func url(_ path: String) -> JSONValue { .string("\(scheme)://127.0.0.1:\(port)\(path)") }
 
-    /// All that it was asked so far.
+    /// The requests received so far.
     var requests: [Request] {
         (folder.text(of: "requests") ?? "").split(separator: "\n").compactMap { line in
             guard let object = JSONValue(json: line.utf8)?.object,

@@ -6,7 +6,9 @@ import Rules
 import System
 import Testing
 
-/// What `where:` is read as; what is wrong with it is in Tests/Fixtures/rules/where.
+/// Decoding of `where:`.
+///
+/// Its errors are in Tests/Fixtures/rules/where.
 struct ConditionDecodingTests {
     private static func condition(_ yaml: String) throws -> Condition {
         let loaded = load("rules:\n  - path: /in/**\n    action: log\n    where: \(yaml)\n")
@@ -32,7 +34,7 @@ struct ConditionDecodingTests {
         #expect(try Self.condition("{ size: \(yaml) }") == .size(Comparisons(bounds, text: text)))
     }
 
-    @Test func `ages may be longer than anything that is waited for, and depths are numbers`() throws {
+    @Test func `ages may exceed the limit of other durations, and depths are numbers`() throws {
         #expect(
             try Self.condition("{ age: '> 730d' }")
                 == .age(Comparisons([.init(.more, .seconds(730 * 86_400))], text: "> 730d")))
@@ -47,7 +49,7 @@ struct ConditionDecodingTests {
                 == .depth(Comparisons([.init(.atLeast, 1), .init(.atMost, 3)], text: "1..3")))
     }
 
-    @Test func `content types are words, with a star for any half`() throws {
+    @Test func `content types allow a star for either half`() throws {
         #expect(
             try Self.condition("{ mime: [Application/PDF, image/*, '*/*'] }")
                 == .mime([
@@ -68,7 +70,7 @@ struct ConditionDecodingTests {
                 ]))
     }
 
-    @Test func `names and paths are globs that match hidden names, and know home`() throws {
+    @Test func `names and paths are globs that match hidden names, and paths expand home`() throws {
         let hidden = Glob.Options(matchesHidden: true)
         #expect(try Self.condition("{ name: '*.jpg' }") == .name([try Glob("*.jpg", options: hidden)]))
         #expect(
@@ -77,7 +79,7 @@ struct ConditionDecodingTests {
                     try ["2026/*", "/home/ada/x/*", "/srv/in/*", "/a/*"].map { try Glob($0, options: hidden) }))
     }
 
-    @Test func `all in a mapping must hold, and groups go into each other`() throws {
+    @Test func `all conditions of a mapping must match, and groups can be nested`() throws {
         let a = Condition.regex(try RegularExpression("a"))
         let b = Condition.regex(try RegularExpression("b"))
         let small = Condition.size(Comparisons([.init(.less, 1)], text: "< 1"))
@@ -92,7 +94,7 @@ struct ConditionDecodingTests {
         #expect(try Self.condition("{ not: { not: [{ regex: a }] } }") == .not(.not(a)))
     }
 
-    @Test func `defaults may give it, and a rule that has its own replaces it`() throws {
+    @Test func `defaults may set a condition, and the condition of a rule replaces it`() throws {
         let loaded = load(
             """
             defaults:
@@ -109,7 +111,7 @@ struct ConditionDecodingTests {
             ])
     }
 
-    @Test func `a line for the shell keeps its own parameters`() {
+    @Test func `a shell command keeps its own parameters`() {
         let loaded = load(
             """
             rules:

@@ -7,7 +7,7 @@ import Testing
 @testable import RuleLoading
 
 struct ConfigurationTests {
-    /// Reads a text as the file `config.yaml` of the folder `/etc/alight`.
+    /// Loads a string as the file `config.yaml` of the directory `/etc/alight`.
     private static func load(
         _ text: String, distrust: @escaping @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
     ) -> (configuration: Configuration, diagnostics: [Diagnostic], folder: PathBytes) {
@@ -24,7 +24,7 @@ struct ConfigurationTests {
         }
     }
 
-    @Test func `every key is read, with its place`() {
+    @Test func `every key is read, with its location`() {
         let (found, diagnostics, folder) = Self.load(
             """
             journal: jobs.db
@@ -72,7 +72,7 @@ struct ConfigurationTests {
         #expect(found.jobs == nil)
     }
 
-    @Test func `the slots are a number, or a limit and what goes beyond it`() {
+    @Test func `jobs is a number, or a mapping with a limit and an extra`() {
         let short = Self.load("jobs: 4\n").configuration
         #expect(short.jobs?.value == 4 && short.extraJobs == nil)
         let strict = Self.load("jobs: { limit: 4, extra: 0 }\n").configuration
@@ -82,7 +82,7 @@ struct ConfigurationTests {
     }
 
     @Test(arguments: ["", "# nothing yet\n", "---\n"])
-    func `a file without values says nothing`(text: String) {
+    func `a file without values sets nothing`(text: String) {
         let (found, diagnostics, _) = Self.load(text)
         #expect(diagnostics.isEmpty)
         #expect(found.jobs == nil)
@@ -90,7 +90,7 @@ struct ConfigurationTests {
 
     struct Fault: CustomTestStringConvertible {
         var text: String
-        /// Line, column, message.
+        /// The line, the column and the message.
         var said: String
         var help: String?
         var testDescription: String { text }
@@ -158,7 +158,7 @@ struct ConfigurationTests {
     ]
 
     @Test(arguments: faults)
-    func `a fault is told with its place and what to do`(fault: Fault) throws {
+    func `an error is reported with its location and a remedy`(fault: Fault) throws {
         let diagnostics = Self.load(fault.text + "\n").diagnostics
         let first = try #require(diagnostics.first)
         #expect("\(first.place.line):\(first.place.column): \(first.message)".hasPrefix(fault.said))
@@ -166,7 +166,7 @@ struct ConfigurationTests {
         if let help = fault.help { #expect(first.help?.hasPrefix(help) == true, "\(first.help ?? "")") }
     }
 
-    @Test func `several faults are told at once`() {
+    @Test func `several errors are reported at once`() {
         #expect(Self.load("jobs: no\nlisten: x\nlog: { level: 3, fromat: text }\n").diagnostics.count == 4)
     }
 
@@ -190,7 +190,7 @@ struct ConfigurationTests {
         }
     }
 
-    // MARK: - The environment
+    // MARK: - Environment variables
 
     private static func read(
         _ variables: [String: String], over configuration: Configuration = Configuration()
@@ -201,7 +201,7 @@ struct ConfigurationTests {
         return configuration
     }
 
-    @Test func `variables of the environment are read`() throws {
+    @Test func `environment variables are read`() throws {
         let found = try Self.read([
             "ALIGHT_JOURNAL": ":memory:", "ALIGHT_RETENTION": "7d", "ALIGHT_LISTEN": ":8088",
             "ALIGHT_CONTROL": "false", "ALIGHT_JOBS": "9", "ALIGHT_LOG_FORMAT": "json", "ALIGHT_LOG_LEVEL": "",
@@ -230,7 +230,7 @@ struct ConfigurationTests {
         ("ALIGHT_CONTROL", "/run/", "ALIGHT_CONTROL: 'control' is the folder '/run/'"),
         ("ALIGHT_RULES", "/a:b", "ALIGHT_RULES: 'rules' must be an absolute path, not 'b'"),
     ])
-    func `a variable that can't be read is named`(name: String, value: String, message: String) {
+    func `an invalid variable is named in the error`(name: String, value: String, message: String) {
         #expect {
             try Self.read([name: value])
         } throws: {
@@ -238,9 +238,9 @@ struct ConfigurationTests {
         }
     }
 
-    // MARK: - Which of them holds
+    // MARK: - Precedence
 
-    @Test func `a variable replaces what the file says, key by key`() throws {
+    @Test func `a variable overrides the file, key by key`() throws {
         let file = Self.load("jobs: 1\nlog: { level: debug }\nretention: { period: 1d, jobs: 7 }\n").configuration
         let held = try Self.read(["ALIGHT_JOBS": "2", "ALIGHT_RETENTION": "2d"], over: file)
         #expect(held.jobs == Setting(2, from: .variable("ALIGHT_JOBS")))

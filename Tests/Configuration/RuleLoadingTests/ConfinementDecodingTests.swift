@@ -7,7 +7,7 @@ import TestKit
 import Testing
 
 struct ConfinementDecodingTests {
-    /// Loads rules on a machine of this kind.
+    /// Loads rules as if on a machine with these properties.
     private func load(_ text: String, _ change: (inout RuleLoader.Machine) -> Void = { _ in }) -> LoadedRules {
         var machine = RuleLoader.Machine()
         change(&machine)
@@ -58,7 +58,7 @@ struct ConfinementDecodingTests {
         #expect(rules[2].sandbox?.confinesFiles == false && rules[2].user?.uid == 65534)
     }
 
-    @Test func `a user has groups and a home, and a number that nobody has needs a group`() throws {
+    @Test func `a user has groups and a home, and an unknown user number needs a group`() throws {
         @Sendable func account(_ name: String, _ uid: UInt32) -> Accounts.Account {
             Accounts.Account(name: name, uid: uid, gid: 100, home: "/home/ada")
         }
@@ -77,7 +77,7 @@ struct ConfinementDecodingTests {
         (numbered.gid, numbered.groups) = (0, [0, 5])
         #expect(try user("1000:0") == numbered)
         #expect(try user("ada:root").gid == 0)
-        // As chown(1) has it, a name goes before a number.
+        // As in chown(1), a name takes precedence over a number.
         #expect(try user("42").uid == 7)
         #expect(
             try user("4711:8")
@@ -89,7 +89,7 @@ struct ConfinementDecodingTests {
         ("nice: -1", "3:11: error: 'nice' can't be -1 here"),
         ("ionice: realtime:1", "3:13: error: 'ionice' can't be 'realtime:1' here"),
     ])
-    func `what needs root is an error without it`(key: String, message: String) {
+    func `a setting that needs root is an error for other users`(key: String, message: String) {
         let loaded = loadRule(key) {
             $0.isRoot = false
             $0.leastNice = 0
@@ -98,7 +98,7 @@ struct ConfinementDecodingTests {
         #expect(loaded.hasErrors && !loadRule(key).hasErrors)
     }
 
-    @Test func `a kernel that can't confine is an error, or a warning where the rule says so`() {
+    @Test func `a kernel without sandbox support is an error, or a warning if the rule allows it`() {
         for (errno, words) in [(ENOSYS, "it was built without it"), (EOPNOTSUPP, "it is switched off")] {
             let loaded = loadRule("sandbox: { write: [/out] }") { $0.landlock = -errno }
             let text = DiagnosticText.text(of: loaded.diagnostics)
@@ -109,14 +109,14 @@ struct ConfinementDecodingTests {
         let lenient = loadRule("sandbox: { write: [/out], required: no }") { $0.landlock = -ENOSYS }
         #expect(!lenient.hasErrors && lenient.ruleset.rules.count == 1)
         #expect(DiagnosticText.text(of: lenient.diagnostics).contains("programs run without it"))
-        // The network doesn't need it.
+        // Restricting the network does not need Landlock.
         #expect(loadRule("sandbox: { network: no }") { $0.landlock = -ENOSYS }.diagnostics.isEmpty)
         let network = loadRule("sandbox: { network: no }") { $0.canShutOffNetwork = false }
         #expect(DiagnosticText.text(of: network.diagnostics).contains("can't keep programs off the network"))
         #expect(network.hasErrors)
     }
 
-    @Test func `what may be yes or no says so`() {
+    @Test func `an invalid boolean is reported with the allowed values`() {
         let maybe = DiagnosticText.text(of: loadRule("sandbox: { network: maybe }").diagnostics)
         #expect(maybe.contains("'network' must be yes or no, not 'maybe'"), "\(maybe)")
         let quoted = DiagnosticText.text(of: loadRule("sandbox: { network: 'no' }").diagnostics)
@@ -124,14 +124,14 @@ struct ConfinementDecodingTests {
         for word in ["no", "false"] { #expect(!loadRule("sandbox: { network: \(word) }").hasErrors) }
     }
 
-    @Test func `an old kernel is warned of`() {
+    @Test func `an old kernel leads to a warning`() {
         let loaded = loadRule("sandbox: { write: [/out] }") { $0.landlock = 2 }
         #expect(!loaded.hasErrors)
         #expect(DiagnosticText.text(of: loaded.diagnostics).contains("with the Landlock ABI 2 of this kernel"))
         #expect(loadRule("sandbox: { write: [/out] }") { $0.landlock = 3 }.diagnostics.isEmpty)
     }
 
-    @Test func `limits that hold for nobody are warned of`() {
+    @Test func `limits without effect lead to a warning`() {
         let text = DiagnosticText.text(of: loadRule("limits: { processes: 5 }").diagnostics)
         #expect(text.contains("warning: 'processes' has no effect on programs of root"))
         #expect(loadRule("limits: { processes: 5 }\n    run_as: nobody").diagnostics.isEmpty)
@@ -139,7 +139,7 @@ struct ConfinementDecodingTests {
         #expect(!loadRule("limits: { processes: 5 }\n    run_as: root").diagnostics.isEmpty)
     }
 
-    @Test func `groups of a regular expression have to be there for a sandbox too`() {
+    @Test func `a sandbox path can refer only to existing groups of a regular expression`() {
         let loaded = loadRule("sandbox: { write: [\"/out/${match.year}\"] }")
         #expect(loaded.hasErrors)
         #expect(

@@ -11,7 +11,7 @@ struct DocumentationTests {
     static let reference = String(
         decoding: TestFile.read(Places.checkout.appending("docs/rules.md")) ?? [], as: UTF8.self)
 
-    /// The fenced blocks of a language.
+    /// Returns the fenced blocks of a language.
     static func blocks(_ language: String) -> [String] {
         var blocks: [String] = []
         var open: String?
@@ -46,8 +46,10 @@ struct DocumentationTests {
         }
     }
 
-    /// The table of keys as the loader has them; `RECORD=1` writes it into the page.
-    @Test func `the table of keys is the loader's`() throws {
+    /// Compares the table of keys with that of the loader.
+    ///
+    /// `RECORD=1` writes it into the page.
+    @Test func `the table of keys matches the loader`() throws {
         let page = Self.reference
         let header = "| key | value | default | |\n| --- | --- | --- | --- |\n"
         let head = try #require(page.firstRange(of: header))
@@ -93,7 +95,7 @@ struct DocumentationTests {
         for word in EventMask.words { #expect(page.contains("`\(word)`"), "\(word) is not described") }
     }
 
-    /// Takes whatever a rules file names.
+    /// A catalog that contains every handler that a rules file names.
     private struct OpenCatalog: HandlerCatalog {
         func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
             .success(HandlerDescription(reference: HandlerReference(name: name), parameters: nil))

@@ -5,7 +5,7 @@ import Rules
 import System
 import TestKit
 
-/// Knows some handlers, as the built-in ones and a plugin are known.
+/// A catalog with some handlers, both built-in ones and a plugin.
 struct FakeCatalog: HandlerCatalog {
     static let handlers: [HandlerDescription] = [
         HandlerDescription(
@@ -50,7 +50,9 @@ struct FakeCatalog: HandlerCatalog {
             reference: HandlerReference(name: "cuts"), parameters: nil, events: [.truncated, .rootGone]),
     ]
 
-    /// Has a parameter for each keyword of a schema; it is found, and not listed with the others.
+    /// A handler with a parameter for each keyword of a schema.
+    ///
+    /// It can be found, but is not listed with the others.
     static let keywords = HandlerDescription(
         reference: HandlerReference(name: "keywords", location: "/plugins/keywords"),
         parameters: ParameterSchema(
@@ -74,7 +76,9 @@ struct FakeCatalog: HandlerCatalog {
                 "string": ParameterSchema(type: "string"),
             ], required: ["string"], additionalProperties: false))
 
-    /// Writes pictures in some formats; likewise not listed.
+    /// A handler that writes images in some formats.
+    ///
+    /// It is not listed either.
     static let preview = HandlerDescription(
         reference: HandlerReference(name: "preview", location: "/plugins/preview"),
         parameters: ParameterSchema(
@@ -102,7 +106,7 @@ struct FakeCatalog: HandlerCatalog {
     func names(from folder: PathBytes) -> [String] { Self.handlers.map(\.reference.name) }
 }
 
-/// A loader whose surroundings are the same on every machine.
+/// Creates a loader whose environment is the same on every machine.
 func makeLoader(in folder: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoader {
     let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": ""]
     return RuleLoader(
@@ -113,11 +117,11 @@ func makeLoader(in folder: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoa
 }
 
 extension RuleLoader {
-    /// Loads files and folders that are named by text.
+    /// Loads files and directories by their paths as strings.
     func load(_ paths: [String]) -> LoadedRules { load(paths.map { PathBytes($0) }) }
 }
 
-/// The rules of a text, loaded from a file of its own.
+/// Loads rules from a string, written to a separate file.
 func load(_ text: String) -> LoadedRules { load(Array(text.utf8)) }
 
 func load(_ bytes: [UInt8]) -> LoadedRules {
@@ -127,11 +131,15 @@ func load(_ bytes: [UInt8]) -> LoadedRules {
     }
 }
 
-/// Golden texts lie beside the tests, and `RECORD=1` writes them anew.
+/// Golden files, located beside the tests.
+///
+/// `RECORD=1` rewrites them.
 enum Golden {
     static let folder = PathBytes(#filePath).parent.appending("Golden")
 
-    /// The recorded text; when recording, the new one, so that the comparison holds.
+    /// Returns the recorded text.
+    ///
+    /// When recording, this is the new text, so that the comparison succeeds.
     static func text(_ name: String, recording text: String) -> String {
         let path = folder.appending("\(name).txt")
         if isRecording { TestFile.write(path, text) }

@@ -5,7 +5,7 @@ import System
 import Testing
 
 struct FlowDecodingTests {
-    @Test func `keys of the flow are read, and those of a rule replace the defaults`() throws {
+    @Test func `flow keys are read, and those of a rule replace the defaults`() throws {
         let loaded = load(
             """
             defaults: { window: "22:00-06:00", tags: [night], priority: 3, ready: { min_age: 1s } }
@@ -27,7 +27,7 @@ struct FlowDecodingTests {
         ("${name}.done", "/in/a.txt.done"), ("${stem}-ok", "/in/sub/a-ok"), ("done/${name}", "/in/done/a.txt"),
         ("../.marks/${name}", "/in/.marks/a.txt"), ("_SUCCESS", "/in/sub/_SUCCESS"),
     ])
-    func `a rule never takes the file that says that another is done`(marker: String, path: String) throws {
+    func `a rule never matches its own marker files`(marker: String, path: String) throws {
         let loaded = load(
             "rules: [{ name: a, path: /in/**, hidden: true, ready: { done_file: \"\(marker)\" }, action: log }]")
         let rule = try #require(loaded.ruleset.rules.first)
@@ -35,7 +35,7 @@ struct FlowDecodingTests {
         #expect(rule.root(taking: "/in/a.txt") == "/in")
     }
 
-    @Test func `a path can be compared with case`() throws {
+    @Test func `a path can be compared case-sensitively`() throws {
         let loaded = load(
             """
             rules:
@@ -48,7 +48,7 @@ struct FlowDecodingTests {
         #expect(rules[1].root(taking: "/in/a.c") == "/in")
     }
 
-    @Test func `a tag leaves out the rules that don't have it`() {
+    @Test func `a tag filter excludes the rules without the tag`() {
         var loaded = load(
             """
             rules:

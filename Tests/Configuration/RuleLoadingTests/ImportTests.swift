@@ -12,7 +12,7 @@ struct ImportTests {
         TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }
     }
 
-    /// As if files had an extension, and folders none.
+    /// Treats a path with an extension as a file and any other path as a directory.
     private static func nature(_ path: PathBytes) -> PathNature {
         let name = String(decoding: path.lastComponent, as: UTF8.self)
         if path == "/srv/a" { return .missing }
@@ -42,15 +42,15 @@ struct ImportTests {
     }
 
     @Test(arguments: all)
-    func `a table gives the recorded rules`(name: String) {
+    func `a table produces the recorded rules`(name: String) {
         let text = Self.rules(name)
         #expect(text == Golden.text("Import/\(name)", recording: text))
     }
 
     @Test(arguments: all)
-    func `the rules load without an error, and hold one for each line that was kept`(name: String) {
+    func `the rules load without an error, one for each imported line`(name: String) {
         let text = Self.rules(name)
-        // The programs of the tables are not on every machine.
+        // The programs of the tables do not exist on every machine.
         let loaded = load(text.replacing("bin/relative", with: "/bin/echo"))
         #expect(loaded.diagnostics.filter { $0.severity == .error }.map(\.description) == [])
         let count = text.split(separator: "\n").count { $0.hasPrefix("  - name: ") }
@@ -79,17 +79,17 @@ struct ImportTests {
         ("a;b >c |", ["a;b", ">c", "|"]), (#"'${name}'"#, ["{name}"]), ("$${name}", ["${name}"]),
         (#""" x"#, ["", "x"]), (#""\$@""#, ["\\<directory>"]),
     ])
-    func `the words of a command`(command: String, expected: [String]) {
+    func `the arguments of a command are split`(command: String, expected: [String]) {
         #expect(Self.arguments("/srv/in IN_CLOSE_WRITE /bin/echo \(command)").dropFirst() == expected[...])
     }
 
-    @Test func `in the line of a shell a name is a variable in quotes`() {
+    @Test func `in a shell command a name is a quoted variable`() {
         #expect(
             Self.arguments(#"/srv/in IN_CLOSE_WRITE /bin/sh -c "cp $@/$# /x; echo 'of $#'""#)
                 == ["/bin/sh", "-c", #"cp "$ALIGHT_PATH" /x; echo 'of '"${ALIGHT_PATH##*/}"''"#])
     }
 
-    @Test func `a folder is watched as incron watches it`() {
+    @Test func `a directory is watched as incron watches it`() {
         let rule = Self.rule("/srv/in IN_CREATE /bin/echo")
         func takes(_ path: PathBytes) -> Bool { rule?.root(taking: path) != nil }
         #expect(takes("/srv/in/a") && takes("/srv/in/.a") && takes("/srv/in/x/y/a.tmp") && takes("/srv/in/.hidden"))
@@ -117,17 +117,17 @@ struct ImportTests {
         ("$genev_name $genev_code", ["create", "1"]), ("$nothing x", ["x"]), ("a | b > c", ["a", "|", "b", ">", "c"]),
         (#"\\$file"#, ["$file"]),
     ])
-    func `the words of a watcher's command`(command: String, expected: [String]) {
+    func `the arguments of a watcher's command are split`(command: String, expected: [String]) {
         let text = "watcher { path /srv/in; event create; command \"/bin/echo \(command)\"; }"
         #expect(Self.watcher(text) == ["/bin/echo"] + expected)
     }
 
-    @Test func `a watcher's shell gets the name as a variable in quotes`() {
+    @Test func `in a watcher's shell command a name is a quoted variable`() {
         let text = #"watcher { path /srv/in; event create; option shell; command "cat $file '$file' >x"; }"#
         #expect(Self.watcher(text) == ["/bin/sh", "-c", #"cat "${ALIGHT_PATH##*/}" ''"${ALIGHT_PATH##*/}"'' >x"#])
     }
 
-    @Test func `nothing that a configuration holds stops its reading`() {
+    @Test func `no configuration stops the parser`() {
         for text in [
             "{", "}", "watcher {", "watcher { path", "\"", "<<", "<<X", "/*", "(", "watcher { path (", "$", "a b c",
         ] {
@@ -136,7 +136,7 @@ struct ImportTests {
         }
     }
 
-    @Test func `a comment of the rules file holds nothing that acts on a terminal or ends it`() {
+    @Test func `control characters in a comment of the rules file are removed`() {
         let text = IncrontabImport.rules(
             from: Array("# a\u{1b}[2J\u{2028}b\n/srv/in IN_CREATE /bin/echo \u{1b}\u{85}rules: x".utf8), source: "a\nb",
             nature: Self.nature)
@@ -162,7 +162,7 @@ struct FirstRuleTests {
     @Test(
         arguments: ["/srv/in", "/home/ada", "/home/ada/a b", "/", "/srv/{a}*[b]", "/srv/a: #'\"", "/srv/${env:X}"]
             as [PathBytes])
-    func `a first rule takes the files of its folder`(folder: PathBytes) {
+    func `a first rule matches the files of its directory`(folder: PathBytes) {
         let text = Self.text(folder, .exec(["cp", "--", "${path}", "a\"b\n"]), events: ["created", "deleted"])
         let rule = load(text).ruleset.rules.first
         #expect(rule?.root(taking: folder.appending("a.txt")) == folder)
@@ -174,7 +174,7 @@ struct FirstRuleTests {
         "", "~", "null", "1", "0x1", "yes", "- a", "a: b", "a #b", "'", "\"\\", "\u{1b}", "{", "é", "true", "-", "a,b",
         "*x",
     ])
-    func `a scalar is read as it was`(text: String) {
+    func `a scalar is read back unchanged`(text: String) {
         let loaded = load("rules: [{name: r, path: /in/*, action: {exec: [/bin/echo, \(YAMLText.scalar(text))]}}]")
         guard case .exec(let words) = loaded.ruleset.rules.first?.actions.first?.work else {
             Issue.record("it does not load: \(loaded.diagnostics)")

@@ -5,9 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// Damages rules files at random, the same way each time.
+/// Loading of rules files that are damaged at random, in the same way each time.
 struct MutationTests {
-    /// SplitMix64: a few lines, and equal on every machine.
+    /// The SplitMix64 generator: short, and the same on every machine.
     private struct Generator: RandomNumberGenerator {
         var state: UInt64
 
@@ -20,7 +20,7 @@ struct MutationTests {
         }
     }
 
-    /// Bytes that mean something to YAML, globs or placeholders, and some that mean nothing to anybody.
+    /// Bytes with a meaning in YAML, globs or placeholders, and some without any meaning.
     private static let interesting =
         Array("{}[]()*&!|>%@`\"'\\#,:?-~$./ \t\r\n0aé日\u{85}\u{2028}\u{FEFF}".utf8) + [
             0, 1, 0x7F, 0x80, 0xC2, 0xE2, 0xFF,
@@ -46,7 +46,7 @@ struct MutationTests {
         return bytes
     }
 
-    /// The lines as an editor counts them.
+    /// Returns the lengths of the lines, as an editor counts lines.
     private static func lines(_ bytes: [UInt8]) -> [Int] {
         let text = String(decoding: bytes, as: UTF8.self)
         var lengths = [0]
@@ -59,7 +59,7 @@ struct MutationTests {
     }
 
     @Test(.timeLimit(.minutes(15)), arguments: 0..<10)
-    func `whatever is in a file, loading ends and points into the file`(seed: Int) {
+    func `for any file, loading terminates and diagnostics point into the file`(seed: Int) {
         let files = RuleFixture.all.map(\.bytes).filter { $0.count < 2_000 }
         #expect(files.count > 50)
         var random = Generator(state: Fuzzing.seed(UInt64(seed)))

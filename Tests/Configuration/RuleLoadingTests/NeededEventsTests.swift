@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// A handler that can't do its work without certain events.
+/// A handler that requires certain events.
 struct NeededEventsTests {
     private struct Catalog: HandlerCatalog {
         func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
@@ -41,7 +41,7 @@ struct NeededEventsTests {
     ]
 
     @Test(arguments: cases)
-    func `a rule that lacks them is told which`(_ rules: String, _ expected: String) {
+    func `a rule without the required events gets an error that names them`(_ rules: String, _ expected: String) {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), rules)
             let loader = RuleLoader(

@@ -10,7 +10,7 @@ import TestKit
 import Testing
 
 struct RuleDecodingTests {
-    /// The only rule of a text that loads without a diagnostic.
+    /// Returns the only rule of a string that loads without a diagnostic.
     private func rule(_ text: String) throws -> Rule {
         let loaded = load(text)
         #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
@@ -77,7 +77,7 @@ struct RuleDecodingTests {
         #expect(members["to"] == .text(Template(parts: [.literal(Array("/srv/out/".utf8)), .placeholder(.name)])))
     }
 
-    @Test func `a rule needs a path and an action, and the rest has defaults`() throws {
+    @Test func `a rule needs a path and an action, and all other keys have defaults`() throws {
         let rule = try rule("rules:\n  - path: /srv/in/*\n    action: log\n")
         #expect(rule.name == "rules-1")
         #expect(rule.summary == nil)
@@ -95,7 +95,7 @@ struct RuleDecodingTests {
         #expect(rule.globs.first?.options == Glob.Options())
     }
 
-    @Test func `what becomes of failures and of busy paths is read`() throws {
+    @Test func `the keys for failures and busy paths are read`() throws {
         let loaded = load(
             """
             defaults:
@@ -155,7 +155,7 @@ struct RuleDecodingTests {
         }
     }
 
-    @Test func `the keys of the watching are read`() throws {
+    @Test func `the keys for watching are read`() throws {
         let rule = try rule(
             """
             rules:
@@ -195,7 +195,7 @@ struct RuleDecodingTests {
         #expect(rule.events == [.extended, .mode, .arriving, .scanBegan, .opened, .unmounted])
     }
 
-    @Test func `the keys of the watching have defaults`() throws {
+    @Test func `the keys for watching have defaults`() throws {
         let rule = try rule("rules:\n  - path: /srv/in/*\n    action: log\n")
         #expect(rule.filter.outputs.isEmpty)
         #expect(!rule.filter.isTree)
@@ -209,7 +209,7 @@ struct RuleDecodingTests {
         #expect(rule.pollInterval == .seconds(10))
     }
 
-    @Test func `the defaults of a file give the keys of the watching, and a rule takes them back`() throws {
+    @Test func `the defaults of a file set the keys for watching, and a rule overrides them`() throws {
         let loaded = load(
             """
             defaults:
@@ -267,7 +267,7 @@ struct RuleDecodingTests {
     ]
 
     @Test(arguments: tails)
-    func `a file that is followed is told while it is open`(example: TailCase) throws {
+    func `a followed file is reported while it is open`(example: TailCase) throws {
         let rule = try rule("rules: [{ path: /in/*.log, \(example.keys), action: log }]")
         #expect(rule.settle.writers == example.writers)
         #expect(rule.settle.maximumWait == example.longest)
@@ -299,11 +299,11 @@ struct RuleDecodingTests {
     ]
 
     @Test(arguments: batches)
-    func `a batch waits for no longer than it may`(example: BatchCase) throws {
+    func `a batch waits no longer than its maximum`(example: BatchCase) throws {
         #expect(try rule("rules: [{ path: /in/*, batch: \(example.text), action: log }]").batch == example.batch)
     }
 
-    @Test func `plain words are text where text is wanted`() throws {
+    @Test func `plain scalars are strings where a string is expected`() throws {
         let rule = try rule(
             "rules: [{ name: 2026, description: yes, path: /srv/in/*, action: { exec: [sleep, 5, null, no] } }]")
         #expect(rule.name == "2026")
@@ -315,17 +315,17 @@ struct RuleDecodingTests {
         #expect(arguments.dropFirst().map(\.literal) == ["5", "null", "no"].map { Array($0.utf8) })
     }
 
-    @Test func `any is every type`() throws {
+    @Test func `any means every type`() throws {
         #expect(try rule("rules: [{ path: /in/*, types: [any], action: log }]").types == Set(FileType.allCases))
     }
 
-    @Test func `0 acts at once`() throws {
+    @Test func `a settle time of 0 reports files at once`() throws {
         #expect(try rule("rules: [{ path: /in/*, settle: 0, action: log }]").settle.quiet == .zero)
     }
 
     // MARK: - Paths
 
-    @Test func `a relative path is meant from the file's folder`() {
+    @Test func `a relative path is relative to the directory of the rules file`() {
         withTempTree { tree in
             TestFile.write(tree.path("a[1]/deep/x.yaml"), "rules: [{ path: 'in/*.{a,b}', action: log }]")
             TestFile.write(tree.path("a[1]/deep/y.yaml"), "rules: [{ path: ../../in/./x/../*, action: log }]")
@@ -337,7 +337,7 @@ struct RuleDecodingTests {
         }
     }
 
-    @Test func `the home folder and variables are put in letter by letter`() throws {
+    @Test func `the home directory and variables are inserted literally`() throws {
         #expect(try pattern("~/in/*.jpg") == "/home/ada/in/*.jpg")
         #expect(try pattern("${env:INBOX}/*.jpg") == "/srv/in/*.jpg")
         #expect(try pattern("${env:ODD}/*.jpg") == #"/srv/a\*b/*.jpg"#)
@@ -348,7 +348,7 @@ struct RuleDecodingTests {
         #expect(try pattern("~/../*") == "/home/*")
     }
 
-    @Test func `a rules file in a folder that is not UTF-8 keeps its bytes`() throws {
+    @Test func `a rules file in a directory that is not UTF-8 keeps its bytes`() throws {
         try withTempTree { tree in
             let folder = tree.root.appending([0x63, 0xE9])
             TestFile.write(folder.appending("x.yaml"), "rules: [{ path: in/*, action: { exec: [./run] } }]")
@@ -374,7 +374,7 @@ struct RuleDecodingTests {
         #expect(list.map(\.name) == ["log", "shell", "exec"])
     }
 
-    @Test func `a handler's defaults are filled in, and its reference kept`() throws {
+    @Test func `the defaults of a handler are filled in, and its reference is stored`() throws {
         let rule = try rule("rules: [{ path: /in/*, action: { use: thumbnail, with: { to: x } } }]")
         guard case .use(let reference, .object(let members)) = rule.actions[0].work else {
             Issue.record("not a handler")
@@ -384,7 +384,7 @@ struct RuleDecodingTests {
         #expect(members["size"] == .value(.integer(256)))
     }
 
-    @Test func `a program is found when rules load`() throws {
+    @Test func `a program is searched for when the rules load`() throws {
         let rule = try rule("rules: [{ path: /in/*, action: { exec: [sh, -c, '~/x ${name}', ~/x, '~', a~/b] } }]")
         guard case .exec(let arguments) = rule.actions[0].work else {
             Issue.record("not exec")
@@ -398,7 +398,7 @@ struct RuleDecodingTests {
         #expect(arguments[2].placeholders == [.name])
     }
 
-    @Test func `the home folder is put in front of parameters`() throws {
+    @Test func `the home directory is expanded at the start of a parameter`() throws {
         let rule = try rule(
             "rules: [{ path: /in/*, action: { use: copy, with: { to: '~/x/${stem}', not: 'a ~/x', env: '${env:INBOX}' } } }]"
         )
@@ -414,7 +414,7 @@ struct RuleDecodingTests {
         #expect(env.literal == Array("/srv/in".utf8))
     }
 
-    @Test func `a step names the outputs of those before it`() throws {
+    @Test func `a step can refer to the outputs of earlier steps`() throws {
         let rule = try rule(
             "rules: [{ path: /in/*, action: [log, { use: copy, with: { to: '${steps.0.outputs.0}' } }] }]")
         #expect(rule.actions.count == 2)
@@ -422,7 +422,7 @@ struct RuleDecodingTests {
 
     // MARK: - Defaults and enabled
 
-    @Test func `defaults stand in for what a rule doesn't say`() throws {
+    @Test func `defaults apply where a rule sets no value`() throws {
         let loaded = load(
             """
             defaults:
@@ -464,7 +464,7 @@ struct RuleDecodingTests {
         #expect(!two.filter.ignores.isEmpty)
     }
 
-    @Test func `a disabled rule is kept apart`() {
+    @Test func `a disabled rule is listed separately`() {
         let loaded = load(
             """
             defaults: { enabled: false }
@@ -480,7 +480,7 @@ struct RuleDecodingTests {
         #expect(!loaded.hasErrors)
     }
 
-    @Test func `an anchor serves several rules`() throws {
+    @Test func `an anchor can be used by several rules`() throws {
         let loaded = load(
             """
             rules:
@@ -499,7 +499,7 @@ struct RuleDecodingTests {
         #expect(loaded.ruleset.rules[2].actions.map(\.name) == ["copy", "files"])
     }
 
-    @Test func `the same mistake behind many aliases is told once`() {
+    @Test func `the same error behind many aliases is reported once`() {
         let text =
             "rules:\n  - { name: a, path: &p /in/{a, action: log }\n"
             + (0..<50).map { "  - { name: r\($0), path: *p, action: log }\n" }.joined()
@@ -508,7 +508,7 @@ struct RuleDecodingTests {
         #expect(loaded.ruleset.rules.isEmpty)
     }
 
-    @Test func `a rule with an error is left out, and only that one`() {
+    @Test func `only a rule with an error is excluded`() {
         let loaded = load(
             """
             rules:

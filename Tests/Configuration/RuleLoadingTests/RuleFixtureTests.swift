@@ -6,16 +6,16 @@ import Testing
 
 @testable import RuleLoading
 
-/// A rules file below `Tests/Fixtures/rules` and what is told about it.
+/// A rules file below `Tests/Fixtures/rules` and its expected diagnostics.
 ///
-/// That stands at the end of the file, a comment `# expect LINE:COLUMN+LENGTH SEVERITY: MESSAGE` for each problem and
-/// `#   help: …` below it. Where the file is no text, or what is wrong at its end would be something else with a comment
-/// behind it, it stands in a file of its own, `CASE.expect`. What the JSON Schema can't see
-/// is marked `[unseen]`, see `Tests/PluginTests/test_schema.py`.
+/// The end of the file lists them as comments: `# expect LINE:COLUMN+LENGTH SEVERITY: MESSAGE` for each problem, with
+/// `#   help: …` below it. A separate file `CASE.expect` lists them if the file is not text, or if a comment at its
+/// end would change the error there. `[unseen]` marks the problems that the JSON Schema cannot detect; see
+/// `Tests/PluginTests/test_schema.py`.
 struct RuleFixture: CustomTestStringConvertible {
     static let folder = Places.checkout.appending("Tests/Fixtures/rules")
 
-    /// Relative to the folder.
+    /// The path relative to the directory.
     var name: String
     var path: PathBytes { Self.folder.appending(name) }
     var testDescription: String { name }
@@ -27,7 +27,7 @@ struct RuleFixture: CustomTestStringConvertible {
 
     private var beside: PathBytes { PathBytes(path.bytes.dropLast(4) + Array("expect".utf8)) }
 
-    /// The file, and its own lines without what is told about it.
+    /// The bytes of the file, and its own lines without the expected diagnostics.
     private var parts: (bytes: [UInt8], own: [UInt8]) {
         let bytes = TestFile.read(path) ?? []
         let start = bytes.firstRange(of: Array("# expect ".utf8))?.lowerBound
@@ -36,7 +36,7 @@ struct RuleFixture: CustomTestStringConvertible {
 
     var bytes: [UInt8] { parts.bytes }
 
-    /// What is recorded.
+    /// The recorded diagnostics.
     var expected: String { Self.unmarked(recorded) }
 
     private var recorded: String {
@@ -58,10 +58,10 @@ struct RuleFixture: CustomTestStringConvertible {
         }.joined()
     }
 
-    /// Writes what is told now.
+    /// Records the current diagnostics.
     func record() {
         let own = parts.own
-        // The marks of errors that are where they were.
+        // The marks of the errors whose location has not changed.
         let marked = recorded.split(separator: "\n").filter { $0.contains(" [unseen]: ") }
             .map { $0.prefix { $0 != "[" } }
         withTempTree { tree in
@@ -83,13 +83,13 @@ struct RuleFixture: CustomTestStringConvertible {
 
 struct RuleFixtureTests {
     @Test(arguments: RuleFixture.all)
-    func `a rules file gives the recorded diagnostics`(fixture: RuleFixture) {
+    func `a rules file produces the recorded diagnostics`(fixture: RuleFixture) {
         if Golden.isRecording { fixture.record() }
         #expect(fixture.found == fixture.expected)
     }
 
     @Test(arguments: RuleFixture.all)
-    func `carets stand inside of their line`(fixture: RuleFixture) {
+    func `carets are inside their line`(fixture: RuleFixture) {
         for diagnostic in fixture.loaded(fixture.path).diagnostics {
             guard let line = diagnostic.sourceLine else { continue }
             #expect(diagnostic.caret <= line.unicodeScalars.count)
@@ -97,5 +97,5 @@ struct RuleFixtureTests {
         }
     }
 
-    @Test func `there are cases`() { #expect(RuleFixture.all.count >= 250) }
+    @Test func `there are enough cases`() { #expect(RuleFixture.all.count >= 250) }
 }

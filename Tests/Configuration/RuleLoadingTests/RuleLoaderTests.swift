@@ -15,9 +15,9 @@ struct RuleLoaderTests {
         #expect(text == Golden.text("Files/\(name)", recording: text))
     }
 
-    // MARK: - Folders
+    // MARK: - Directories
 
-    @Test func `a folder's files are read by name, and no others`() {
+    @Test func `the rules files of a directory are read in the order of their names, and no others`() {
         withTempTree { tree in
             for name in [
                 "b.yaml", "a.yml", "C.yaml", "é.yaml", ".hidden.yaml", "x.yaml~", "x.json", "below/z.yaml", "yaml",
@@ -33,7 +33,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `places name the file as the user did`() {
+    @Test func `locations name the file as the user did`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules/a.yaml"), good)
             let loader = makeLoader(in: tree.root)
@@ -63,15 +63,15 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `nothing loads of nothing`() {
+    @Test func `without paths no rules are loaded`() {
         let loaded = makeLoader(in: "/").load([String]())
         #expect(loaded.diagnostics.isEmpty)
         #expect(loaded.ruleset.rules.isEmpty)
     }
 
-    // MARK: - What is wrong with files
+    // MARK: - File errors
 
-    @Test func `all that is wrong in all files is told at once`() {
+    @Test func `all errors in all files are reported at once`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - name: photos\n    path: in/*\n    action: lgo\n")
             TestFile.write(tree.path("rules/b.yaml"), "rules:\n\t- name: photos\n")
@@ -82,7 +82,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a name is taken over all files`() {
+    @Test func `a name must be unique across all files`() {
         withTempTree { tree in
             TestFile.write(tree.path("a.yaml"), "rules:\n  - { path: in/*, action: log, name: photos }\n")
             TestFile.write(
@@ -93,7 +93,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a missing file`() {
+    @Test func `a missing file is an error`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules/photos.yaml"), good)
             expect(
@@ -102,7 +102,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a folder without rules, and folders named like files`() {
+    @Test func `directories without rules and directories with a file extension are loaded`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("empty"))
             TestFile.write(tree.path("other/readme.txt"), "x")
@@ -116,7 +116,7 @@ struct RuleLoaderTests {
     }
 
     @Test(.timeLimit(.minutes(15)))
-    func `pipes, sockets and devices are refused, not waited for`() {
+    func `pipes, sockets and devices are refused without blocking`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("rules"))
             tree.path("rules/fifo.yaml").withCString { _ = mkfifo($0, 0o644) }
@@ -127,13 +127,13 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a file that can't be read`() {
-        // Reading this one fails for everybody; permissions don't stop root.
+    @Test func `a file that cannot be read is an error`() {
+        // Reading this file fails for every user. Permissions do not stop root.
         expect(makeLoader(in: "/").load(["/proc/self/mem"]), "unreadable")
     }
 
     @Test(.enabled(if: geteuid() != 0))
-    func `a file without the permission to read`() {
+    func `a file without read permission is an error`() {
         withTempTree { tree in
             TestFile.write(tree.path("a.yaml"), Array(good.utf8), mode: 0)
             let loaded = makeLoader(in: tree.root).load(["a.yaml"])
@@ -141,7 +141,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a large file is refused unread`() {
+    @Test func `a large file is refused without reading it`() {
         withTempTree { tree in
             TestFile.write(tree.path("large.yaml"), good)
             tree.path("large.yaml").withCString { _ = truncate($0, 50_000_000) }
@@ -149,7 +149,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a file of just the limit is read`() {
+    @Test func `a file of exactly the maximum size is read`() {
         withTempTree { tree in
             TestFile.write(tree.path("a.yaml"), good)
             #expect(!makeLoader(in: tree.root, maximumFileSize: good.utf8.count).load(["a.yaml"]).hasErrors)
@@ -157,7 +157,7 @@ struct RuleLoaderTests {
         }
     }
 
-    @Test func `a large file with one long line and many errors is told quickly`() {
+    @Test func `a large file with one long line and many errors is checked quickly`() {
         let rules = (0..<20_000).map { "{ name: é\($0), path: /in/*, action: lgo }" }.joined(separator: ", ")
         let clock = ContinuousClock()
         let start = clock.now
@@ -187,19 +187,19 @@ struct RuleLoaderTests {
     }()
 
     @Test(arguments: heavy.indices)
-    func `time stays in proportion to the length of the file`(index: Int) {
+    func `time is proportional to the length of the file`(index: Int) {
         let clock = ContinuousClock()
         let start = clock.now
         _ = load(Self.heavy[index].text)
         #expect(clock.now - start < .seconds(180), "\(Self.heavy[index].what)")
     }
 
-    @Test func `ten thousand good rules load`() {
+    @Test func `ten thousand valid rules load`() {
         let rules = (0..<10_000).map { "  - { name: r\($0), path: /in/\($0)/*.jpg, action: log }\n" }.joined()
         #expect(load("rules:\n\(rules)").ruleset.rules.count == 10_000)
     }
 
-    @Test func `a variable that is not set refuses only what needs it, if it may be missing`() {
+    @Test func `an unset variable excludes only the rules that need it, if unset variables are allowed`() {
         withTempTree { tree in
             let needing = "  - { name: hook, path: /in/*, action: { use: log, with: { message: '${env:NONE}' } } }\n"
             let plain = "  - { name: plain, path: /in/*, action: log }\n"

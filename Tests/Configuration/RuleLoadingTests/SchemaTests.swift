@@ -8,7 +8,7 @@ import Testing
 @testable import RuleLoading
 
 struct RuleSchemaTests {
-    @Test func `every key is described, and what is described is a sentence`() {
+    @Test func `every key has a description that is a sentence`() {
         let keys = RuleDecoder.keys.keys.map { ($0.name, $0.description) }
         let conditions = RuleDecoder.conditions.keys.map { ($0.name, $0.description) }
         for (name, description) in keys + conditions {
@@ -17,11 +17,13 @@ struct RuleSchemaTests {
         }
     }
 
-    /// `settle` and `umask` keep whether they were given; their defaults depend on the root and are tested elsewhere.
+    /// `settle` and `umask` record whether they were set.
+    ///
+    /// Their defaults depend on the root and are tested elsewhere.
     @Test(
         arguments: RuleDecoder.keys.keys.filter { $0.standard != nil && !["settle", "umask"].contains($0.name) }.map(
             \.name))
-    func `a default that is written out changes nothing`(key: String) throws {
+    func `setting a key to its default changes nothing`(key: String) throws {
         func rule(_ more: [String: JSONValue]) throws -> String {
             let rule: [String: JSONValue] = ["name": "x", "path": "/in/*", "action": "log"]
             let file = JSONValue.object(["rules": [.object(rule.merging(more) { $1 })]])
@@ -36,7 +38,7 @@ struct RuleSchemaTests {
         #expect(try rule([key: try #require(RuleDecoder.keys[key]?.standard)]) == rule([:]))
     }
 
-    @Test func `parameters of the handlers that are given are checked`() {
+    @Test func `the schema covers the parameters of the given handlers`() {
         let document = RuleSchema.document(handlers: FakeCatalog.handlers)
         let action = document.object?["$defs"]?.object?["action"]?.object?["anyOf"]?.array ?? []
         let names = action.compactMap { $0.object?["allOf"]?.array }.joined().compactMap {

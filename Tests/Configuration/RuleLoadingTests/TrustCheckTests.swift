@@ -5,9 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// The commands of rules that another user could change.
+/// Checks for commands of rules that another user could change.
 struct TrustCheckTests {
-    /// Loads a rule where each command that contains the word `open` is distrusted.
+    /// Loads a rule and distrusts each command that contains the word `open`.
     private func load(_ rule: String) -> String {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules:\n  - path: /in/*\n" + rule)
@@ -29,12 +29,12 @@ struct TrustCheckTests {
         ("    ready: { command: [/bin/sh, open] }\n    action: log\n", "3:24: error: /bin/sh is open"),
         ("    run_as: root\n    action: { exec: [/bin/sh, '${path}', open] }\n", "4:22: error: /bin/sh is open"),
     ])
-    func `a command that another user could change is an error at its place`(rule: String, text: String) {
+    func `a command that another user could change is an error at its location`(rule: String, text: String) {
         #expect(load(rule).hasPrefix("rules.yaml:\(text)\n"))
         #expect(load(rule).contains("help: run: chmod"))
     }
 
-    @Test func `the command of a rule that runs as another user is not root's`() {
+    @Test func `the command of a rule that runs as another user is not checked for root`() {
         #expect(load("    run_as: nobody\n    action: { exec: [/bin/sh, open] }\n") == "")
         #expect(load("    action: { exec: [/bin/sh, shut] }\n") == "")
     }

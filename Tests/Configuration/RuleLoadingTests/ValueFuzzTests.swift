@@ -8,9 +8,9 @@ import Testing
 
 @testable import RuleLoading
 
-/// Values made at random of what they are made of: readers end, and the schema takes all that they take.
+/// Random values from typical pieces: parsing terminates, and the schema accepts every value that a parser accepts.
 struct ValueFuzzTests {
-    /// A kind of text: the pieces that it is made of, what reads it, and the schema of it.
+    /// A type of value: the pieces of its strings, its parser, and its schema.
     struct Grammar: Sendable, CustomTestStringConvertible {
         var name: String
         var pieces: [String]
@@ -59,13 +59,15 @@ struct ValueFuzzTests {
         ) { (try? Template($0) { _ in "x" }) != nil },
     ]
 
-    /// The patterns of a form: a text fits when one of them is found in it.
+    /// Returns the patterns of a form.
+    ///
+    /// A string is valid if one of them matches.
     private static func patterns(_ form: JSONValue) -> [String] {
         if let pattern = form.object?["pattern"]?.string { return [pattern] }
         return form.object?["anyOf"]?.array?.flatMap(patterns) ?? []
     }
 
-    @Test(arguments: grammars) func `what is read fits the schema, and all else is refused in good time`(
+    @Test(arguments: grammars) func `accepted values match the schema, and all others are refused in reasonable time`(
         grammar: Grammar
     ) throws {
         let patterns = try Self.patterns(grammar.form).map { try RegularExpression($0) }
@@ -84,7 +86,7 @@ struct ValueFuzzTests {
         #expect(taken > 50, "almost nothing of what is made up is right")
     }
 
-    @Test func `a template that is read makes one text of any name`() {
+    @Test func `a valid template expands to a string of bounded length for any name`() {
         var random = SeededGenerator(seed: Fuzzing.seed(1))
         let pieces = Self.grammars.last?.pieces ?? []
         let names: [PathBytes] = ["/a/b.c", "/", "/a/${name}", "/a/\n..", PathBytes([0x2F, 0xFF, 0x2E, 0xC3])]
@@ -95,13 +97,13 @@ struct ValueFuzzTests {
                 let facts = PlaceholderFacts(
                     event: .sample(.created, name, root: "/a"), rule: "r", job: "j", attempt: 1,
                     now: Timestamp(seconds: 0, nanoseconds: 0), stepOutputs: [[], [name]])
-                // As long as what is put in for each placeholder at most, which nothing multiplies.
+                // At most the length of the values of its placeholders. Nothing multiplies them.
                 #expect(template.expanded(with: facts).count <= text.utf8.count * 64)
             }
         }
     }
 
-    @Test(arguments: UInt64(0)..<8) func `whatever conditions are made of, loading ends`(seed: UInt64) {
+    @Test(arguments: UInt64(0)..<8) func `for any conditions, loading terminates`(seed: UInt64) {
         var random = SeededGenerator(seed: Fuzzing.seed(seed))
         func value(_ depth: Int) -> String {
             let scalars = [

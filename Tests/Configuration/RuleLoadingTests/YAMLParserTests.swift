@@ -3,7 +3,7 @@ import Rules
 import Testing
 
 struct YAMLParserTests {
-    /// The tree of a text, with the text itself to slice.
+    /// Parses a string and returns its tree, its source for slicing, and its problems.
     private func parse(_ text: String) throws -> (root: YAMLNode, source: SourceText, problems: [YAMLProblem]) {
         let source = SourceText(file: "x.yaml", bytes: Array(text.utf8))
         let (root, problems) = try YAMLParser.parse(source)
@@ -14,9 +14,9 @@ struct YAMLParserTests {
         source.text(try #require(node).range)
     }
 
-    // MARK: - Places
+    // MARK: - Locations
 
-    @Test func `a scalar's range is its own text, quotes included`() throws {
+    @Test func `the range of a scalar is its own text, including quotes`() throws {
         let (root, source, _) = try parse("a: plain text  # note\nb: \"x\\ty\"\nc: 'it''s'\nd: [p, 'q']\n")
         #expect(try text(of: root.entry("a")?.value, in: source) == "plain text")
         #expect(try text(of: root.entry("b")?.value, in: source) == "\"x\\ty\"")
@@ -42,7 +42,7 @@ struct YAMLParserTests {
         #expect(source.place(at: inner.range.lowerBound).description == "x.yaml:2:9")
     }
 
-    @Test func `places stay right in a long text that is not ASCII`() throws {
+    @Test func `locations are correct in a long file that is not ASCII`() throws {
         let lines = (0..<3_000).map { "k\($0): äöü\n" }.joined()
         let (root, source, _) = try parse(lines)
         for number in [0, 511, 512, 513, 2_999] {
@@ -54,7 +54,7 @@ struct YAMLParserTests {
 
     // MARK: - Scalars
 
-    @Test func `styles are kept, and quotes and tags make text`() throws {
+    @Test func `styles are kept, and quotes and tags make strings`() throws {
         let (root, _, _) = try parse("[a, 'b', \"c\", 5, '5', !!str 5, ! 5, ~, '~', ]")
         #expect(
             try #require(root.elements).map(\.isPlain) == [true, false, false, true, false, false, false, true, false])
@@ -95,13 +95,13 @@ struct YAMLParserTests {
     ]
 
     @Test(arguments: plain)
-    func `plain scalars mean what YAML 1-2's core schema says`(example: Plain) {
+    func `plain scalars have the types of the YAML 1-2 core schema`(example: Plain) {
         #expect(PlainScalar(example.text) == example.meaning)
     }
 
     // MARK: - Aliases and merge keys
 
-    @Test func `an alias is the node it names, of any kind`() throws {
+    @Test func `an alias is the node that it names, of any kind`() throws {
         let (root, source, problems) = try parse("a: &s text\nb: &m {x: 1}\nc: &l [1, 2]\nd: [*s, *m, *l]\n*s : key\n")
         let elements = try #require(root.entry("d")?.value.elements)
         #expect(elements[0].text == "text")
@@ -112,14 +112,14 @@ struct YAMLParserTests {
         #expect(problems.isEmpty)
     }
 
-    @Test func `an anchor can be given again, also inside of itself`() throws {
+    @Test func `an anchor can be redefined, also inside itself`() throws {
         let (root, _, _) = try parse("- &a 1\n- *a\n- &a 2\n- *a\n- &a [&a 3, *a]\n")
         #expect(try #require(root.elements)[1].text == "1")
         #expect(try #require(root.elements)[3].text == "2")
         #expect(try #require(root.elements)[4].elements?.last?.text == "3")
     }
 
-    @Test func `a merge key brings what is not there`() throws {
+    @Test func `a merge key adds missing keys only`() throws {
         let (root, _, problems) = try parse(
             "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: *a, x: own}\nd: {<<: [*b, *a]}\ne: {'<<': 5}\n")
         #expect(problems.isEmpty)
@@ -132,7 +132,7 @@ struct YAMLParserTests {
         #expect(root.entry("e")?.value.entry("<<")?.value.text == "5")
     }
 
-    @Test func `a bomb of aliases is refused at once`() throws {
+    @Test func `an exponential expansion of aliases is refused at once`() throws {
         var text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
         for level in 1...40 {
             text +=
@@ -145,15 +145,15 @@ struct YAMLParserTests {
         #expect(clock.now - start < .seconds(60))
     }
 
-    @Test func `many aliases of something small are fine`() throws {
+    @Test func `many aliases of a small node are accepted`() throws {
         let (root, _, _) = try parse(
             "a: &a {x: 1}\nb: [" + Array(repeating: "*a", count: 10_000).joined(separator: ", ") + "]\n")
         #expect(root.entry("b")?.value.elements?.count == 10_000)
     }
 
-    // MARK: - Bounds
+    // MARK: - Limits
 
-    @Test func `a million brackets end at the limit of the depth`() throws {
+    @Test func `a million brackets are refused at the depth limit`() throws {
         let clock = ContinuousClock()
         let start = clock.now
         for opening in ["[", "{a: ", "- ", "? ", "[{a: ", "!!seq [", "&a [", "- - "] {
@@ -162,13 +162,13 @@ struct YAMLParserTests {
         #expect(clock.now - start < .seconds(180))
     }
 
-    @Test func `more values than anybody writes are refused`() throws {
+    @Test func `more values than the limit are refused`() throws {
         let text = "[" + String(repeating: "a,", count: YAMLParser.maximumSize + 1) + "]"
         let error = #expect(throws: YAMLProblem.self) { try parse(text) }
         #expect(error?.message == "the file holds more than 1000000 values")
     }
 
-    @Test func `nothing but comments has no root`() throws {
+    @Test func `a file of comments has no root`() throws {
         for text in ["", "\n", "# a\n", "  # a"] {
             let (root, problems) = try YAMLParser.parse(SourceText(file: "x", bytes: Array(text.utf8)))
             #expect(root == nil)

@@ -43,7 +43,7 @@ struct YAMLReaderTests {
             ])
     }
 
-    @Test func `what is wrong is told with its place`() {
+    @Test func `an error is reported with its location`() {
         #expect(problem("name: a\nname: b\n") == "plugin.yaml:2:1: duplicate key 'name'; the first is in line 1")
         #expect(problem("name: [a\n") == "plugin.yaml:1:7: this '[' is not closed")
         #expect(problem("mode: 0644\n") == "plugin.yaml:1:7: a number cannot start with 0, which could mean octal")
@@ -54,7 +54,7 @@ struct YAMLReaderTests {
         #expect(problem("a: \u{1}\n") == "plugin.yaml:1:4: the file contains the control character U+0001")
     }
 
-    @Test func `a file that is not there`() {
+    @Test func `a missing file is an error`() {
         let result = YAMLReader.json(from: "/nowhere/plugin.yaml")
         #expect(result == .failure(HandlerProblem(message: "/nowhere/plugin.yaml: there is no such file", help: nil)))
     }

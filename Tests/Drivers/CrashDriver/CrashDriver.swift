@@ -3,7 +3,7 @@ import Glibc
 import System
 import TestKit
 
-/// The program: one play, or one worker of it.
+/// The program, which performs one run or is a worker of it.
 @main
 struct CrashDriver {
     static func main() {

@@ -4,9 +4,9 @@ import Glibc
 import System
 import TestKit
 
-/// The processes whose parent this one is.
+/// The child processes of this process.
 enum Descendants {
-    /// Makes this process the parent of those whose own parent dies.
+    /// Makes this process the parent of orphaned descendants.
     static func adopt() { ctk_become_subreaper() }
 
     static func children() -> [pid_t] {

@@ -2,17 +2,17 @@ import FileEvents
 import System
 import TestKit
 
-/// One thing that a worker does to files; paths are relative to the tree.
+/// An operation of a worker on files; paths are relative to the tree.
 enum FileOperation {
     case write(PathBytes, size: Int)
-    /// Writes another file, which no rule sees, and renames it over the path.
+    /// Writes another file, which no rule matches, and renames it over the path.
     case replace(PathBytes, size: Int)
-    /// Opens, writes one half, rests, writes the other, closes.
+    /// Opens, writes one half, pauses, writes the other half and closes.
     case writeInParts(PathBytes, size: Int, milliseconds: Int)
     case append(PathBytes, size: Int)
-    /// Writes a file outside, links it into place and removes its first name.
+    /// Writes a file outside the tree, links it into place and removes its first name.
     case link(PathBytes, size: Int)
-    /// Writes a file outside and renames it into place.
+    /// Writes a file outside the tree and renames it into place.
     case moveIn(PathBytes, size: Int)
     case moveOut(PathBytes)
     case rename(PathBytes, to: PathBytes)
@@ -49,7 +49,7 @@ enum FileOperation {
     }
 }
 
-/// What one worker does in one life of the program: a function of the seed, and of nothing else.
+/// The operations of one worker in one life of the program, determined by the seed only.
 struct FileOperationGenerator {
     private var random: SeededGenerator
 
@@ -91,7 +91,7 @@ struct FileOperationGenerator {
         return random.isOne(in: 4) ? PathBytes(name) : random.pick(Self.folders).appending(name)
     }
 
-    /// Mostly small; now and then so large that a kill hits its copy.
+    /// Returns a size that is mostly small and sometimes so large that a kill interrupts its copy.
     private mutating func size() -> Int {
         switch random.below(30) {
         case 0: 0

@@ -3,9 +3,9 @@ import Glibc
 import System
 import TestKit
 
-/// Works on the files of a play, and writes one line of each operation to standard output.
+/// Changes the files of a run and writes one line per operation to standard output.
 ///
-/// What it writes is found nowhere else: a content tells who wrote it, and when.
+/// Every content is unique, so it identifies the worker and the operation that wrote it.
 struct FileWorker {
     let folder: PathBytes
     let seed: UInt64
@@ -27,7 +27,7 @@ struct FileWorker {
         }
     }
 
-    /// Microseconds of the clock that all processes share.
+    /// Microseconds of the monotonic clock, which all processes share.
     static func now() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -38,7 +38,9 @@ struct FileWorker {
 
     private var outside: PathBytes { folder.appending("outside").appending("\(number)") }
 
-    /// Does one operation; 0, or the errno.
+    /// Performs one operation.
+    ///
+    /// Returns 0 or the errno.
     private func perform(_ operation: FileOperation, tag: String) -> Int32 {
         switch operation {
         case .write(let path, let size): return write(place(path), content(tag, size), O_CREAT | O_TRUNC)
@@ -85,7 +87,7 @@ struct FileWorker {
 
     private func content(_ tag: String, _ size: Int) -> [UInt8] {
         guard size > 0 else { return [] }
-        // Always the whole tag, so that no two are equal.
+        // The content always includes the whole tag, so that no two are equal.
         var content = Array(tag.utf8)
         content += [UInt8](repeating: UInt8(ascii: "."), count: max(0, size - content.count))
         return content

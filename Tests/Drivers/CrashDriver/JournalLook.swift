@@ -4,7 +4,7 @@ import GRDB
 import System
 import TestKit
 
-/// What the journal's file says, read with SQLite alone.
+/// The content of a journal file, read with SQLite only.
 struct JournalLook {
     struct Job {
         var id: String
@@ -17,10 +17,10 @@ struct JournalLook {
 
     var jobs: [Job] = []
     var integrity: [String] = []
-    /// Whether all rules know what there was when they began.
+    /// Whether all rules have recorded the files that existed when they started.
     var isComplete = false
 
-    /// Reads the journal where it lies; meanwhile Alight may write it.
+    /// Reads the journal in place; Alight may write to it at the same time.
     init(_ path: PathBytes) throws {
         var configuration = Configuration()
         configuration.readonly = true
@@ -40,12 +40,12 @@ struct JournalLook {
         }
     }
 
-    /// Reads a copy: who opens the journal of a dead process puts it in order, and that is Alight's business.
+    /// Reads a copy, because opening the journal of a killed process recovers it, which is left to Alight.
     ///
     /// - Parameters:
     ///   - path: The journal.
-    ///   - copy: Where the copy goes, and stays, for whoever wants to know what the program knew.
-    /// - Throws: When it is no journal that can be read.
+    ///   - copy: The path of the copy, which remains for later analysis.
+    /// - Throws: An error if the journal can't be read.
     init(copyOf path: PathBytes, to copy: PathBytes) throws {
         for suffix in ["", "-wal"] {
             let other = PathBytes(copy.bytes + Array(suffix.utf8))
@@ -53,7 +53,7 @@ struct JournalLook {
                 TestFile.write(other, content)
             }
         }
-        // A log without its index can be read by those alone who may write.
+        // A write-ahead log without its index can be read only with write permission.
         let queue = try DatabaseQueue(path: copy.description)
         _ = try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs") }
         try queue.close()

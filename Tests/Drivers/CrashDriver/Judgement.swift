@@ -2,16 +2,16 @@ import FileEvents
 import System
 import TestKit
 
-/// Something that is not as it should be.
+/// A deviation from the expected result.
 struct Finding: Hashable {
     var text: String
-    /// The path that it is about, relative to the tree.
+    /// The affected path, relative to the tree.
     var path: PathBytes?
-    /// The job that it is about.
+    /// The affected job.
     var job: String?
 }
 
-/// Compares what was done with what is there; looks at nothing itself.
+/// Compares the recorded runs with the files; it does no I/O itself.
 struct Judgement {
     let log: RunLog
     /// The files at the end.
@@ -19,13 +19,13 @@ struct Judgement {
     /// The files before the first start, which the rules take as known.
     let before: [PathBytes: Run.Content]
     let copies: [PathBytes: Run.Content]
-    /// Whether what was committed last may be lost, as when the power fails.
+    /// Whether the last commits may be lost, as in a power failure.
     let mayForget: Bool
 
-    /// What is still missing: it may come when one waits.
+    /// The results that are still missing and may yet arrive.
     func missing() -> [Finding] { unhandled() + unequal() + uncopied() }
 
-    /// Each file has been handled with the content that it has, by each rule that takes it.
+    /// Finds files that a matching rule has not handled with their current content.
     private func unhandled() -> [Finding] {
         var handled: Set<[String]> = []
         for run in log.runs where run.status == 0 {
@@ -37,7 +37,7 @@ struct Judgement {
         }
     }
 
-    /// A mirror that is made of what was told, one after the other, equals the tree.
+    /// Compares the tree with a mirror built from the reported events in order.
     private func unequal() -> [Finding] {
         var mirror: [PathBytes: Run.Content?] = before.mapValues { $0 }
         for run in log.runs where run.rule == PlayRules.mirror {
@@ -54,7 +54,7 @@ struct Judgement {
             let told = mirror[path].map { $0 ?? "no content" } ?? "nothing"
             found.append(Finding(text: "the mirror has \(told) at \(path), where \(content) is", path: path))
         }
-        // What was known and is forgotten is not missed when it is gone as well.
+        // A file that was forgotten is not missed when it is also gone.
         for path in mirror.keys where tree[path] == nil && !mayForget {
             found.append(Finding(text: "the mirror has \(path), where nothing is", path: path))
         }
@@ -67,17 +67,17 @@ struct Judgement {
         }
     }
 
-    // MARK: Runs that should not have been
+    // MARK: Unexpected runs
 
-    /// How often something was done twice, for the summary.
+    /// The numbers of repeated runs, for the summary.
     struct Repeats {
         var interrupted = 0
         var retried = 0
-        /// Jobs that did again what another job had done, where that may be.
+        /// Jobs that repeated the work of another job, where that is allowed.
         var forgotten = 0
     }
 
-    /// Runs that came once too often, or that did not say what they are.
+    /// Finds runs that should not have happened or whose request was wrong.
     func wrongRuns(_ operations: OperationTimes, _ repeats: inout Repeats) -> [Finding] {
         var found: [Finding] = []
         for run in log.runs where run.rule == PlayRules.silent {
@@ -92,7 +92,7 @@ struct Judgement {
         return found
     }
 
-    /// Two runs of one job, one after the other.
+    /// Checks two consecutive runs of one job.
     private func judge(_ earlier: Run, _ later: Run, _ repeats: inout Repeats) -> [Finding] {
         func finding(_ text: String) -> [Finding] {
             [Finding(text: "\(text):\n    \(earlier.line)\n    \(later.line)", path: later.path, job: later.job)]
@@ -109,20 +109,20 @@ struct Judgement {
             repeats.interrupted += 1
         }
         guard !mayForget, !later.isBatch else { return [] }
-        // What a stop cuts off is no attempt.
+        // A run that a stop interrupts does not count as an attempt.
         let isStopped = log.kills[earlier.life] == nil
         let isCounted = later.attempt > earlier.attempt || (isStopped && later.attempt == earlier.attempt)
         return isCounted ? [] : finding("an attempt was not counted")
     }
 
-    /// Nothing that Alight has started lives on when it is started again.
+    /// Finds programs that outlived the instance of Alight that started them.
     private func survivors() -> [Finding] {
         log.runs.filter { ($0.endLife ?? $0.life) > $0.life }.map { run in
             Finding(text: "the program went on after its Alight had died: \(run.line)", path: run.path, job: run.job)
         }
     }
 
-    /// Different jobs that tell the same of the same file, though nobody touched it between.
+    /// Finds different jobs with the same event for the same file, although it did not change in between.
     private func doubled(_ operations: OperationTimes, _ repeats: inout Repeats) -> [Finding] {
         var found: [Finding] = []
         var last: [[String]: Run] = [:]
@@ -130,7 +130,7 @@ struct Judgement {
             let key = [run.rule, run.kind.rawValue, run.path.description, run.from?.description ?? "", run.facts]
             defer { last[key] = run }
             guard let earlier = last[key], earlier.job != run.job else { continue }
-            // An operation that was not over yet when the first was told may count as well.
+            // An operation that was not finished when the first run started may count as well.
             if operations.touched(run.path, from: earlier.begin - 1_000_000, to: run.begin) { continue }
             if mayForget {
                 repeats.forgotten += 1
@@ -143,7 +143,7 @@ struct Judgement {
         return found
     }
 
-    /// What the journal has at the end, and what it said of jobs that were running at each kill.
+    /// Checks the journal at the end, and the jobs that were running at each kill.
     func wrongJobs(_ journal: JournalLook, _ interrupted: [Expectation]) -> [Finding] {
         var found: [Finding] = []
         if journal.integrity != ["ok"] {
@@ -173,13 +173,15 @@ struct Judgement {
     struct Expectation {
         var job: String
         var attempt: Int
-        /// The life that was ended.
+        /// The life that ended.
         var life: Int
 
-        /// Its next run says that the one before was cut off; it need not come when the file is another meanwhile.
+        /// The next run must report the interruption.
+        ///
+        /// There need not be one if the file has changed meanwhile.
         func findings(_ log: RunLog) -> [Finding] {
             guard let next = log.runs.first(where: { $0.job == job && $0.life > life }) else { return [] }
-            // When the one after was killed as well before it ran, that one has counted too.
+            // If the next life was killed before the job ran, its attempt counts as well.
             let isCounted = next.attempt == attempt + 1 || (next.life > life + 1 && next.attempt > attempt)
             if next.isInterrupted, isCounted || next.isBatch { return [] }
             return [

@@ -3,26 +3,26 @@ import Glibc
 import System
 import TestKit
 
-/// What must not be there when Alight has ended.
+/// Files and processes that must not remain after Alight has exited.
 struct Leftovers {
     let folder: PathBytes
 
     func findings() -> [Finding] { temporaries() + scratch() + processes() }
 
     private func temporaries() -> [Finding] {
-        // A copy that takes another file's place needs a name for a moment, and a kill in it leaves that behind.
+        // A copy that replaces another file needs a temporary name, which a kill leaves behind.
         TreeContents.temporaries(folder.appending("hot"))
             .map { Finding(text: "a temporary file was left: \($0)") }
     }
 
-    /// The folders that attempts work in; an Alight that ends takes its own along, and those of the killed.
+    /// Finds scratch directories; Alight removes its own when it exits, and those of killed instances.
     private func scratch() -> [Finding] {
         let base = folder.appending(".run")
         return TestFile.names(in: base).filter { $0.starts(with: "run-".utf8) }
             .map { Finding(text: "a scratch folder was left: \(base.appending($0))") }
     }
 
-    /// The recorders have this play's folder in their arguments.
+    /// Finds recorders by the path of this run's log in their arguments.
     private func processes() -> [Finding] {
         let mark = folder.appending("runs.log").description
         return TestFile.names(in: "/proc").compactMap { name in

@@ -1,21 +1,21 @@
 import TestKit
 
-/// When in its life the program is ended, and how.
+/// The time in a life at which the program is interrupted, and how.
 enum Moment {
-    /// So long after its start, mostly before it is ready.
+    /// The given time after the start, mostly before the program is ready.
     case starting(Duration)
-    /// So long after it says that it is ready, while files change.
+    /// The given time after the program reports that it is ready, while files change.
     case working(Duration)
-    /// So long after an action has begun.
+    /// The given time after an action has started.
     case acting(Duration)
-    /// So long after nothing is left to be done.
+    /// The given time after all work is done.
     case idle(Duration)
-    /// So long after it was asked to stop.
+    /// The given time after a request to stop.
     case stopping(Duration, after: Duration)
-    /// It is asked to stop, and not killed.
+    /// A request to stop, without a kill.
     case stopped(after: Duration)
 
-    /// How often each comes, in relation to the others.
+    /// The relative frequencies.
     private static let weights: [(Int, @Sendable (inout SeededGenerator) -> Moment)] = [
         (4, { .starting(.milliseconds($0.below(150))) }),
         (8, { .working(.milliseconds($0.below(700))) }),

@@ -3,19 +3,19 @@ import Glibc
 import System
 import TestKit
 
-/// The small file system that the journal of a play lies on when the command line names none.
+/// The small file system for the journal if the command line names none.
 enum Namespace {
-    /// How large it is, in mebibytes: the journal of a play fits in, with the logs beside it.
+    /// The size in mebibytes, sufficient for the journal of a run and the log files beside it.
     ///
-    /// A life leaves some 120 KiB of history, a quarter of what it is given here.
-    /// So the disk is full when the play fills it, and never by itself.
+    /// A life adds about 120 KiB of history, a quarter of the space reserved for it here.
+    /// The disk therefore becomes full only when the driver fills it.
     private static func size(kills: Int) -> Int { 4 + (kills + 1) / 2 }
 
-    /// Becomes the same program in a namespace of its own.
+    /// Executes the same program in its own mount namespace.
     static func enter(_ words: [String], kills: Int) {
         let folder = TestFile.makeTemporaryFolder("disk")
         let own = Places.products.appending("crash-driver").description
-        // The folder is removed outside: inside it is busy.
+        // The directory is removed outside the namespace, because it is busy inside.
         let arguments =
             ["sh", "-c", #""$@"; s=$?; rmdir "$0"; exit $s"#, folder.description]
             + SmallDisk.words(on: folder, options: "size=\(size(kills: kills))m") + [own] + words

@@ -2,7 +2,7 @@ import FileEvents
 import System
 import TestKit
 
-/// When the workers did what to which path.
+/// The operations of all workers with their times and paths.
 struct OperationTimes {
     private struct Entry {
         var start: Int64
@@ -13,7 +13,7 @@ struct OperationTimes {
 
     private var entries: [Entry] = []
 
-    /// Reads the logs of all workers in a folder.
+    /// Reads the logs of all workers in a directory.
     init(_ folder: PathBytes) {
         for name in TestFile.names(in: folder)
         where name.starts(with: "worker".utf8) && name.suffix(4) == Array(".out".utf8)[...] {
@@ -38,11 +38,11 @@ struct OperationTimes {
         entries.filter { entry in entry.paths.contains { path.isInside($0) } }
     }
 
-    /// Whether anything was done to the path, or to a folder above it, in that time.
+    /// Whether any operation affected the path, or a directory above it, in the given period.
     func touched(_ path: PathBytes, from start: Int64, to end: Int64) -> Bool {
         related(path).contains { $0.end >= start && $0.start <= end }
     }
 
-    /// The last operations on the path, and on a folder above it.
+    /// The last operations on the path or on a directory above it.
     func last(_ count: Int, on path: PathBytes) -> [String] { related(path).suffix(count).map(\.line) }
 }

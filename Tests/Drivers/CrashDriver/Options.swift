@@ -2,36 +2,36 @@ import FileEvents
 import System
 import TestKit
 
-/// In which way the program is brought down.
+/// How the program is interrupted.
 enum Mode: String, CaseIterable {
     /// SIGKILL.
     case kill
-    /// SIGKILL, and the end of the write-ahead log is lost, as when the power fails.
+    /// SIGKILL with loss of the end of the write-ahead log, as in a power failure.
     case truncate
-    /// SIGSTOP for a while, and then SIGCONT or SIGKILL.
+    /// SIGSTOP for some time, then SIGCONT or SIGKILL.
     case stop
-    /// SIGKILL, and the disk of the journal is full now and then.
+    /// SIGKILL, with the journal's disk full from time to time.
     case full
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     var seed: UInt64 = 1
     var kills = 20
     var mode = Mode.kill
-    /// How many processes work on files.
+    /// The number of processes that change files.
     var processes = 3
-    /// The folder that the journal lies in, when it is not in the play's own.
+    /// The directory of the journal; nil for the default inside the run's own.
     var journalFolder: PathBytes?
-    /// Whether the driver has mounted that folder itself.
+    /// Whether the driver has mounted that directory itself.
     var hasMounted = false
-    /// How long nothing may come at the end while something is missing, in seconds.
+    /// The number of seconds without new lines at the end, after which missing results count as findings.
     var patience = 20
-    /// Before so many starts the journal is removed once; 0 is never.
+    /// The journal is removed before every Nth start; 0 for never.
     var forgetting = 0
     var alight: PathBytes?
     var folder: PathBytes?
-    /// Set in a process that the driver started as a worker: which one, in which life, and how many operations.
+    /// Set in a process that the driver started as a worker: its number, its life, and the number of operations.
     var worker: Int?
     var life = 0
     var operations = 0
@@ -59,7 +59,7 @@ struct Options {
           --folder      a folder that does not exist yet, to work in; one below /tmp. It stays when something is wrong
         """
 
-    /// Reads the words of the command line, without the program's own.
+    /// Parses the command line, without the program name.
     init(_ words: [String]) throws(Wrong) {
         var words = words[...]
         while let word = words.popFirst() {
@@ -85,10 +85,10 @@ struct Options {
         }
     }
 
-    /// What is played, in a few words.
+    /// A short title of the run.
     var title: String { "seed \(seed), \(mode.rawValue)" }
 
-    /// The command that does the same again, as far as time allows.
+    /// The command that repeats the run, as far as timing allows.
     var command: String {
         var words = ["crash-driver --seed \(seed) --kills \(kills) --mode \(mode.rawValue) --processes \(processes)"]
         if let journalFolder, !hasMounted { words.append("--journal-on \(journalFolder)") }

@@ -3,9 +3,9 @@ import Glibc
 import System
 import TestKit
 
-/// Plays one seed: lives and deaths of the program, the workers, and the comparison at the end.
+/// A run of one seed: the lives of the program, the workers, and the comparison at the end.
 struct Play: ~Copyable {
-    /// What went wrong, told for a person.
+    /// A description of the failure.
     struct Failure: Error {
         var text: String
     }
@@ -18,17 +18,17 @@ struct Play: ~Copyable {
     private(set) var life = 0
     private var kills = 0
     private var stops = 0
-    /// How long something that the program had started lived on after a kill, at most.
+    /// The longest time for which a process of the program survived a kill.
     private var lingering = Duration.zero
     private var workers: [RunningProgram] = []
     private var hasBeenReady = false
     private var before: [PathBytes: Run.Content] = [:]
     /// Jobs that were running when the program was killed.
     private(set) var interrupted: [Judgement.Expectation] = []
-    /// What was done to the journal, for a person.
+    /// The changes made to the journal, for the report.
     private var history: [String] = []
 
-    /// How long anything is waited for that has to come.
+    /// The time limit for every required event.
     private static let limit = Duration.seconds(90)
 
     init(_ options: Options, in folder: PathBytes) throws(Failure) {
@@ -54,15 +54,15 @@ struct Play: ~Copyable {
     private var runs: PathBytes { folder.appending("runs.log") }
     private var hot: PathBytes { folder.appending("hot") }
 
-    /// Whether the mirror is told what is there at the start; else it is taken as known.
+    /// Whether the mirror rule processes existing files at the start, instead of taking them as known.
     ///
-    /// Then nothing may happen to files until the program knows them: what
-    /// changes while it looks for the first time is known with the change, or told.
+    /// If not, files must not change until the program knows them: a change during the
+    /// first scan is either recorded with the scan or reported.
     private var tellsWhatIsThere: Bool { options.seed.isMultiple(of: 2) }
 
-    /// Plays everything.
+    /// Performs the run.
     ///
-    /// - Returns: A line that says what was done.
+    /// - Returns: A one-line summary.
     mutating func run() throws(Failure) -> String {
         startWorker(0, operations: 40)
         try awaitWorkers()
@@ -73,7 +73,7 @@ struct Play: ~Copyable {
 
     // MARK: Lives
 
-    /// Starts the program, and ends it at a random moment.
+    /// Starts the program and interrupts it at a random time.
     private mutating func live() throws(Failure) {
         let moment = Moment.draw(&random)
         let program = try start()
@@ -82,7 +82,7 @@ struct Play: ~Copyable {
         } else if tellsWhatIsThere || hasBeenReady {
             startWorkers()
         }
-        // What is stopped gets no further.
+        // A program that stays stopped makes no progress.
         if try trouble(program) { return try kill(program) }
         switch moment {
         case .starting(let delay): Deadline.pause(delay)
@@ -128,9 +128,9 @@ struct Play: ~Copyable {
 
     private func mark(_ word: String) { TestFile.write(runs, RunLog.mark(word, life: life), appending: true) }
 
-    /// What else happens to it, by the mode.
+    /// Causes the additional trouble of the mode.
     ///
-    /// - Returns: Whether it is stopped for good.
+    /// - Returns: Whether the program must be killed at once.
     private mutating func trouble(_ program: RunningProgram) throws(Failure) -> Bool {
         switch options.mode {
         case .kill, .truncate: return false
@@ -149,9 +149,9 @@ struct Play: ~Copyable {
             Deadline.pause(.milliseconds(random.below(300)))
             SmallDisk.fill(disk)
             Deadline.pause(.milliseconds(random.below(1500)))
-            // It may have refused to start.
+            // The program may have refused to start.
             if isEarly { return true }
-            // In the others it is full until the program is dead.
+            // In the remaining cases the disk stays full until the program is killed.
             if !random.isOne(in: 3) { SmallDisk.empty(disk) }
             return false
         }
@@ -163,7 +163,7 @@ struct Play: ~Copyable {
         let status = program.wait(within: Self.limit)
         mark("kill")
         try awaitDescendants(program)
-        // A stop that was quicker than the kill has ended it with 0, or on a full disk with 1.
+        // If a stop was faster than the kill, the program exited with 0, or with 1 on a full disk.
         let isGood = status == 0 || status == 1 && options.mode == .full && program.error.contains("the disk is full")
         guard status == 137 || isGood, ended == nil || isGood else {
             throw failure("alight ended by itself with \(status ?? -1)", program)
@@ -185,17 +185,17 @@ struct Play: ~Copyable {
         } catch let failure as Failure {
             throw failure
         } catch {
-            // It was killed before the journal's tables were made.
+            // The program was killed before it created the tables.
             if !"\(error)".contains("no such table") {
                 throw failure("the journal can't be read after the kill: \(error)", program)
             }
         }
     }
 
-    /// Waits until what the program had started is gone as well: this process is its parent now.
+    /// Waits until the processes that the program started have exited as well; this process is now their parent.
     ///
-    /// So each run belongs to one life. What began a moment before may still have
-    /// been on its way, for the launcher has to be told, and to get a turn.
+    /// Each run therefore belongs to one life. A process started just before the kill may
+    /// still be running, because the launcher must notice the exit and be scheduled.
     private mutating func awaitDescendants(_ program: RunningProgram) throws(Failure) {
         let start = ContinuousClock.now
         let own = Set(workers.map(\.pid) + [program.pid])
@@ -209,7 +209,7 @@ struct Play: ~Copyable {
         lingering = max(lingering, ContinuousClock.now - start)
     }
 
-    /// Asks it to stop, and takes nothing but a good end.
+    /// Asks the program to stop and requires a successful exit.
     private mutating func stop(_ program: RunningProgram) throws(Failure) {
         if let disk = options.journalFolder { SmallDisk.empty(disk) }
         program.signal(SIGCONT)
@@ -237,7 +237,7 @@ struct Play: ~Copyable {
         }
     }
 
-    /// Waits until no job is open, or for a while.
+    /// Waits until no job is open, or for at most three seconds.
     private func awaitIdle(_ program: RunningProgram) throws(Failure) {
         _ = Deadline.wait(within: .seconds(3)) { (try? JournalLook(journal).open.isEmpty) ?? false }
         guard program.exitStatus() == nil else { throw failure("alight ended by itself", program) }
@@ -270,9 +270,9 @@ struct Play: ~Copyable {
         workers = []
     }
 
-    // MARK: The end
+    // MARK: Final comparison
 
-    /// Lets a last life handle everything, and compares.
+    /// Lets a last life handle everything and compares the results.
     private mutating func finish() throws(Failure) -> String {
         let program = try start()
         try awaitReady(program)

@@ -2,14 +2,14 @@ import FileEvents
 import System
 import TestKit
 
-/// The rules of a play, and what each of them has to have done at the end.
+/// The rules of a run, and the expected results of each.
 enum PlayRules {
-    /// A rule whose action is the recorder, for `created` and `modified`.
+    /// A rule for `created` and `modified` whose action is the recorder.
     struct Recorded {
         var name: String
-        /// The folder that it takes, relative to the tree; empty for all.
+        /// The directory that the rule matches, relative to the tree; empty for all.
         var folder: PathBytes
-        /// Whether it takes what is in sub-folders.
+        /// Whether the rule also matches files in subdirectories.
         var isDeep = true
 
         func takes(_ path: PathBytes) -> Bool {
@@ -23,21 +23,21 @@ enum PlayRules {
         Recorded(name: "failing", folder: "d"), Recorded(name: "batch", folder: "a"),
         Recorded(name: "steps", folder: "", isDeep: false),
     ]
-    /// The rule that is told everything, one after the other.
+    /// The rule that receives all events, one at a time.
     static let mirror = "mirror"
-    /// The rule of files that nobody changes.
+    /// The rule for files that never change.
     static let silent = "silent"
 
-    /// The rules file; the recorder's lines go to `runs.log`.
+    /// Returns the rules file; the recorder appends its lines to `runs.log`.
     ///
-    /// Who changes or removes a file while a program works on it is not known. The
-    /// workers do, at any time, so the rules are told of what may be their programs' own doing, too.
+    /// Alight does not know which process changes or removes a file while an action runs. The workers do so at any
+    /// time, so the rules also report events that their own actions may have caused.
     ///
     /// - Parameters:
-    ///   - recorder: The program.
-    ///   - log: Where it writes.
-    ///   - tellsWhatIsThere: Whether the mirror begins empty.
-    /// - Returns: YAML.
+    ///   - recorder: The path of the recorder.
+    ///   - log: The file that the recorder writes to.
+    ///   - tellsWhatIsThere: Whether the mirror rule processes existing files.
+    /// - Returns: The rules in YAML.
     static func text(recorder: PathBytes, log: PathBytes, tellsWhatIsThere: Bool) -> String {
         func exec(_ rest: Int = 0, more: Int = 0, failing: Int = 0) -> String {
             "{ exec: [\"\(recorder)\", \"\(log)\", \"\(rest)\", \"\(more)\", \"\(failing)\"] }"

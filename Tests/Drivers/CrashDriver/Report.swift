@@ -1,7 +1,7 @@
 import FileEvents
 import System
 
-/// Findings, told so that a person can follow how they came about.
+/// A report of findings, with the runs and operations that led to them.
 struct Report {
     let findings: [Finding]
     let log: RunLog

@@ -3,14 +3,14 @@ import Foundation
 import System
 import TestKit
 
-/// One run of the recorder for one event, as it wrote of it itself.
+/// A run of the recorder for one event, as recorded by itself.
 struct Run {
-    /// What the file held when the run began; nil when it could not be read.
+    /// The content of the file when the run started; nil if it could not be read.
     typealias Content = String
 
     var rule: String
     var job: String
-    /// In a batch that of the first event.
+    /// In a batch, the attempt of the first event.
     var attempt: Int
     var isInterrupted: Bool
     var isBatch: Bool
@@ -18,18 +18,18 @@ struct Run {
     var path: PathBytes
     var from: PathBytes?
     var content: Content?
-    /// The file's identity, size and time as the event told them.
+    /// The identity, size and time of the file according to the event.
     var facts: String
     var process: Int32
-    /// In which life of the program it began, from 1.
+    /// The life of the program in which the run started, from 1.
     var life: Int
     var begin: Int64
     var end: Int64?
     var status: Int32?
-    /// In which life it ended.
+    /// The life in which the run finished.
     var endLife: Int?
 
-    /// What a person has to see of it.
+    /// A one-line description of the run.
     var line: String {
         let how = status.map { "status \($0)" } ?? "no end"
         let of = from.map { " from \($0)" } ?? ""
@@ -40,22 +40,22 @@ struct Run {
     }
 }
 
-/// What the recorders wrote, with the driver's own marks of each start and kill between.
+/// The lines of the recorders, with marks of the driver at each start and kill.
 struct RunLog {
     private(set) var runs: [Run] = []
-    /// How many lines were cut off by a kill.
+    /// The number of lines that a kill left incomplete.
     private(set) var torn = 0
     private(set) var life = 0
-    /// When the program was killed, by life; nothing for a life that it ended itself.
+    /// The time of the kill by life; absent for a life that ended without one.
     private(set) var kills: [Int: Int64] = [:]
     private(set) var starts: [Int: Int64] = [:]
     private var open: [Int32: Range<Int>] = [:]
     private let tree: PathBytes
 
-    /// - Parameter tree: The folder that paths are shown relative to.
+    /// - Parameter tree: The directory that paths are shown relative to.
     init(tree: PathBytes) { self.tree = tree }
 
-    /// A line of the driver.
+    /// Returns a mark of the driver.
     static func mark(_ word: String, life: Int) -> [UInt8] {
         Array("\n\(word)\t\(FileWorker.now())\t\(life)\t0\t\t\tend\n".utf8)
     }

@@ -4,9 +4,9 @@ import Glibc
 import System
 import TestKit
 
-/// A look at all files below a folder.
+/// The state of all files below a directory.
 enum TreeContents {
-    /// The content of each file, written as the recorder writes it; paths are relative.
+    /// Returns the content of each file in the notation of the recorder; paths are relative.
     static func read(_ folder: PathBytes) -> [PathBytes: Run.Content] {
         var found: [PathBytes: Run.Content] = [:]
         visit(folder) { path, status in
@@ -20,7 +20,7 @@ enum TreeContents {
         return found
     }
 
-    /// Names that only Alight makes, for what is not complete.
+    /// Returns the temporary files that only Alight creates, for incomplete output.
     static func temporaries(_ folder: PathBytes) -> [PathBytes] {
         var found: [PathBytes] = []
         visit(folder) { path, _ in

@@ -3,11 +3,13 @@ import Glibc
 import System
 import TestKit
 
-/// The write-ahead log of a journal whose process is dead.
+/// The write-ahead log of a journal whose process was killed.
 struct WriteAheadLog {
     private let path: PathBytes
     private let index: PathBytes
-    /// What has been lost last: what was left then is on the disk, as long as the log is not begun anew.
+    /// The position of the last loss.
+    ///
+    /// Everything before it is on the disk until the log is restarted.
     private var last: (header: [UInt8], place: Int)?
 
     init(of journal: PathBytes) {
@@ -15,13 +17,13 @@ struct WriteAheadLog {
         index = PathBytes(journal.bytes + Array("-shm".utf8))
     }
 
-    /// Loses what comes after a random byte, as a power failure can: cut off, zeros, or something else.
+    /// Loses everything after a random byte, as a power failure can: the log is truncated, zeroed or overwritten.
     ///
-    /// What a checkpoint has brought into the database, or was about to, had been
-    /// flushed before, and can't be lost: the database would be a mixture that no
-    /// power failure leaves. How far that is says SQLite's index of the log.
+    /// Frames that a checkpoint has copied into the database, or was about to copy, were
+    /// flushed before and can't be lost: the database would become a mixture that no
+    /// power failure leaves. SQLite's index of the log contains that position.
     ///
-    /// - Returns: What was done, for a person; nil when there was nothing to lose.
+    /// - Returns: A description of the change; nil if there was nothing to lose.
     mutating func lose(_ random: inout SeededGenerator) -> String? {
         guard let content = TestFile.read(path), content.count > 32, let known = TestFile.read(index), known.count > 136
         else { return nil }

@@ -1,16 +1,17 @@
-// crash-recorder is the action of the crash test's rules.
+// crash-recorder is the action of the rules in the crash test.
 //
-// It appends to a file what it was asked to do, rests, and appends how it ended:
-// one line each time, written at once, so that lines of several programs stand
-// one behind the other. Killed in the middle of a long write it leaves a part of
-// a line; so each begins with a newline of its own and ends with a word.
+// It appends its request to a file, sleeps, and appends its result. Each line is
+// written with a single call, so that lines of several processes do not mix. If the
+// process is killed during a long write, a partial line remains; each line therefore
+// begins with a newline and ends with a fixed word.
 //
 //   crash-recorder LOG MILLISECONDS MILLISECONDS-MORE FAILING
 //
-// It rests for MILLISECONDS, and for every fourth job so much more. Of FAILING
-// jobs one ends its first attempt with 75; 0 is none.
+// It sleeps for MILLISECONDS, and for every fourth job MILLISECONDS-MORE longer. One
+// of FAILING jobs exits with 75 in its first attempt; 0 means none.
 //
-// A line: word, time in µs, process, status, contents of the events, the request; split by tabs.
+// A line has the fields word, time in µs, process, status, contents of the events, request and the word `end`,
+// separated by tabs.
 #define _GNU_SOURCE
 #include "CTestKit.h"
 
@@ -39,9 +40,9 @@ static char *read_request(size_t *size) {
     return text;
 }
 
-/// Writes `sum:size` of each path in the request, or `-` for a file that can't be read, split by commas.
+/// Writes `sum:size` of each path in the request, or `-` for a file that can't be read, separated by commas.
 ///
-/// The test's names hold nothing that JSON writes in another way.
+/// The names in the test contain no characters that JSON escapes.
 static void put_contents(FILE *line, char *request) {
     static const char member[] = "\"path\":\"";
     const char *separator = "";

@@ -3,9 +3,9 @@ import Glibc
 import System
 import TestKit
 
-/// Plays one seed: the program, the workers, the mirror and the comparisons.
+/// A run of one seed: the program, the workers, the mirror and the comparisons.
 struct Driver: ~Copyable {
-    /// What went wrong, told for a person.
+    /// A description of the failure.
     struct Failure: Error {
         var text: String
     }
@@ -17,12 +17,12 @@ struct Driver: ~Copyable {
     private var mirror = Mirror()
     private var random: SeededGenerator
     private var rounds = 0
-    /// What reads the program's lines, where that is slow.
+    /// The reader of the program's output in the mode `slow`.
     private var reader: RunningProgram?
 
-    /// How long a quiet point is waited for, whatever comes.
+    /// The time limit for a quiet point, even while events arrive.
     private static let limit = Duration.seconds(300)
-    /// How many folders get a watch where the limit is low.
+    /// The number of watches in the mode `limit`.
     private static let watches = 20
 
     init(_ options: Options, in folder: PathBytes) {
@@ -33,10 +33,10 @@ struct Driver: ~Copyable {
         random = SeededGenerator(seed: options.seed, parts: 3)
     }
 
-    /// Plays everything.
+    /// Performs the run.
     ///
-    /// - Returns: A line that says what was done.
-    /// - Throws: The first quiet point at which something differs.
+    /// - Returns: A one-line summary.
+    /// - Throws: The first quiet point with a difference.
     mutating func run() throws(Failure) -> String {
         try prepare()
         let program = try start()
@@ -75,17 +75,17 @@ struct Driver: ~Copyable {
             if isUnprivileged { _ = path.withCString { chown($0, 65534, 65534) } }
         }
         if isUnprivileged {
-            // There the program makes its journal.
+            // The program creates its journal in this directory.
             let state = folder.appending(".state")
             TestFile.makeFolder(state)
             _ = state.withCString { chown($0, 65534, 65534) }
-            // The folder of the products may be closed to others.
+            // Other users may not have access to the directory of the products.
             TestFile.makeFolder(folder.appending("bin"))
             for program in [alight, alight.parent.appending("alight-launch"), driver] {
                 TestFile.copyTree(program, folder.appending("bin").appending(Array(program.lastComponent)))
             }
         }
-        // What is there at the start is taken as known.
+        // Existing files are taken as known at the start.
         try work(min(300, options.operations), workers: 1)
         if options.mode == .unreadable { TreeScan.uncover(roots) }
         makeRoots()
@@ -127,7 +127,7 @@ struct Driver: ~Copyable {
         return program
     }
 
-    /// Ends the program, and compares once more: what it tells at the end is true as well.
+    /// Stops the program and compares once more, because its last events must be correct as well.
     private mutating func end(
         _ program: RunningProgram, _ disk: [PathBytes: Facts], _ lines: inout LineReader
     ) throws(Failure) {
@@ -157,14 +157,14 @@ struct Driver: ~Copyable {
         if let reader, rounds % 2 == 1 {
             reader.signal(SIGSTOP)
             try work(count, workers: options.processes)
-            // What settles before it reads again has to be merged.
+            // Events that settle before the reader continues must be merged.
             Deadline.pause(.milliseconds(200))
             reader.signal(SIGCONT)
             return
         }
         guard options.mode == .overflow, rounds % 2 == 1 else { return try work(count, workers: options.processes) }
-        // With a full queue at the start nothing of the round is told by the kernel. Later it is a part, or all of
-        // it, when a root has been replaced meanwhile, which nobody watches yet: so the first time is at the start.
+        // With a full queue at the start, the kernel reports nothing of the round. Later, it loses a part, or all if a
+        // root was replaced meanwhile and is not watched yet. So the first flood is at the start.
         let isFullAtStart = rounds == 1 || random.isOne(in: 2)
         makeRoots()
         guard program.freeze() else { throw Failure(text: "alight can't be stopped:\n\(program.error)") }
@@ -174,20 +174,20 @@ struct Driver: ~Copyable {
         program.signal(SIGCONT)
     }
 
-    /// Fills the kernel's queue, without leaving a difference but two files.
+    /// Fills the kernel's queue, with no other difference than two files.
     private func flood() {
         makeRoots()
         let queue = TestFile.read("/proc/sys/fs/inotify/max_queued_events") ?? []
         let size = Int(String(decoding: queue, as: UTF8.self).trimmed) ?? 16_384
         let files = [roots[0].appending("flood-1"), roots[0].appending("flood-2")]
         for file in files { TestFile.write(file, "flood") }
-        // The kernel merges an event with an equal one before it, so the two take turns.
+        // The kernel merges an event with an equal one before it, so the two files alternate.
         for turn in 0...(size / 2 + 100) {
             for file in files { _ = file.withCString { chmod($0, turn.isMultiple(of: 2) ? 0o644 : 0o600) } }
         }
     }
 
-    /// Lets the workers do their part of one round, and waits for them.
+    /// Runs the workers of one round and waits for them.
     private func work(_ count: Int, workers: Int) throws(Failure) {
         var running: [RunningProgram] = []
         for worker in 0..<workers {
@@ -225,11 +225,11 @@ struct Driver: ~Copyable {
 
     // MARK: Quiet points
 
-    /// Puts back what has to be there at a quiet point, and looks at everything.
+    /// Restores the required directories at a quiet point and reads the whole tree.
     private func rest() -> [PathBytes: Facts] {
         if options.mode == .unreadable { TreeScan.uncover(roots) }
         makeRoots()
-        // News of the last moment: when it was told, all that settled before it was told as well.
+        // A final change: when it is reported, all changes that settled before it are reported as well.
         let marker = roots[rounds % roots.count].appending("quiet-\(rounds)")
         TestFile.write(marker, "quiet")
         return TreeScan.facts(below: roots)

@@ -3,19 +3,19 @@ import Foundation
 import System
 import TestKit
 
-/// How the program is asked to tell what happens, and how its lines are read.
+/// The command that reports the events, and the format of its lines.
 enum EventSource: String, CaseIterable {
-    /// `alight run --log-format json`, with a rule that logs the facts of every event.
+    /// `alight run --log-format json`, with a rule that logs the metadata of every event.
     case run
-    /// `alight watch --json`, which tells first what is there.
+    /// `alight watch --json`, which first reports existing files.
     case watch
 
-    /// Whether the first lines tell what is there at the start; else it is taken as known.
+    /// Whether the first lines report existing files; otherwise they are taken as known.
     var tellsWhatIsThere: Bool { self == .watch }
 
-    /// The arguments of the program.
+    /// Returns the arguments of the program.
     ///
-    /// The folder of the run gets what they name.
+    /// The files that they name are written to the directory of the run.
     func arguments(_ mode: Mode, in folder: PathBytes) -> [String] {
         switch self {
         case .run:
@@ -88,13 +88,13 @@ enum EventSource: String, CaseIterable {
         var description: String
     }
 
-    /// Reads one line of standard output.
+    /// Parses one line of standard output.
     ///
     /// - Parameters:
     ///   - line: The line, without its newline.
-    ///   - number: Which line it is.
+    ///   - number: The line number.
     /// - Returns: The event.
-    /// - Throws: `Unreadable` for a line that tells no event.
+    /// - Throws: `Unreadable` for a line that is not an event.
     func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told {
         switch self {
         case .run:

@@ -4,21 +4,21 @@ import Glibc
 import System
 import TestKit
 
-/// What a mirror holds of a path, and what must be equal on the disk.
+/// The metadata of a path that a mirror stores and that must equal the disk.
 struct Facts: Hashable, CustomStringConvertible {
     var type: String
     var size: UInt64
-    /// Four octal digits.
+    /// The mode as four octal digits.
     var mode: String
     var links: UInt32
-    /// Device, inode and birth time.
+    /// The device, inode and birth time.
     var identity: String
-    /// RFC 3339 in UTC, to the nanosecond.
+    /// The time in RFC 3339, in UTC, with nanoseconds.
     var modified: String
 
-    /// The names of what differs.
+    /// Returns the names of the differing attributes.
     ///
-    /// Of a folder size, link count and time follow from what is in it, and are no news of its own.
+    /// The size, link count and time of a directory follow from its entries and are not compared.
     func differences(from other: Facts) -> [String] {
         var names: [String] = []
         if type != other.type { names.append("type") }
@@ -34,9 +34,9 @@ struct Facts: Hashable, CustomStringConvertible {
     var description: String { "\(type) size \(size) mode \(mode) nlink \(links) id \(identity) mtime \(modified)" }
 }
 
-/// A look at everything below a folder.
+/// The state of everything below directories.
 enum TreeScan {
-    /// The facts of each path below the roots; links are not followed.
+    /// Returns the metadata of each path below the roots; links are not followed.
     static func facts(below roots: [PathBytes]) -> [PathBytes: Facts] {
         var found: [PathBytes: Facts] = [:]
         var folders = roots
@@ -51,7 +51,7 @@ enum TreeScan {
         return found
     }
 
-    /// Makes all folders below the roots readable again, those above first.
+    /// Makes all directories below the roots readable again, parents first.
     static func uncover(_ roots: [PathBytes]) {
         var folders = roots
         while let folder = folders.popLast() {
@@ -62,7 +62,7 @@ enum TreeScan {
         }
     }
 
-    /// What is at the path; nil when there is nothing.
+    /// Returns the metadata of the path; nil if nothing is there.
     static func facts(of path: PathBytes) -> Facts? {
         var status = cal_stat()
         guard path.withCString({ cal_stat_path($0, &status) }) == 0 else { return nil }

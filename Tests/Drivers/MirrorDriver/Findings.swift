@@ -2,7 +2,7 @@ import FileEvents
 import System
 import TestKit
 
-/// What all workers wrote of their operations, in the order of time.
+/// The operations of all workers, ordered by time.
 struct OperationLog {
     private struct Entry {
         var time: UInt64
@@ -12,7 +12,7 @@ struct OperationLog {
 
     private let entries: [Entry]
 
-    /// Reads the logs of a folder.
+    /// Reads the logs in a directory.
     init(_ folder: PathBytes) {
         var entries: [Entry] = []
         for name in TestFile.names(in: folder) where name.suffix(4).elementsEqual(".out".utf8) {
@@ -30,7 +30,7 @@ struct OperationLog {
         self.entries = entries.sorted { $0.time < $1.time }
     }
 
-    /// The last operations on the path, on a folder above it, and on what was below it.
+    /// The last operations on the path, on a directory above it and on paths below it.
     func last(_ count: Int, on path: PathBytes) -> [String] {
         let path = path.shown
         let related = entries.filter { entry in
@@ -40,7 +40,7 @@ struct OperationLog {
     }
 }
 
-/// Differences and contradictions, told so that a person can follow how they came about.
+/// A report of differences and contradictions, with the events and operations that led to them.
 struct Findings {
     let tree: PathBytes
     let mirror: Mirror

@@ -1,42 +1,44 @@
 import FileEvents
 import System
 
-/// One event as the program told it.
+/// An event as reported by the program.
 struct Told {
-    /// The number of its line.
+    /// The line number.
     var number: Int
     var kind: EventKind
     var path: PathBytes
     var from: PathBytes?
-    /// Nil when the program told that the action was left out, which says nothing of the file.
+    /// Nil if the program reported that the action was skipped, which gives no metadata of the file.
     var facts: Facts?
-    /// Whether it is told once more later, because its action could not be done yet.
+    /// Whether the event will be reported again, because its action could not run yet.
     var isRepeated = false
-    /// Whether nothing was done, because the file had gone from its path.
+    /// Whether the action was skipped because the file was gone from its path.
     var isLeftOut = false
 }
 
-/// A picture of the tree, made of events and nothing else.
+/// A mirror of the tree that is built only from events.
 struct Mirror {
-    /// What is known of each path; nil for one that exists, but of which no facts were told.
+    /// The known metadata by path; nil for an existing path without reported metadata.
     private(set) var entries: [PathBytes: Facts?] = [:]
-    /// Paths of which something is to be told once more, and may be merged with what happens until then.
+    /// Paths with an event that will be reported again and may be merged with later changes.
     private var unfinished: Set<PathBytes> = []
-    /// The paths among them that were told of under their own name, until that ends.
+    /// Those of them that were reported under their own name, until the final report.
     private var open: Set<PathBytes> = []
-    /// Where files came from whose moves are to be told once more, by where they went.
+    /// The former paths of files whose moves will be reported again, by new path.
     private var openMoves: [PathBytes: Set<PathBytes>] = [:]
-    /// Old names in such moves: a file that goes before its move is told makes a deletion of it, whatever came and
-    /// went under the old name meanwhile.
+    /// The old names in such moves.
+    ///
+    /// If the file is removed before its move is reported, a deletion of the old name follows, whatever happened
+    /// under that name meanwhile.
     private var departed: Set<PathBytes> = []
-    /// Paths whose last event was not received, since the file was gone.
+    /// Paths whose last event was not received because the file was gone.
     private var leftOut: Set<PathBytes> = []
-    /// Events that can't follow from what was told before.
+    /// Events that contradict earlier ones.
     private(set) var contradictions: [(event: Told, reason: String)] = []
-    /// The events of each path, as either of their paths.
+    /// The events by path, including moves from the path.
     private(set) var history: [PathBytes: [Told]] = [:]
 
-    /// Takes what is there at the start as known.
+    /// Creates a mirror of existing files.
     init(_ facts: [PathBytes: Facts] = [:]) { entries = facts.mapValues { $0 } }
 
     mutating func take(_ event: Told) {
@@ -53,8 +55,8 @@ struct Mirror {
             return
         }
         let wasOpen = open.remove(event.path) != nil
-        // The file was gone before the action started: the event has not been received, and what was known is known still.
-        // What settled in the meantime may follow from it all the same.
+        // The file was gone before the action started: the event was not received, and the known state remains.
+        // Changes that settled in the meantime may still follow from it.
         if event.isLeftOut {
             if !wasOpen { leftOut.insert(event.path) }
             return
@@ -63,13 +65,13 @@ struct Mirror {
         switch event.kind {
         case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
         case .deleted:
-            // One that is not of what was known is the deletion that a move has become.
+            // A deletion of an unknown path replaces a move from it.
             if entries.removeValue(forKey: event.path) == nil { departed.remove(event.path) }
         case .moved:
             if let from = event.from, !isLate(event, from) {
                 entries[from] = nil
                 departed.remove(from)
-                // What is still to be told of the old name is merged with what comes to it.
+                // Pending events of the old name are merged with later changes to it.
                 if !open.contains(from) { unfinished.remove(from) }
             }
             entries[event.path] = .some(event.facts)
@@ -80,20 +82,20 @@ struct Mirror {
         leftOut.remove(event.path)
     }
 
-    /// Whether a move that could not be told at once is told now, and the former path has another file since.
+    /// Whether the event is a delayed move whose former path has another file now.
     private func isLate(_ event: Told, _ from: PathBytes) -> Bool {
         guard openMoves[event.path]?.contains(from) == true, !unfinished.contains(from) else { return false }
         guard let told = event.facts, let known = entries[from] ?? nil else { return true }
         return told.identity != known.identity
     }
 
-    /// Why the event can't follow from what was told before; nil when it can.
+    /// Returns the reason that the event contradicts earlier ones; nil if it does not.
     private func contradiction(in event: Told) -> String? {
         guard !unfinished.contains(event.path), !leftOut.contains(event.path) else { return nil }
         let isKnown = entries[event.path] != nil
         switch event.kind {
         case .created: return isKnown ? "the path was told before, and is not gone" : nil
-        // A path that was uncertain, and of which nothing was known: `interrupted` says that it may be reported twice.
+        // The path was uncertain and not known: `interrupted` allows it to be reported twice.
         case .deleted where event.facts?.links == 0: return nil
         case .deleted where departed.contains(event.path): return nil
         case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
@@ -105,16 +107,16 @@ struct Mirror {
         }
     }
 
-    /// A path on which the mirror and the disk do not agree.
+    /// A path on which the mirror and the disk differ.
     struct Difference {
         var path: PathBytes
-        /// What is not equal: names of facts, or that one side has nothing.
+        /// The names of the differing attributes, or the side on which the path is missing.
         var names: [String]
         var told: Facts?
         var disk: Facts?
     }
 
-    /// Compares with the disk, sorted by path.
+    /// Returns the differences from the disk, sorted by path.
     func differences(from disk: [PathBytes: Facts]) -> [Difference] {
         var found: [Difference] = []
         for (path, facts) in disk {
@@ -131,7 +133,9 @@ struct Mirror {
         return found.sorted { $0.path < $1.path }
     }
 
-    /// Whether it equals the disk, which takes less than to say why not.
+    /// Whether the mirror equals the disk.
+    ///
+    /// This is cheaper than ``differences(from:)``.
     func equals(_ disk: [PathBytes: Facts]) -> Bool {
         guard entries.count == disk.count else { return false }
         return disk.allSatisfy { path, facts in

@@ -1,12 +1,11 @@
 import FileEvents
 import System
-
-/// One thing that a worker does to files.
+/// An operation of a worker on files.
 ///
-/// Paths are relative to the tree. An operation may fail, because another worker
-/// was there before: that is part of the play.
+/// Paths are relative to the tree. An operation may fail because of another worker;
+/// that is part of the test.
 enum Operation: Hashable, Sendable {
-    /// Opens with O_CREAT and O_TRUNC, writes, closes.
+    /// Opens with O_CREAT and O_TRUNC, writes and closes.
     case create(PathBytes, size: Int)
     case append(PathBytes, size: Int)
     case truncate(PathBytes, size: Int)
@@ -14,35 +13,35 @@ enum Operation: Hashable, Sendable {
     case rewrite(PathBytes, size: Int)
     /// Writes through a shared mapping; `closesFirst` closes the descriptor before the write.
     case map(PathBytes, closesFirst: Bool)
-    /// Opens, writes one half, rests, writes the other, closes.
+    /// Opens, writes one half, pauses, writes the other half and closes.
     case hold(PathBytes, size: Int, milliseconds: Int)
     /// Writes another file and renames it over the path.
     case replace(PathBytes, size: Int, by: PathBytes)
     case rename(PathBytes, to: PathBytes)
-    /// Lets two paths change places, whatever they are.
+    /// Exchanges two paths of any type.
     case exchange(PathBytes, PathBytes)
     case link(PathBytes, to: PathBytes)
     case symlink(target: PathBytes, PathBytes)
-    /// Writes a file without a name (O_TMPFILE) and gives it one.
+    /// Writes an unnamed file (O_TMPFILE) and links it to a path.
     case linkUnnamed(PathBytes, size: Int)
     case pipe(PathBytes)
     case unlink(PathBytes)
-    /// Unlinks and creates at once, so that the inode is likely to be used again.
+    /// Unlinks and immediately creates, so that the inode is likely to be reused.
     case recreate(PathBytes, size: Int)
     case makeFolder(PathBytes)
-    /// `mkdir -p`, and files into it at once.
+    /// Runs `mkdir -p` and immediately creates files inside.
     case makeTree(PathBytes, names: [PathBytes], size: Int)
     case removeTree(PathBytes)
-    /// Removes a folder with all in it, and makes it and a file anew at once.
+    /// Removes a directory tree and immediately creates the directory and a file again.
     case remakeTree(PathBytes, name: PathBytes, size: Int)
-    /// Renames a folder, and makes an empty one in its place at once.
+    /// Renames a directory and immediately creates an empty one in its place.
     case moveAndMake(PathBytes, to: PathBytes)
     case chmod(PathBytes, mode: UInt16)
-    /// Sets the times, of a link itself; nil is now.
+    /// Sets the times, of a link itself; nil for now.
     case touch(PathBytes, Timestamp?)
     case pause(milliseconds: Int)
 
-    /// The paths that it is about.
+    /// The paths of the operation.
     var paths: [PathBytes] {
         switch self {
         case .create(let path, _), .append(let path, _), .truncate(let path, _), .rewrite(let path, _),
@@ -93,7 +92,7 @@ enum Operation: Hashable, Sendable {
 }
 
 extension PathBytes {
-    /// The path in printable ASCII, long names cut; in a universe of names it stands for these bytes alone.
+    /// The path in printable ASCII, with long names shortened; unique among the names of a universe.
     var shown: String {
         let parts = bytes.split(separator: .slash, omittingEmptySubsequences: false)
         return parts.map { part in

@@ -2,19 +2,19 @@ import FileEvents
 import System
 import TestKit
 
-/// The few names that all workers of a seed use, so that they meet.
+/// The few names that all workers of a seed share, so that their operations collide.
 struct Universe {
-    /// Roots of the rule, and a folder that no rule looks at.
+    /// The roots of the rule, and a directory that no rule matches.
     static let roots: [PathBytes] = ["one", "far/two"]
     static let outside: PathBytes = "outside"
 
     let folders: [PathBytes]
     let files: [PathBytes]
-    /// Whether files get several names, and then nothing leaves the roots.
+    /// Whether files get hard links, in which case nothing leaves the roots.
     ///
-    /// What is done to a file through a name outside is not told by the kernel
-    /// for the names inside, so no program can know it. Even seeds have links,
-    /// odd ones have an outside.
+    /// The kernel does not report a change made through a name outside for the names
+    /// inside, so no program can know it. Even seeds have links, odd ones have an
+    /// outside directory.
     let hasLinks: Bool
 
     private static let names: [PathBytes] = [
@@ -31,7 +31,7 @@ struct Universe {
         var drawn: [PathBytes] = []
         for _ in 0..<16 { drawn.append(names.remove(at: random.below(names.count))) }
         folders = Array(drawn[..<5])
-        // Some names serve for both, so that a file takes the place of a folder.
+        // Some names serve for both, so that a file replaces a directory.
         files = Array(drawn[3...])
         hasLinks = seed.isMultiple(of: 2)
     }
@@ -45,28 +45,28 @@ struct Universe {
     func file(_ random: inout SeededGenerator) -> PathBytes { folder(&random).appending(random.pick(files).bytes) }
 }
 
-/// What one worker does in one round: a function of the seed, and of nothing else.
+/// The operations of one worker in one round, determined by the seed only.
 struct OperationGenerator {
     private var random: SeededGenerator
     private let universe: Universe
     private let hidesFolders: Bool
-    /// Paths that were worked on lately: they are likely to exist.
+    /// Recently used paths, which are likely to exist.
     private var recent: [PathBytes] = []
 
-    /// Makes the generator of a worker.
+    /// Creates the generator of a worker.
     ///
     /// - Parameters:
     ///   - seed: The seed of the whole run.
-    ///   - round: Which quiet point it leads to.
-    ///   - worker: Which of the processes it is.
-    ///   - hidesFolders: Whether folders are made unreadable, too.
+    ///   - round: The number of the round.
+    ///   - worker: The number of the worker.
+    ///   - hidesFolders: Whether directories are also made unreadable.
     init(seed: UInt64, round: Int, worker: Int, hidesFolders: Bool) {
         random = SeededGenerator(seed: seed, parts: 2, UInt64(round), UInt64(worker))
         universe = Universe(seed: seed)
         self.hidesFolders = hidesFolders
     }
 
-    /// How often each kind comes, in relation to the others.
+    /// The relative frequency of each kind.
     private static let weights: [(Int, @Sendable (inout OperationGenerator) -> Operation)] = [
         (12, { .create($0.remembered($0.anyFile()), size: $0.size()) }),
         (8, { .append($0.known(), size: $0.size()) }),
@@ -102,7 +102,7 @@ struct OperationGenerator {
         if hidesFolders, random.isOne(in: 20) {
             return .chmod(anyFolder(), mode: random.isOne(in: 2) ? 0 : 0o755)
         }
-        // Once in a while a whole root goes.
+        // Occasionally an operation affects a whole root.
         if random.isOne(in: 400) {
             let root = random.pick(Universe.roots)
             switch random.below(4) {
@@ -131,7 +131,7 @@ struct OperationGenerator {
     private mutating func anyFile() -> PathBytes { universe.file(&random) }
 
     private mutating func anyFolder() -> PathBytes {
-        // Not a root itself: that has its own turn.
+        // Roots are excluded, because they have operations of their own.
         while true {
             let folder = universe.folder(&random)
             if folder != Universe.outside, !Universe.roots.contains(folder) { return folder }
@@ -169,7 +169,7 @@ struct OperationGenerator {
         }
     }
 
-    /// Whatever it is set on, its owner can still do everything.
+    /// Returns a mode with which the owner can still do everything.
     private mutating func mode() -> UInt16 { random.pick([0o700, 0o711, 0o744, 0o755, 0o750, 0o777, 0o1755]) }
 
     private mutating func time() -> Timestamp? {
@@ -183,6 +183,7 @@ struct OperationGenerator {
         }
     }
 
-    /// Mostly less than the quiet time, sometimes more: paths settle between two operations, too.
+    /// Returns a pause that is mostly shorter than the settle time, sometimes longer, so that paths also settle between
+    /// two operations.
     private mutating func rest() -> Int { random.isOne(in: 8) ? 50 + random.below(100) : random.below(10) }
 }

@@ -2,40 +2,40 @@ import FileEvents
 import System
 import TestKit
 
-/// What makes it hard for the program to see everything.
+/// The difficulty that the program must cope with.
 enum Mode: String, CaseIterable {
     case plain
     /// The program is stopped until the kernel's queue has overflowed.
     case overflow
-    /// There are watches for a few folders only.
+    /// Only a few directories can be watched.
     case limit
     /// The rule asks for polling.
     case poll
-    /// What the program prints is not read while the processes work.
+    /// The program's output is not read while the workers run.
     case slow
-    /// Folders are made unreadable and readable again; everything runs as an ordinary user.
+    /// Directories become unreadable and readable again; everything runs as an ordinary user.
     case unreadable
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     var seed: UInt64 = 1
-    /// Operations of all processes together.
+    /// The total number of operations of all processes.
     var operations = 10_000
     var processes = 3
     var mode = Mode.plain
     var source = EventSource.run
-    /// Operations between two quiet points, of all processes together.
+    /// The number of operations between two quiet points, of all processes together.
     var every = 1000
-    /// How long no event may come while the mirror is not equal, in seconds.
+    /// The number of seconds without new events after which a difference is final.
     var patience = 60
-    /// One event in so many is not taken into the mirror; 0 is none.
+    /// Every Nth event is not applied to the mirror; 0 for none.
     var losing = 0
     var alight: PathBytes?
     var folder: PathBytes?
-    /// The words of operations that are left out, as a log shows them.
+    /// The words of operations to leave out, as they appear in the log.
     var without: Set<String> = []
-    /// Set in a process that the driver started as a worker: which one, and in which round.
+    /// Set in a process that the driver started as a worker: its number and its round.
     var worker: Int?
     var round = 0
 
@@ -63,7 +63,7 @@ struct Options {
 
     typealias Wrong = OptionValue.Wrong
 
-    /// Reads the words of the command line, without the program's own.
+    /// Parses the command line, without the program name.
     init(_ words: [String]) throws(Wrong) {
         var words = words[...]
         while let word = words.popFirst() {
@@ -87,10 +87,10 @@ struct Options {
         }
     }
 
-    /// What is played, in a few words.
+    /// A short title of the run.
     var title: String { "seed \(seed), \(mode.rawValue) of \(source.rawValue)" }
 
-    /// The command that does the same again.
+    /// The command that repeats the run.
     var command: String {
         var words = ["mirror-driver --seed \(seed) --operations \(operations) --processes \(processes)"]
         words.append("--mode \(mode.rawValue) --every \(every) --source \(source.rawValue)")

@@ -4,19 +4,19 @@ import Glibc
 import System
 import TestKit
 
-/// Does operations below a folder, and writes one line of each to standard output.
+/// Performs operations below a directory and writes one line per operation to standard output.
 struct Worker {
     let tree: PathBytes
     let number: Int
 
-    /// A line of the log: when, who, which, how it ended, what, and the paths; split by tabs.
+    /// Returns a line of the log: time, worker, index, result, operation and paths, separated by tabs.
     static func line(_ time: UInt64, worker: Int, index: Int, error: Int32, _ operation: Operation) -> String {
         let head = "\(time)\tworker \(worker)\t#\(index)\t\(error == 0 ? "done" : String(cString: strerror(error)))"
         return ([head, operation.summary] + operation.paths.map(\.shown)).joined(separator: "\t") + "\n"
     }
 
     func run(_ generator: OperationGenerator, count: Int, without words: Set<String>) {
-        // Modes are what the operations say.
+        // The modes are exactly those of the operations.
         umask(0)
         var generator = generator
         for index in 0..<count {
@@ -28,7 +28,7 @@ struct Worker {
         }
     }
 
-    /// Microseconds of the clock that all processes share.
+    /// Microseconds of the monotonic clock, which all processes share.
     static func now() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -37,7 +37,9 @@ struct Worker {
 
     // MARK: Operations
 
-    /// Does one operation; 0, or the errno.
+    /// Performs one operation.
+    ///
+    /// Returns 0 or the errno.
     private func perform(_ operation: Operation) -> Int32 {
         switch operation {
         case .create(let path, let size): write(path, O_CREAT | O_TRUNC, size)
@@ -83,14 +85,16 @@ struct Worker {
         absolute(path).withCString { call($0) == 0 ? 0 : errno }
     }
 
-    /// Leaves a new name alone for a moment: what is done through one that is gone before anybody has looked at it is
-    /// told nowhere for the file's other names, so no program can know it.
+    /// Pauses, so that a new name can be noticed.
+    ///
+    /// Changes made through a name that is removed before any program has seen it are not reported for the other
+    /// names of the file, so no program can know them.
     private func letBeSeen() -> Int32 {
         Deadline.pause(.milliseconds(20))
         return 0
     }
 
-    /// The second step, if the first went well.
+    /// Performs the second step if the first one succeeded.
     private func first(_ error: Int32, then: () -> Int32) -> Int32 { error == 0 ? then() : error }
 
     private func rename(_ path: PathBytes, _ other: PathBytes) -> Int32 {
@@ -98,7 +102,7 @@ struct Worker {
     }
 
     private func open(_ path: PathBytes, _ flags: Int32) -> Int32 {
-        // A pipe without a reader must not hold the worker up.
+        // O_NONBLOCK: opening a pipe without a reader must not block the worker.
         absolute(path).withCString { Glibc.open($0, flags | O_CLOEXEC | O_NONBLOCK, 0o644) }
     }
 
@@ -147,8 +151,8 @@ struct Worker {
             close(descriptor)
             isOpen = false
         }
-        // Another worker may cut the file at any moment: then the page is gone, and SIGBUS comes. The write is
-        // done by the kernel, which says EFAULT instead.
+        // Another worker may truncate the file at any time; accessing the missing page would raise SIGBUS. The kernel
+        // performs the write instead and returns EFAULT.
         let zero = Glibc.open("/dev/zero", O_RDONLY | O_CLOEXEC)
         defer { close(zero) }
         let error: Int32 = read(zero, start, min(length, 100)) < 0 ? errno : 0

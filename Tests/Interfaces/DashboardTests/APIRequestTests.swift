@@ -1,7 +1,7 @@
 import Dashboard
 import Testing
 
-/// How targets are taken apart.
+/// Parsing of request targets.
 struct APIRequestTests {
     private static func request(_ target: String) -> APIRequest? {
         APIRequest(way: .local, method: "GET", target: Array(target.utf8))
@@ -16,7 +16,7 @@ struct APIRequestTests {
         #expect(Self.request("/")?.path == [])
     }
 
-    @Test func `a target that makes no sense is none`() {
+    @Test func `an invalid target is rejected`() {
         for target in ["", "v1", "*", "http://a/v1", "/%", "/%2", "/%zz", "/%00", "/a?b=%0", "/a?%=1"] {
             #expect(Self.request(target) == nil, "\(target)")
         }

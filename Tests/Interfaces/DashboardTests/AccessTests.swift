@@ -1,7 +1,7 @@
 import Dashboard
 import Testing
 
-/// Who may ask by TCP.
+/// Access control of requests over TCP.
 struct AccessTests {
     private static let open = Access(hosts: ["127.0.0.1:8088", "localhost:8088"], token: nil)
     private static let token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ"
@@ -27,7 +27,7 @@ struct AccessTests {
         }
     }
 
-    @Test func `only the names of the server are served`() throws {
+    @Test func `only requests for the names of the server are served`() throws {
         #expect(Self.status(Self.open, try Self.request()) == nil)
         #expect(Self.status(Self.open, try Self.request(host: "LOCALHOST:8088")) == nil)
         for host in ["evil.example:8088", "127.0.0.1", "127.0.0.1:8089", "", nil] {
@@ -35,7 +35,7 @@ struct AccessTests {
         }
     }
 
-    @Test func `a foreign page changes nothing, and may not even ask with a form`() throws {
+    @Test func `a foreign page can neither change nor request anything, even with a form`() throws {
         func write(_ origin: String?, _ type: String?) throws -> Int? {
             Self.status(
                 Self.open,
@@ -53,7 +53,7 @@ struct AccessTests {
         #expect(try write(nil, nil) == 415)
     }
 
-    @Test func `an address that others reach wants the token, by any of the ways to show it`() throws {
+    @Test func `an address that others can reach requires the token, passed in any supported way`() throws {
         let host = "192.0.2.1:8088"
         #expect(Self.status(Self.closed, try Self.request(host: host)) == 401)
         func shown(_ change: @escaping (inout APIRequest) -> Void) throws -> Int? {
@@ -65,13 +65,13 @@ struct AccessTests {
         #expect(try shown { $0.cookie = "a=b; alight_token_8088=\(Self.token)" } == nil)
         #expect(try shown { $0.cookie = "alight_token_8088=\(Self.token)x" } == 401)
         #expect(try shown { $0.cookie = "alight_token_8088=" } == 401)
-        // That of another Alight on the same host, whose cookies a browser sends here too.
+        // The cookie of another instance on the same host, which a browser sends to this one as well.
         #expect(try shown { $0.cookie = "alight_token_8089=\(Self.token)" } == 401)
-        // A query is no place for it but in the link: it ends up in logs.
+        // A token in a query is accepted only in the link, because queries are logged.
         #expect(Self.status(Self.closed, try Self.request("GET", "/v1/status?token=\(Self.token)", host: host)) == 401)
     }
 
-    @Test func `the link sets a cookie that no script reads, and leaves the address line`() throws {
+    @Test func `the link sets a cookie that no script can read, and disappears from the address bar`() throws {
         let response = try Self.closed.check(
             try Self.request("GET", "/?token=\(Self.token)", host: "192.0.2.1:8088"))
         let headers = Dictionary(
@@ -84,7 +84,7 @@ struct AccessTests {
         #expect(Self.status(Self.closed, try Self.request("GET", "/?token=x", host: "192.0.2.1:8088")) == 401)
     }
 
-    @Test func `behind a proxy its name is served, and pages that are its own, with a cookie for TLS alone`() throws {
+    @Test func `behind a proxy, its name and its own pages are served, with a cookie for TLS only`() throws {
         let access = Access(hosts: ["127.0.0.1:8088"], origins: ["https://alight.example.org"], token: Self.token)
         func ask(
             _ host: String, _ method: String = "GET", _ target: String = "/v1/status", origin: String? = nil
@@ -102,10 +102,10 @@ struct AccessTests {
         #expect(try ask("other.example.org") == 421)
         let page = "https://alight.example.org"
         #expect(try ask("alight.example.org", "POST", "/v1/pause", origin: page) == nil)
-        // A proxy that names the address itself as the host.
+        // A proxy that sends the address itself as the host.
         #expect(try ask("127.0.0.1:8088", "POST", "/v1/pause", origin: page) == nil)
         #expect(try ask("127.0.0.1:8088", "POST", "/v1/pause", origin: "http://127.0.0.1:8088") == nil)
-        // Without TLS, somebody on the way may have written the page.
+        // Without TLS, an attacker on the network may have written the page.
         #expect(try ask("alight.example.org", "POST", "/v1/pause", origin: "http://alight.example.org") == 403)
         #expect(try ask("alight.example.org", "POST", "/v1/pause", origin: "https://example.org") == 403)
 
@@ -118,7 +118,7 @@ struct AccessTests {
         #expect(try !cookie("127.0.0.1:8088").contains("Secure"))
     }
 
-    @Test func `at every address it is called by each of them in numbers, and by no foreign name`() throws {
+    @Test func `an instance on all addresses accepts each numeric address, and no foreign name`() throws {
         let address = try #require(ListenAddress("0.0.0.0:8088"))
         let access = Access(hosts: address.hosts, takesNumbers: address.isAny, token: nil)
         for host in ["192.0.2.7:8088", "10.0.0.1:9000", "10.0.0.1", "[2001:db8::1]:8088", "[::1]", "localhost:8088"] {
@@ -135,7 +135,7 @@ struct AccessTests {
         #expect(ListenAddress("127.0.0.1:8088")?.linkText == "127.0.0.1:8088")
     }
 
-    @Test func `at port 80 it is called without the port too, as browsers do`() throws {
+    @Test func `on port 80 the host may omit the port, as browsers do`() throws {
         let address = try #require(ListenAddress("127.0.0.1:80"))
         let access = Access(hosts: address.hosts, token: nil)
         for host in ["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80", "localhost:80"] {
@@ -161,13 +161,13 @@ struct AccessTests {
         #expect(Set(tokens.joined()).count > 60)
     }
 
-    @Test func `addresses are read with their ports, and say who reaches them`() {
+    @Test func `addresses are parsed with their ports, and classified by reachability`() {
         #expect(ListenAddress("127.0.0.1:8088")?.isLoopback == true)
         #expect(ListenAddress(":8088")?.text == "127.0.0.1:8088")
         #expect(ListenAddress("[::1]:80")?.text == "[::1]:80")
         #expect(ListenAddress("[::1]:80")?.isLoopback == true)
         #expect(ListenAddress("0.0.0.0:80")?.isLoopback == false)
-        // A name may stand for anything, however it begins, and an address has several spellings.
+        // A name may resolve to any address, whatever its prefix, and an address has several spellings.
         #expect(ListenAddress("127.example.org:80")?.isLoopback == false)
         #expect(ListenAddress("127.3.2.1:80")?.isLoopback == true)
         #expect(ListenAddress("[0:0::1]:80")?.isLoopback == true)

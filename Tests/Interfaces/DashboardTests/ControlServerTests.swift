@@ -6,9 +6,9 @@ import System
 import TestKit
 import Testing
 
-/// The server at its socket, asked as well and as badly as can be.
+/// The server at its socket, with valid and invalid requests.
 struct ControlServerTests {
-    @Test func `each thing that can be asked has its place, and its method`() throws {
+    @Test func `each resource has its path and its method`() throws {
         let operations = StubOperations()
         try withServer(operations) { path in
             for word in ["rules", "roots", "history"] {
@@ -48,7 +48,7 @@ struct ControlServerTests {
         ("GET", "/v1/jobs?limit=x", "", 400), ("GET", "/v1/jobs?stat=dead", "", 400),
         ("GET", "/v1/events?only=nothing", "", 400), ("GET", "/v1/events?recent=-1", "", 400),
     ])
-    func `what makes no sense is refused with a reason`(
+    func `an invalid request is refused with a reason`(
         _ method: String, _ target: String, _ body: String, _ status: Int
     ) throws {
         try withServer { path in
@@ -60,7 +60,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `a body that is nested too deep is refused at once`() throws {
+    @Test func `a body that is nested too deeply is refused at once`() throws {
         let nested = String(repeating: "[", count: 500) + String(repeating: "]", count: 500)
         let body = "{\"rule\":[" + (0..<62).map { _ in nested }.joined(separator: ",") + "]}"
         try withServer { path in
@@ -72,7 +72,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `each answer forbids a browser all that it doesn't need`() throws {
+    @Test func `each response forbids the browser everything that it does not need`() throws {
         try withServer { path in
             for target in ["/v1/status", "/v1/nothing"] {
                 let connection = try #require(RawHTTP(path))
@@ -92,7 +92,7 @@ struct ControlServerTests {
         ("Content-Length: 2\r\nTransfer-Encoding: chunked", "2\r\n{}\r\n0\r\n\r\n"),
         ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "2\r\n{}\r\n0\r\n\r\n"),
     ])
-    func `a request with several lengths is refused, and nothing behind it is taken for a request`(
+    func `a request with several lengths is refused, and the bytes after it are not parsed as a request`(
         _ headers: String, _ body: String
     ) throws {
         let operations = StubOperations()
@@ -120,9 +120,9 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `pictures that nobody reads take so much memory and no more, until somebody does`() throws {
+    @Test func `unread images use a limited amount of memory, until a client reads them`() throws {
         try withServer { path in
-            // Of 2 MB each, of which the kernel's buffers hold a small part.
+            // Each has 2 MB, of which the kernel's buffers hold a small part.
             var readers: [RawHTTP] = []
             for _ in 0..<25 {
                 let connection = try #require(RawHTTP(path))
@@ -145,7 +145,7 @@ struct ControlServerTests {
         "rule=a&rule=b", "rule=%zz", "rule=%00", "rule=%", "name=a", "rule=a&", "&", "=", "rule=a b",
         "{\"rule\":\"a\"}",
     ])
-    func `a form that makes no sense changes nothing`(_ body: String) throws {
+    func `an invalid form changes nothing`(_ body: String) throws {
         let operations = StubOperations()
         let port = RawHTTP.freePort()
         let address = try #require(ListenAddress("127.0.0.1:\(port)"))
@@ -168,14 +168,14 @@ struct ControlServerTests {
         #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer.prefix(200))")
         #expect(answer.contains("the form makes no sense"))
         #expect(operations.told.withLock { $0 } == [])
-        // The same, well written, is done.
+        // The same form without the errors is accepted.
         #expect(try send("rule=a").hasPrefix("HTTP/1.1 303 "))
         #expect(operations.told.withLock { $0 } == ["pause a"])
     }
 
     @Test func `a header that is too long is refused, and so is a body`() throws {
         try withServer { path in
-            // What the library has room for is refused in the way of the API.
+            // A header within the limit of the library is refused with an error of the API.
             let some = try #require(RawHTTP(path))
             let much = String(repeating: "a", count: 40_000)
             some.send("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Long: \(much)\r\n\r\n")
@@ -186,7 +186,7 @@ struct ControlServerTests {
             let long = try #require(RawHTTP(path))
             long.send("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Long: ")
             let piece = [UInt8](repeating: UInt8(ascii: "a"), count: 65_536)
-            // 10 MiB, as far as they are taken.
+            // Up to 10 MiB, as far as the server reads them.
             for _ in 0..<160 where !long.send(piece) { break }
             let answer = long.readAll()
             #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 4"), "\(answer.prefix(200))")
@@ -197,14 +197,14 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `a client that sends byte after byte is dropped, and so is one that sends none`() throws {
+    @Test func `a client that sends one byte after another is dropped, and so is a silent one`() throws {
         try withServer { path in
             let silent = try #require(RawHTTP(path))
             let slow = try #require(RawHTTP(path))
             let text = Array("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Slow: ".utf8)
             let start = ContinuousClock.now
             slow.send(text)
-            // Each byte comes in good time; all of them never do.
+            // Each byte arrives in time, but the request is never complete.
             let isDropped = Deadline.wait { !slow.send([UInt8(ascii: "a")]) }
             #expect(isDropped)
             #expect(silent.readAll().isEmpty)
@@ -213,7 +213,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `one that doesn't read its answer is dropped, and holds up nobody`() throws {
+    @Test func `a client that does not read its response is dropped, and blocks no other`() throws {
         try withServer { path in
             let lazy = try #require(RawHTTP(path))
             lazy.send("GET /v1/jobs/X/input HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -221,7 +221,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `so many are served at once and no more, and places become free`() throws {
+    @Test func `the number of connections is limited, and closed ones are freed`() throws {
         try withServer { path in
             var held: [RawHTTP] = []
             for _ in 0..<64 {
@@ -236,13 +236,13 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `a file that hangs holds up those who want files, and nobody else`() throws {
+    @Test func `a file that hangs delays only requests for files`() throws {
         let operations = StubOperations()
         try withServer(operations) { path in
             operations.isFileStuck.withLock { $0 = true }
             defer { operations.isFileStuck.withLock { $0 = false } }
             var waiting: [RawHTTP] = []
-            // One that is begun, and as many as may wait behind it.
+            // One read has started, and the maximum number of requests waits behind it.
             for _ in 0..<17 {
                 let connection = try #require(RawHTTP(path))
                 connection.send("GET /v1/jobs/X/input HTTP/1.0\r\n\r\n")
@@ -260,12 +260,12 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `what a client asked that has gone before its turn is not done`() throws {
+    @Test func `a queued request is dropped when its client disconnects`() throws {
         let operations = StubOperations()
         try withServer(operations) { path in
             operations.isStuck.withLock { $0 = true }
             defer { operations.isStuck.withLock { $0 = false } }
-            // What the server refuses itself is answered meanwhile, after what came before.
+            // Requests that the server refuses itself are answered meanwhile, after the preceding ones.
             func expectRefusal() { #expect(RawHTTP.ask(path, "GET", "/v1/nothing")?.status == 404) }
             let first = try #require(RawHTTP(path))
             first.send("GET /v1/rules HTTP/1.0\r\n\r\n")
@@ -283,7 +283,7 @@ struct ControlServerTests {
         #expect(operations.told.withLock { $0 } == ["rules", "roots"])
     }
 
-    @Test func `those who follow leave places for others`() throws {
+    @Test func `event followers leave connections for other requests`() throws {
         try withServer { path in
             var held: [RawHTTP] = []
             for _ in 0..<32 {
@@ -300,7 +300,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `an end waits for nobody, and removes the socket`() throws {
+    @Test func `a shutdown waits for no client, and removes the socket`() throws {
         let operations = StubOperations()
         try withTempTree { tree in
             let path = tree.path("run/control.sock")
@@ -326,7 +326,7 @@ struct ControlServerTests {
 
     // MARK: Events
 
-    @Test func `events are numbered, and come again to one who missed them`() throws {
+    @Test func `events are numbered, and repeated for a client that missed them`() throws {
         let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
         try withServer(feed: feed) { path in
             let first = try #require(RawHTTP(path))
@@ -345,7 +345,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `one who missed more than is kept is told so`() throws {
+    @Test func `a client that missed more events than are stored is told the number`() throws {
         let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
         for number in 0..<1500 { feed.publish(.attempt) { "{\"n\":\(number)}" } }
         try withServer(feed: feed) { path in
@@ -359,7 +359,7 @@ struct ControlServerTests {
     }
 
     @Test(arguments: [1, 1_999_999, 9_000_000_000])
-    func `one who comes with a number of another start gets all there is, and is told that more may be missing`(
+    func `the event number of another start returns all events, and reports that more may be missing`(
         _ id: Int
     ) throws {
         let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
@@ -368,13 +368,13 @@ struct ControlServerTests {
             let connection = try #require(RawHTTP(path))
             connection.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: \(id)\r\n\r\n")
             let text = connection.read(until: "{\"n\":2}\n\n")
-            // The number before the first one may be the last of the start before.
+            // The number before the first one may be the last number of the previous start.
             #expect(text.contains("event: gap\ndata: {\"missed\":null}\n\n") == (id != 1_999_999), "\(text)")
             #expect(text.contains("{\"n\":0}"))
         }
     }
 
-    @Test func `one who comes with a number of another start is told at once that more may be missing`() throws {
+    @Test func `the event number of another start reports at once that events may be missing`() throws {
         try withServer { path in
             let connection = try #require(RawHTTP(path))
             connection.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: 7\r\n\r\n")
@@ -383,7 +383,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `one who comes back after files' events were not kept is told so, if those are wanted`() throws {
+    @Test func `a client that returns after file events were not recorded learns this, if it wants them`() throws {
         let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
         feed.publish(.attempt) { "{\"n\":0}" }
         #expect(!feed.isFollowed)
@@ -399,13 +399,13 @@ struct ControlServerTests {
             #expect(wanting.contains(gap))
             let others = try follow("attempt", after: 2_000_000)
             #expect(!others.contains(gap))
-            // What came before the lapse is all there; the lapse is told all the same.
+            // No earlier event is missing, but the gap is reported anyway.
             let earlier = try follow("file,attempt", after: 1_999_999)
             #expect(earlier.contains(gap))
         }
     }
 
-    @Test func `how it stands is told once, and again when it has changed`() throws {
+    @Test func `the status is sent once, and again when it changes`() throws {
         try withServer { path in
             let connection = try #require(RawHTTP(path))
             connection.send("GET /v1/events HTTP/1.0\r\n\r\n")
@@ -415,7 +415,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test func `a follower that doesn't read holds up neither the one who publishes nor others`() throws {
+    @Test func `a follower that does not read blocks neither the publisher nor other clients`() throws {
         let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
         try withServer(feed: feed) { path in
             let lazy = try #require(RawHTTP(path))

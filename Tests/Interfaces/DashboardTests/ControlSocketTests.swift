@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// The file of the socket: whose it is, and whose place it may take.
+/// The socket file: its owner, and the files that it may replace.
 struct ControlSocketTests {
     private static func problem(_ path: PathBytes) -> ControlProblem? {
         do throws(ControlProblem) {
@@ -22,7 +22,7 @@ struct ControlSocketTests {
         return status.st_mode & 0o7777
     }
 
-    @Test func `it is its user's alone, and so is the folder that is made for it`() throws {
+    @Test func `the socket belongs to its user alone, and so does a directory created for it`() throws {
         try withTempTree { tree in
             let path = tree.path("run/control.sock")
             _ = try ControlSocket(at: path)
@@ -31,12 +31,12 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `a socket that nobody listens to is replaced, a live one never`() throws {
+    @Test func `a socket without a listener is replaced, and a live one never is`() throws {
         try withTempTree { tree in
             let path = tree.path("run/control.sock")
             let operations = StubOperations()
             let feed = EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0))
-            // Nobody has closed the descriptor, so that somebody listens.
+            // The descriptor is still open, so the socket has a listener.
             let live = try ControlSocket(at: path)
             #expect(Self.problem(path)?.isTaken == true)
             let server = try ControlServer(
@@ -50,7 +50,7 @@ struct ControlSocketTests {
         }
     }
 
-    /// Leaves a socket behind as a program does that is killed.
+    /// Leaves a socket behind, as a killed program does.
     private static func leaveDead(_ path: PathBytes) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_un()
@@ -67,7 +67,7 @@ struct ControlSocketTests {
         close(descriptor)
     }
 
-    @Test func `what is no socket stays, and a folder that others may write to is refused`() throws {
+    @Test func `a file that is not a socket stays, and a directory that others may write to is refused`() throws {
         withTempTree { tree in
             let path = tree.path("run/control.sock")
             TestFile.write(path, "text")
@@ -80,7 +80,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `a path that is too long for a socket's address serves all the same`() throws {
+    @Test func `a path that is too long for a socket address works as well`() throws {
         try withTempTree { tree in
             let folder = tree.path(String(repeating: "a", count: 200))
             _ = try ControlSocket(at: folder.appending("control.sock"))
@@ -90,7 +90,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `a folder that somebody else has locked is waited for, and not for ever`() throws {
+    @Test func `a directory that another process has locked is waited for, but not indefinitely`() throws {
         withTempTree { tree in
             let path = tree.path("run/control.sock")
             TestFile.makeFolder(path.parent)
@@ -104,7 +104,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `who calls one that takes no calls any more waits for a while alone`() throws {
+    @Test func `a client of a server that accepts no connections waits only for a limited time`() throws {
         try withTempTree { tree in
             let path = tree.path("run/control.sock")
             let live = try ControlSocket(at: path)
@@ -120,7 +120,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test func `sockets beside the usual one are found while somebody listens`() throws {
+    @Test func `sockets beside the default one are found while they have a listener`() throws {
         try withTempTree { tree in
             let usual = tree.path("run/control.sock")
             let other = ControlSocket.besides(usual, process: 12)

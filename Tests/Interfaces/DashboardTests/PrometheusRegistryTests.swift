@@ -2,13 +2,13 @@ import CoreMetrics
 import Dashboard
 import Testing
 
-/// What `/metrics` has, byte by byte.
+/// The output of `/metrics`, byte by byte.
 struct PrometheusRegistryTests {
     @Test func `counters, gauges and histograms are written by name and labels`() {
         let registry = PrometheusRegistry(help: ["jobs_total": "Jobs, by\nrule.", "wait_seconds": "How long."])
         let labels = [("rule", "a \"b\"\\c\nd"), ("state", "dead")]
         Counter(label: "jobs_total", dimensions: labels, factory: registry).increment(by: 2)
-        // The same again is the same one.
+        // The same label and dimensions give the same counter.
         Counter(label: "jobs_total", dimensions: labels, factory: registry).increment()
         Counter(label: "jobs_total", dimensions: [("rule", "a"), ("state", "dead")], factory: registry).increment()
         let gauge = Meter(label: "queue", factory: registry)
@@ -57,7 +57,7 @@ struct PrometheusRegistryTests {
                 """), "\(text)")
     }
 
-    @Test func `a name has one kind`() {
+    @Test func `a name has one type`() {
         let registry = PrometheusRegistry()
         Counter(label: "x", factory: registry).increment()
         Meter(label: "x", factory: registry).set(5)
@@ -65,7 +65,7 @@ struct PrometheusRegistryTests {
         #expect(registry.text() == "# TYPE x counter\nx 1\n")
     }
 
-    @Test func `nothing is lost when many count at once`() async {
+    @Test func `no increment is lost when many threads count at once`() async {
         let registry = PrometheusRegistry()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {

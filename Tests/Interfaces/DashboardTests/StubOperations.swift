@@ -5,12 +5,12 @@ import Synchronization
 import System
 import TestKit
 
-/// Answers with what it was asked, and notes what it was told.
+/// Operations that return their own arguments, and record the calls.
 final class StubOperations: Operations {
     let told = Mutex<[String]>([])
-    /// While it is set, every answer waits.
+    /// While this is set, every response waits.
     let isStuck = Mutex(false)
-    /// While it is set, no file can be read.
+    /// While this is set, no file can be read.
     let isFileStuck = Mutex(false)
 
     private func note(_ text: String) -> JSONValue {
@@ -46,7 +46,7 @@ final class StubOperations: Operations {
     func resume(_ rule: String?) throws(APIError) -> JSONValue { note("resume \(rule ?? "-")") }
 }
 
-/// Calls the body with a server at a socket in a folder of its own.
+/// Calls the body with a server at a socket in a temporary directory.
 func withServer(
     _ operations: StubOperations = StubOperations(),
     feed: EventFeed = EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0)),

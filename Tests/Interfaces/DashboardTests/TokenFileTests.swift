@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// The file that keeps the token.
+/// The file that stores the token.
 struct TokenFileTests {
     private static func text(_ path: PathBytes) -> String { String(decoding: TestFile.read(path) ?? [], as: UTF8.self) }
 
@@ -18,7 +18,7 @@ struct TokenFileTests {
         }
     }
 
-    @Test func `it is made once, for its owner alone, and read from then on`() throws {
+    @Test func `the file is created once, for its owner alone, and read afterwards`() throws {
         try withTempTree { tree in
             let path = TokenFile.path(beside: tree.path("journal.db"))
             #expect(path == tree.path("journal.db-token"))
@@ -35,7 +35,7 @@ struct TokenFileTests {
     }
 
     @Test(arguments: [0o640, 0o604, 0o660, 0o601])
-    func `one that others may use is refused, with what mends it`(mode: Int) throws {
+    func `a file that others may access is refused, with a remedy`(mode: Int) throws {
         try withTempTree { tree in
             let path = tree.path("journal.db-token")
             let token = try TokenFile.token(at: path)
@@ -49,7 +49,7 @@ struct TokenFileTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root gives files away"))
-    func `one of another user is refused`() throws {
+    func `a file of another user is refused`() throws {
         try withTempTree { tree in
             let path = tree.path("journal.db-token")
             _ = try TokenFile.token(at: path)
@@ -60,7 +60,7 @@ struct TokenFileTests {
         }
     }
 
-    @Test func `a link or a folder in its place is refused, and nothing is made where it leads`() throws {
+    @Test func `a link or a directory in its place is refused, and nothing is created at the target`() throws {
         try withTempTree { tree in
             let path = tree.path("journal.db-token")
             try #require(tree.path("elsewhere").withCString { to in path.withCString { symlink(to, $0) } } == 0)
@@ -74,7 +74,7 @@ struct TokenFileTests {
     }
 
     @Test(arguments: ["", "\n", "short", String(repeating: "a", count: 257), String(repeating: "a", count: 40) + "; x"])
-    func `what is no token is refused`(text: String) {
+    func `an invalid token is refused`(text: String) {
         withTempTree { tree in
             let path = tree.path("journal.db-token")
             TestFile.write(path, Array(text.utf8), mode: 0o600)
@@ -82,7 +82,7 @@ struct TokenFileTests {
         }
     }
 
-    @Test func `one that was written by hand is taken`() throws {
+    @Test func `a token that was written by hand is accepted`() throws {
         try withTempTree { tree in
             let path = tree.path("journal.db-token")
             let token = String(repeating: "a-_Z", count: 8)

@@ -27,7 +27,7 @@ struct ApplyCommandTests {
         """
 
     private static func make(_ tree: borrowing TemporaryTree, _ names: [String]) {
-        // A program runs in a folder of its own.
+        // A program runs in its own directory.
         TestFile.write(
             tree.path("rules.yaml"), rules.replacing("out/list", with: "\(tree.path("out/list"))"))
         TestFile.makeFolder(tree.path("out"))
@@ -41,7 +41,7 @@ struct ApplyCommandTests {
         JournalCommand.run(tree, ["apply", "--rules", "rules.yaml"] + arguments)
     }
 
-    /// The files that the rule was run for, below the folder of the rule.
+    /// Returns the files that the rule was run for, relative to the directory of the rule.
     private static func handled(_ tree: borrowing TemporaryTree) -> [String] {
         let text = String(decoding: TestFile.read(tree.path("out/list")) ?? [], as: UTF8.self)
         return text.split(separator: "\n").map { String($0.dropFirst("\(tree.path("in/"))".utf8.count)) }.sorted()
@@ -59,7 +59,7 @@ struct ApplyCommandTests {
         return output.split(separator: "\n").map { String($0.split(separator: "\t")[1]) }.sorted()
     }
 
-    @Test func `a rule is run for what it takes below a folder, whatever its events`() {
+    @Test func `a rule is run for the matching files below a directory, whatever its events`() {
         withTempTree { tree in
             Self.make(tree, ["a.txt", "b.jpg", "x/c.txt", "x/y/d.txt", "x/y/e.jpg", "odd\n\u{1B}.txt"])
             let (status, _, error) = Self.apply(tree, ["notes", "in", "in/a.txt"])
@@ -74,7 +74,7 @@ struct ApplyCommandTests {
         }
     }
 
-    @Test func `a running Alight does the work, and is followed to the end`() {
+    @Test func `a running instance does the work, and is followed until it is done`() {
         withTempTree { tree in
             Self.make(tree, ["a.txt", "x/b.txt", "bad.txt"])
             let program = Self.start(tree)
@@ -89,7 +89,7 @@ struct ApplyCommandTests {
         }
     }
 
-    @Test func `failures are told, and the status says so`() {
+    @Test func `failures are reported, also by the exit status`() {
         withTempTree { tree in
             Self.make(tree, ["a.txt", "bad.txt"])
             let (status, output, error) = Self.apply(tree, ["notes", "in"])
@@ -100,7 +100,7 @@ struct ApplyCommandTests {
         }
     }
 
-    @Test func `a file that the rule leaves is refused, unless it is forced`() {
+    @Test func `a file that the rule does not match is refused, unless it is forced`() {
         withTempTree { tree in
             Self.make(tree, ["a.jpg", "b.txt"])
             var result = Self.apply(tree, ["notes", "in/a.jpg", "in/none.txt", "in/b.txt"])
@@ -128,7 +128,7 @@ struct ApplyCommandTests {
     ]
 
     @Test(arguments: mistakes)
-    func `a mistake is said`(_ arguments: [String], _ expected: Int32, _ message: String) {
+    func `a usage error is reported`(_ arguments: [String], _ expected: Int32, _ message: String) {
         withTempTree { tree in
             Self.make(tree, ["empty/a.jpg"])
             let (status, _, error) = Self.apply(tree, arguments)
@@ -144,7 +144,7 @@ struct ApplyCommandTests {
             let program = RunningProgram(
                 Places.alight, ["apply", "--rules", "rules.yaml", "--journal", "journal.db", "notes", "in"],
                 in: tree.root, output: tree.path("run"))
-            // The rule has one job at once, and 'a' comes first.
+            // The rule runs one job at a time, and 'a' comes first.
             #expect(Deadline.wait { program.error.contains("1 of 3, ") }, "\(program.error)")
             program.signal(SIGINT)
             #expect(Deadline.wait { program.error.contains("repeat the signal to stop at once") })
@@ -155,7 +155,7 @@ struct ApplyCommandTests {
         }
     }
 
-    @Test func `an interrupt ends the following, and not the jobs`() {
+    @Test func `an interrupt stops following, but not the jobs`() {
         withTempTree { tree in
             Self.make(tree, ["slow1.txt", "a.txt"])
             let alight = Self.start(tree)
@@ -174,7 +174,7 @@ struct ApplyCommandTests {
         }
     }
 
-    @Test func `a line for each tenth, or a bar on a terminal`() {
+    @Test func `progress is a line for each tenth, or a bar on a terminal`() {
         withTempTree { tree in
             Self.make(tree, (0..<20).map { "\($0).txt" })
             let (_, _, error) = Self.apply(tree, ["notes", "in"])
@@ -189,7 +189,7 @@ struct ApplyCommandTests {
         }
     }
 
-    @Test func `a rule that was only run by hand takes what is there for known when it is watched for`() {
+    @Test func `a rule that was only applied treats existing files as known when it is first watched`() {
         withTempTree { tree in
             Self.make(tree, ["a.txt"])
             TestFile.write(

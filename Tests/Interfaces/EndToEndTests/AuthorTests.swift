@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// Who wrote (S53), over reloads and restarts.
+/// The writing process of a file (S53), across reloads and restarts.
 struct AuthorTests {
     private static func rules(_ keys: String, action: String = "cat >>\"$ALIGHT_ROOT/../told\"") -> String {
         """
@@ -35,7 +35,7 @@ struct AuthorTests {
             String.init)
     }
 
-    /// Waits for so many requests.
+    /// Waits for `count` requests.
     private static func awaitTold(_ root: PathBytes, _ count: Int) -> Bool {
         Deadline.wait {
             let text = TestFile.read(root.appending("told")) ?? []
@@ -43,11 +43,11 @@ struct AuthorTests {
         }
     }
 
-    /// What a request says when this process wrote.
+    /// The part of a request that names this process as the writer.
     private static let mine = "\"pid\":\(getpid())"
 
     @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
-    func `rules that come to ask are told from then on`() {
+    func `rules that start to ask for the writer receive it from then on`() {
         withTempTree { tree in
             let root = tree.root
             let program = Self.start(tree, Self.rules("    concurrency: 1"), as: "run")
@@ -72,7 +72,7 @@ struct AuthorTests {
     }
 
     @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
-    func `a job that waits over a restart is told of the same process, and so is who looks at it`() throws {
+    func `a job that waits across a restart keeps its writer, also in alight show`() throws {
         try withTempTree { tree in
             let root = tree.root
             let action = "cat >>\"$ALIGHT_ROOT/../told\"; test -e \"$ALIGHT_ROOT/../go\""
@@ -99,7 +99,7 @@ struct AuthorTests {
     }
 
     @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
-    func `a path that waits for a slot over a restart is told of the same process`() {
+    func `a path that waits for a slot across a restart keeps its writer`() {
         withTempTree { tree in
             let root = tree.root
             let action = "cat >>\"$ALIGHT_ROOT/../told\"; until test -e \"$ALIGHT_ROOT/../go\"; do sleep 0.05; done"
@@ -124,7 +124,7 @@ struct AuthorTests {
         }
     }
 
-    @Test func `what is there at the start is nobody's`() {
+    @Test func `existing files have no writer`() {
         withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a"), "1")
@@ -137,7 +137,7 @@ struct AuthorTests {
 
     @Test(
         .enabled(if: ScenarioRunner.ordinaryUserProblem == nil, "\(ScenarioRunner.ordinaryUserProblem ?? "")"))
-    func `an ordinary user is warned once, over reloads too`() {
+    func `an ordinary user is warned once, across reloads too`() {
         withTempTree { tree in
             let root = tree.root
             #expect(root.withCString { chmod($0, 0o777) } == 0)

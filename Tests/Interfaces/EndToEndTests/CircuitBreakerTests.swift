@@ -5,10 +5,10 @@ import System
 import TestKit
 import Testing
 
-/// Rules whose files fail, and rules whose action cannot work, as people see them.
+/// Rules whose files fail and rules whose action cannot work, as users see them.
 struct CircuitBreakerTests {
     @Test(arguments: ["a status of sysexits.h", "a plugin that says failed"])
-    func `files that are refused degrade nothing, and the next good one is handled at once`(_ what: String) {
+    func `refused files degrade nothing, and the next good file is handled at once`(_ what: String) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let says = what == "a plugin that says failed" ? #"echo '{"outcome":"failed"}'; exit 0"# : "exit 65"

@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// What a person or a script meets at the command line.
+/// The command line, as users and scripts see it.
 struct CommandTests {
     private static let rules = """
         rules:
@@ -48,13 +48,13 @@ struct CommandTests {
             TestFile.makeFolder(tree.path("empty"))
             let (status, program) = Self.run(tree, arguments)
             #expect(status == expected, "\(program.output)\(program.error)")
-            // What is wrong is said on standard error, what was asked for on standard output.
+            // Errors go to standard error, results to standard output.
             #expect(program.output.isEmpty == (expected != 0), "\(program.output)")
             #expect(program.error.isEmpty == (expected == 0))
         }
     }
 
-    @Test func `a mistake is shown with its place, its line and the way out`() {
+    @Test func `an error is shown with its location, its line and a remedy`() {
         withTempTree { tree in
             TestFile.write(tree.path("bad.yaml"), "rules:\n  - path: in/*\n    actoin: log\n")
             let (_, program) = Self.run(tree, ["check", "bad.yaml"])
@@ -64,7 +64,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a check tells how many folders would be watched, of how many`() throws {
+    @Test func `check reports how many directories would be watched, and the limit`() throws {
         try withTempTree { tree in
             let rules = """
                 rules:
@@ -91,7 +91,7 @@ struct CommandTests {
     }
 
     @Test(.enabled(if: ScenarioRunner.ordinaryUserProblem == nil))
-    func `a check warns about roots in which other users may write unseen`() {
+    func `check warns about roots where other users may write unseen`() {
         withTempTree { tree in
             let rules = """
                 rules:
@@ -122,7 +122,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a person reads one line per action`() {
+    @Test func `a user reads one line per action`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.makeFolder(tree.path("in"))
@@ -139,7 +139,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `a machine reads one object per line`() throws {
+    @Test func `JSON output is one object per line`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.makeFolder(tree.path("in"))
@@ -160,7 +160,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `rules come from the folder of rules, else from the configuration`() {
+    @Test func `rules come from the rules directory, else from the configuration`() {
         withTempTree { tree in
             TestFile.write(tree.path("config/alight/rules/a.yaml"), Self.rules)
             let configured = RunningProgram(
@@ -185,7 +185,7 @@ struct CommandTests {
         }
     }
 
-    @Test func `kill -9 takes the actions' programs along`() {
+    @Test func `kill -9 also kills the programs of the actions`() {
         withTempTree { tree in
             TestFile.write(
                 tree.path("rules.yaml"),
@@ -211,9 +211,9 @@ struct CommandTests {
         }
     }
 
-    @Test func `what was still settling at the stop is named`() {
+    @Test func `paths that were still settling at the stop are named`() {
         withTempTree { tree in
-            // The second rule's line proves that the path was taken in.
+            // The line of the second rule proves that the path was read.
             let quick = Self.rules.replacing("notes", with: "quick").replacing("rules:\n", with: "")
             TestFile.write(
                 tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "10m") + "\n" + quick)
@@ -228,11 +228,11 @@ struct CommandTests {
         }
     }
 
-    @Test func `a second signal ends the program though nobody reads its output`() {
+    @Test func `a second signal ends the program although no process reads its output`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "0"))
             TestFile.makeFolder(tree.path("in"))
-            // The shell holds the pipe open at both ends, and reads nothing.
+            // The shell has both ends of the pipe open, and reads nothing.
             let script = "mkfifo pipe; exec 3<>pipe; exec '\(Places.alight)' run rules.yaml >&3"
             let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
             #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
@@ -240,13 +240,13 @@ struct CommandTests {
             for number in 0..<500 { TestFile.write(tree.path("in/\(name)-\(number)"), "x") }
             let pipe = tree.path("pipe").withCString { open($0, O_WRONLY | O_NONBLOCK | O_CLOEXEC) }
             defer { close(pipe) }
-            // The pipe is full: what is written next waits for a reader.
+            // The pipe is full: the next write waits for a reader.
             let isFull = Deadline.wait {
                 var waited = pollfd(fd: pipe, events: Int16(POLLOUT), revents: 0)
                 return poll(&waited, 1, 0) == 0
             }
             #expect(isFull)
-            // Two signals that wait together are one, so they are sent until two were seen.
+            // Two pending signals are merged into one, so they are sent until two were received.
             let isEnded = Deadline.wait {
                 program.signal(SIGTERM)
                 return program.exitStatus() != nil
@@ -256,9 +256,9 @@ struct CommandTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
-    func `an ordinary user's rules handle other people's files by samples`() {
+    func `the rules of an ordinary user sample the files of other users`() {
         withTempTree { tree in
-            // The build folder may be closed to others, so the programs are copied.
+            // The build directory may be inaccessible to others, so the programs are copied.
             for name in ["alight", "alight-launch"] {
                 TestFile.copyTree(Places.products.appending(name), tree.path("bin/\(name)"))
             }
@@ -279,7 +279,7 @@ struct CommandTests {
     }
 
     @Test(.enabled(if: CommandTests.hasUserNamespaces, "there are no user namespaces here"))
-    func `too few watches are told once, with the way out`() {
+    func `a watch limit that is too low is reported once, with a remedy`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("in/*", with: "in/**"))
             for number in 0..<30 { TestFile.makeFolder(tree.path("in/\(number)")) }
@@ -290,7 +290,7 @@ struct CommandTests {
                 "/usr/bin/unshare", ["--user", "--map-root-user", "/bin/sh", "-c", script], in: tree.root,
                 output: tree.path("run"))
             #expect(Deadline.wait { program.error.contains("ready: watching 31 directories") }, "\(program.error)")
-            // Three are on the way to the rules themselves.
+            // Three watches are on the path to the rules themselves.
             #expect(program.error.contains("user.max_inotify_watches is 10, and 37 are needed; 2"))
             #expect(program.error.contains("help: raise it: sysctl user.max_inotify_watches=37"))
             TestFile.write(tree.path("in/watched-or-polled"), "x")
@@ -300,7 +300,7 @@ struct CommandTests {
         }
     }
 
-    /// Whether a test can have limits of its own.
+    /// Whether a test can have its own limits.
     private static let hasUserNamespaces: Bool = withTempTree { tree in
         let probe = RunningProgram(
             "/usr/bin/unshare",

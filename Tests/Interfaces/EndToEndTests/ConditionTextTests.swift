@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// What people and machines read of conditions, as the built program says it.
+/// Output about conditions for users and scripts, as the built program prints it.
 struct ConditionTextTests {
     private static let rules = """
         rules:
@@ -26,7 +26,7 @@ struct ConditionTextTests {
         TestFile.write(tree.path("in/x.png"), Array("GIF89a".utf8) + [1, 0, 1, 0, 0])
     }
 
-    @Test func `a run has no line for files that conditions leave`() {
+    @Test func `a run has no line for files that conditions exclude`() {
         withTempTree { tree in
             Self.make(tree)
             let (status, output, error) = JournalCommand.run(tree, ["run", "rules.yaml", "--once"])
@@ -40,7 +40,7 @@ struct ConditionTextTests {
         }
     }
 
-    @Test func `apply says which files conditions leave, and why`() {
+    @Test func `apply reports which files conditions exclude, and why`() {
         withTempTree { tree in
             Self.make(tree)
             var result = JournalCommand.run(tree, ["apply", "--rules", "rules.yaml", "pictures", "in"])
@@ -62,7 +62,7 @@ struct ConditionTextTests {
         }
     }
 
-    @Test func `an explanation tells the condition that is in the way`() throws {
+    @Test func `an explanation names the condition that does not match`() throws {
         try withTempTree { tree in
             Self.make(tree)
             let paths = ["in/a.png", "in/b.png", "in/c.png", "in/none.png"]

@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// The configuration, as the built program finds it.
+/// The configuration, as the built program reads it.
 @Suite(.timeLimit(.minutes(2)))
 struct ConfigCommandTests {
     private static func run(
@@ -16,7 +16,7 @@ struct ConfigCommandTests {
         return (program.wait(), program.output, program.error)
     }
 
-    /// `jobs` and the like as `value from origin`.
+    /// Returns settings such as `jobs` in the form `value from origin`.
     private static func rows(_ output: String) -> [String: String] {
         var rows: [String: String] = [:]
         for line in output.split(separator: "\n").dropFirst(2) {
@@ -26,7 +26,7 @@ struct ConfigCommandTests {
         return rows
     }
 
-    @Test func `options come before variables, these before the file, and that before what is usual`() {
+    @Test func `options override variables, which override the file, which overrides the defaults`() {
         withTempTree { tree in
             TestFile.write(
                 tree.path(".config/alight/config.yaml"),
@@ -48,7 +48,7 @@ struct ConfigCommandTests {
         }
     }
 
-    @Test func `programs read it as JSON`() throws {
+    @Test func `the configuration is available as JSON`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("c.yaml"), "listen: false\nrules: [here]\n")
             let (status, output, _) = Self.run(tree, ["config", "--json", "--config", "c.yaml"])
@@ -68,7 +68,7 @@ struct ConfigCommandTests {
     }
 
     @Test(arguments: [["config"], ["check"], ["run", "--once"], ["jobs"], ["explain", "x"], ["plugins", "list"]])
-    func `a fault in it is told by each command, and nothing is done`(command: [String]) {
+    func `each command reports an error in the configuration and does nothing`(command: [String]) {
         withTempTree { tree in
             TestFile.write(tree.path("c.yaml"), "jobs: none\n")
             let (status, output, error) = Self.run(tree, command + ["--config", "c.yaml"])
@@ -78,7 +78,7 @@ struct ConfigCommandTests {
         }
     }
 
-    @Test func `a file that is named has to be there, and a variable has to make sense`() {
+    @Test func `a specified file must exist, and a variable must be valid`() {
         withTempTree { tree in
             let missing = Self.run(tree, ["config", "--config", "none.yaml"])
             #expect(missing.status == 3)
@@ -91,13 +91,13 @@ struct ConfigCommandTests {
         }
     }
 
-    @Test func `run takes the rules and the journal of the configuration, and reads those rules again`() {
+    @Test func `run uses the rules and the journal of the configuration, and reloads those rules`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(
                 tree.path("set/rules/a.yaml"), "rules: [{ name: one, path: ../../in/*, action: log, settle: 0 }]\n")
             TestFile.write(tree.path("set/config.yaml"), "rules: [rules]\njournal: ../jobs.db\nlog: { format: json }\n")
-            // Rules in the current folder are for those who say nothing.
+            // Rules in the current directory apply only if nothing else specifies rules.
             TestFile.write(tree.path("rules/b.yaml"), "rules: [{ name: two, path: ../in/*, action: log }]\n")
             let program = RunningProgram(
                 Places.alight, ["run", "--config", "set/config.yaml"], in: tree.root, output: tree.path("run"))
@@ -118,7 +118,7 @@ struct ConfigCommandTests {
         }
     }
 
-    @Test func `plugins in folders of the configuration are found`() {
+    @Test func `plugins in directories of the configuration are found`() {
         withTempTree { tree in
             let script = "#!/bin/sh\necho '{\"name\": \"mine\", \"version\": \"1\", \"protocol\": [1]}'\n"
             TestFile.write(tree.path("own/mine"), Array(script.utf8), mode: 0o755)
@@ -129,7 +129,7 @@ struct ConfigCommandTests {
         }
     }
 
-    @Test func `a level leaves out what weighs less`() {
+    @Test func `a log level hides lower levels`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/x"), "x")
             TestFile.write(
@@ -150,7 +150,7 @@ struct ConfigCommandTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"), arguments: ["config.yaml", "rules.yaml"])
-    func `as root files that others can write are refused, with what mends it`(name: String) {
+    func `as root, files that others can write are refused, with a remedy`(name: String) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("config.yaml"), "rules: [rules.yaml]\n")

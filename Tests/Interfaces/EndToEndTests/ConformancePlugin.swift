@@ -2,7 +2,7 @@ import FileEvents
 import System
 import TestKit
 
-/// A plugin in Python that keeps to the protocol, and ways to make it break it.
+/// A plugin in Python that follows the protocol, and changes that make it violate the protocol.
 enum ConformancePlugin {
     static let text = #"""
         #!/usr/bin/env python3
@@ -48,12 +48,12 @@ enum ConformancePlugin {
             sys.exit(0)
         """# + "\n"
 
-    /// One fault, and the one check that has to find it.
+    /// One violation, and the one check that must detect it.
     struct Fault: Sendable {
         var check: String
-        /// Replaced, from and to.
+        /// The replacements in the script, each from and to.
         var changes: [(String, String)]
-        /// What is said of it.
+        /// The reported message.
         var words: String
         var options: [String] = []
 

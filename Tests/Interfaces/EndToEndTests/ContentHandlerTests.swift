@@ -4,9 +4,9 @@ import System
 import TestKit
 import Testing
 
-/// Handlers of content in the built program.
+/// Content handlers in the built program.
 struct ContentHandlerTests {
-    @Test func `what is secret in a webhook is in no log and no journal`() {
+    @Test func `secrets of a webhook appear in no log and no journal`() {
         withTempTree { tree in
             let root = tree.root
             TestFile.write(
@@ -48,7 +48,7 @@ struct ContentHandlerTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func `kill -9 at any moment leaves whole folders and archives, and nothing else`() {
+    @Test(.timeLimit(.minutes(10))) func `kill -9 at any time leaves only complete directories and archives`() {
         withTempTree { tree in
             let root = tree.root
             let count = 12
@@ -89,7 +89,7 @@ struct ContentHandlerTests {
             }
             for round in 0..<12 {
                 let program = start("run")
-                // The moment is what is tried here; no expectation hangs on it.
+                // The time of the kill is what varies here. No expectation depends on it.
                 usleep(useconds_t(round * 2300 % 25_000))
                 program.signal(SIGKILL)
                 _ = program.wait()

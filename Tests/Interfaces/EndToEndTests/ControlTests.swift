@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// A running Alight that is asked and steered at its control socket, by its commands and by hand.
+/// A running instance, controlled through its socket by commands and by raw requests.
 struct ControlTests {
     private static func rules(_ root: PathBytes) -> String {
         """
@@ -51,7 +51,7 @@ struct ControlTests {
         }
     }
 
-    /// Runs a command beside it.
+    /// Runs a command while the instance runs.
     @discardableResult
     private static func command(
         _ root: PathBytes, _ arguments: [String]
@@ -79,7 +79,7 @@ struct ControlTests {
         try #require(try get(root, "/v1/status")["queue"] as? [String: Int])
     }
 
-    @Test func `what is asked while the journal is locked does not hide what comes after`() throws {
+    @Test func `a request while the journal is locked does not hide later jobs`() throws {
         try withTempTree { tree in
             let root = tree.root
             for folder in ["in", ".state", ".state/alight"] { TestFile.makeFolder(tree.path(folder)) }
@@ -113,7 +113,7 @@ struct ControlTests {
         String(decoding: TestFile.read(root.appending("out")) ?? [], as: UTF8.self)
     }
 
-    /// The one job in a state, when it is there.
+    /// Waits for a job in the given state and returns its ID, or nil if there is none in time.
     private static func job(_ root: PathBytes, _ state: String) throws -> String? {
         try Deadline.poll {
             let jobs = try #require(try get(root, "/v1/jobs?state=\(state)")["jobs"] as? [[String: Any]])
@@ -123,7 +123,7 @@ struct ControlTests {
 
     // MARK: Status
 
-    @Test func `status names the roots, what waits, and what has failed`() throws {
+    @Test func `status names the roots, the waiting jobs and the failed ones`() throws {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
@@ -145,7 +145,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `rules with an error make it degraded, which status ends with 6 for`() throws {
+    @Test func `a rules error makes the instance degraded, and status exits with 6`() throws {
         try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("rules.yaml"), Self.rules(root) + "    setle: 1s\n")
             #expect(Deadline.wait { program.error.contains("the new rules contain errors") })
@@ -159,7 +159,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `without a running Alight every command says so`() {
+    @Test func `without a running instance every command says so`() {
         withTempTree { tree in
             for words in [["status"], ["status", "--watch"], ["pause"], ["resume"], ["reload"], ["rescan"], ["log"]] {
                 let (status, _, error) = Self.command(tree.root, words)
@@ -170,7 +170,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `status is shown again and again, in place on a terminal and one after another in a pipe`() throws {
+    @Test func `status --watch redraws in place on a terminal, and appends in a pipe`() throws {
         try Self.withProgram { (root, _) throws in
             let piped = RunningProgram(
                 Places.alight, ["status", "--watch"], in: root, output: root.appending("piped"))
@@ -192,7 +192,7 @@ struct ControlTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root starts programs of others"))
-    func `a socket at which another user listens is not asked`() throws {
+    func `a socket of another user is not used`() throws {
         try withTempTree { tree in
             let root = tree.root
             try #require(root.withCString { chmod($0, 0o777) } == 0)
@@ -230,7 +230,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `numbers that no Alight can mean are answered with all the same`() throws {
+    @Test func `absurd numbers of another program are printed without a crash`() throws {
         withTempTree { tree in
             let socket = tree.path("odd.sock")
             let answering = """
@@ -257,7 +257,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `a socket that is turned off is told as that`() throws {
+    @Test func `a disabled socket is reported as disabled`() throws {
         withTempTree { tree in
             let program = RunningProgram(
                 Places.alight, ["status"], in: tree.root,
@@ -270,9 +270,9 @@ struct ControlTests {
         }
     }
 
-    // MARK: Steering
+    // MARK: Control
 
-    @Test func `what is paused is accepted and waits, also over a kill, until it is resumed`() throws {
+    @Test func `a job of a paused rule waits, also across a kill, until the rule is resumed`() throws {
         try Self.withProgram { (root, program) throws in
             #expect(Self.command(root, ["pause", "--rule", "letters"]).output == "paused: 'letters'\n")
             TestFile.write(root.appending("in/a.txt"), "a")
@@ -298,7 +298,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `all rules are paused at once, and a rule that is unknown is refused`() throws {
+    @Test func `all rules are paused at once, and an unknown rule is refused`() throws {
         try Self.withProgram { (root, program) throws in
             #expect(Self.command(root, ["pause"]).output == "all rules are paused\n")
             TestFile.write(root.appending("in/b.png"), "b")
@@ -307,14 +307,14 @@ struct ControlTests {
             #expect(status == 1)
             #expect(error.contains("error: there is no rule 'nothing'"))
             #expect(!program.output.contains("b.png"))
-            // A stop does not wait for what is paused.
+            // A stop does not wait for paused jobs.
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
             #expect(program.error.contains("\"stopping\""), "\(program.error)")
         }
     }
 
-    @Test func `while all rules are paused one can't go on alone, which is said, and changes nothing`() throws {
+    @Test func `while all rules are paused, resuming one is an error and changes nothing`() throws {
         try Self.withProgram { (root, _) throws in
             Self.command(root, ["pause", "--rule", "letters"])
             Self.command(root, ["pause"])
@@ -335,7 +335,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `rules that are disabled are listed as off, and can't be paused`() throws {
+    @Test func `disabled rules are listed as off, and cannot be paused`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.makeFolder(tree.path("in"))
@@ -351,7 +351,7 @@ struct ControlTests {
             let (code, _, error) = Self.command(root, ["pause", "--rule", "pictures"])
             #expect(code == 1)
             #expect(error.contains("error: the rule 'pictures' is disabled, so that it never runs"), "\(error)")
-            // What is enabled by a reload is listed so.
+            // A rule that a reload enables is listed as enabled.
             TestFile.write(tree.path("rules.yaml"), Self.rules(root))
             let isOn = try Deadline.wait {
                 try Self.get(root, "/v1/status")["disabled_rules"] as? [String] == []
@@ -362,7 +362,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `a dead letter is tried again, or forgotten, and nothing else is`() throws {
+    @Test func `a failed job can be retried or discarded, other jobs cannot`() throws {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
@@ -386,7 +386,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `commands ask the instance that has the journal, whatever its socket`() throws {
+    @Test func `commands use the instance that has the journal, whatever its socket`() throws {
         try Self.withProgram(["--control", "elsewhere/other.sock"]) { (root, program) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
@@ -412,7 +412,7 @@ struct ControlTests {
         ("retry", #"{"jobs":[],"rule":"a"}"#, 400), ("discard", #"{"jobs":7}"#, 400),
     ]
 
-    @Test func `a command for jobs that makes no sense is refused`() throws {
+    @Test func `an invalid command for jobs is refused`() throws {
         try Self.withProgram { (root, _) throws in
             let answers = Self.mistakes.map {
                 RawHTTP.ask(Self.socket(root), "POST", "/v1/\($0.verb)", $0.body)?.status
@@ -421,7 +421,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `a rule fails all the time until its dead letters are discarded`() throws {
+    @Test func `a rule counts as failing until its failed jobs are discarded`() throws {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             for number in 1...5 { TestFile.write(root.appending("in/\(number).txt"), "x") }
@@ -445,7 +445,7 @@ struct ControlTests {
     }
 
     @Test(arguments: ["status", "log", "jobs --json", "schema", "config", "check rules.yaml", "--help"])
-    func `what can't be written is said, and ends with 1`(command: String) throws {
+    func `a write error on standard output is reported, and the exit status is 1`(command: String) throws {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("in/a.png"), "a")
             _ = try Self.job(root, "succeeded")
@@ -461,7 +461,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `a rescan is done, and says when and why`() throws {
+    @Test func `a rescan runs, and its time and reason are reported`() throws {
         try Self.withProgram { (root, _) throws in
             #expect(Self.command(root, ["rescan"]).status == 0)
             let isDone = try Deadline.wait {
@@ -473,7 +473,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `rules are read again when somebody wants that`() throws {
+    @Test func `rules are reloaded on request`() throws {
         try Self.withProgram(["--no-auto-reload"]) { (root, program) throws in
             TestFile.write(root.appending("rules.yaml"), Self.rules(root).replacing("pictures", with: "images"))
             #expect(Self.command(root, ["reload"]).status == 0)
@@ -489,7 +489,7 @@ struct ControlTests {
 
     // MARK: Events
 
-    @Test func `what it does is followed, as lines and as JSON`() throws {
+    @Test func `events are followed, as lines and as JSON`() throws {
         try Self.withProgram { (root, program) throws in
             let text = RunningProgram(Places.alight, ["log"], in: root, output: root.appending("text"))
             let json = RunningProgram(Places.alight, ["log", "--json"], in: root, output: root.appending("json"))
@@ -504,7 +504,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `the lines that are followed are those of the run`() {
+    @Test func `the followed lines are those of the run`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(
@@ -533,7 +533,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `events are resumed after the last one that was seen`() throws {
+    @Test func `events resume after the last one received`() throws {
         try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("in/1.png"), "1")
             #expect(Deadline.wait { program.output.contains("1.png") })
@@ -550,9 +550,9 @@ struct ControlTests {
         }
     }
 
-    // MARK: By TCP
+    // MARK: TCP
 
-    /// The token of the link that the program has printed, and the link without it.
+    /// Returns the token of the link that the program has printed, and the link without it.
     private static func printedLink(_ program: RunningProgram) throws -> (place: String, token: String) {
         let said = try #require(program.error.components(separatedBy: "dashboard: ").dropFirst().first)
         let link = try #require(said.split { $0 == "\"" || $0 == "\n" }.first)
@@ -567,7 +567,7 @@ struct ControlTests {
         return String(connection.readAll().prefix(12))
     }
 
-    @Test func `the link with the token is told at any level, holds over a restart, and names what can be reached`()
+    @Test func `the link with the token is printed at any log level, survives a restart, and is reachable`()
         throws
     {
         let port = RawHTTP.freePort()
@@ -594,7 +594,7 @@ struct ControlTests {
             #expect(links[0].token == links[1].token)
             let file = tree.path(".state/alight/journal.db-token")
             #expect(String(decoding: TestFile.read(file) ?? [], as: UTF8.self) == "\(links[0].token)\n")
-            // Whoever could have read it may be anybody.
+            // Another user may have read the token.
             try #require(file.withCString { chmod($0, 0o644) } == 0)
             let refused = RunningProgram(
                 Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("refused"))
@@ -604,7 +604,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `behind a proxy the token is asked for at the loopback address too, and the link leads to the proxy`()
+    @Test func `behind a proxy the loopback address requires the token too, and a link leads to the proxy`()
         throws
     {
         let port = RawHTTP.freePort()
@@ -628,7 +628,7 @@ struct ControlTests {
         (["--listen", "*:8088"], "write '0.0.0.0:8088'"),
         (["--once", "--external-url", "https://a.test"], "'--external-url' means nothing with '--once'"),
     ])
-    func `an address, or one of a proxy, that means nothing is refused`(arguments: [String], said: String) {
+    func `an invalid address, or an invalid one of a proxy, is refused`(arguments: [String], said: String) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Self.rules(tree.root))
@@ -639,9 +639,9 @@ struct ControlTests {
         }
     }
 
-    // MARK: Several
+    // MARK: Several instances
 
-    @Test func `a second Alight makes a socket beside the first, and commands ask the first`() throws {
+    @Test func `a second instance creates a socket beside the first, and commands use the first`() throws {
         try Self.withProgram { (root, program) throws in
             let second = Self.begin(root, ["--journal", "other.db"], name: "second")
             #expect(second.error.contains("another instance listens at '\(Self.socket(root))'"), "\(second.error)")
@@ -659,7 +659,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `a socket that was named and is taken is an error`() throws {
+    @Test func `a specified socket that is in use is an error`() throws {
         try Self.withProgram { (root, _) throws in
             let second = RunningProgram(
                 Places.alight,
@@ -670,14 +670,14 @@ struct ControlTests {
         }
     }
 
-    @Test func `without a socket nobody can ask`() throws {
+    @Test func `without a socket no command can connect`() throws {
         try Self.withProgram(["--no-control"]) { (root, _) throws in
             #expect(!TestFile.exists(Self.socket(root)))
             #expect(Self.command(root, ["status"]).status == 1)
         }
     }
 
-    @Test func `the picture of a job is shown, and nothing that took its place`() throws {
+    @Test func `the image of a job is served, but no file that replaced it`() throws {
         try Self.withProgram { root, _ in
             let picture: [UInt8] = [0x89] + Array("PNG\r\n\u{1A}\nbytes".utf8)
             let path = root.appending("in/a.png")
@@ -685,7 +685,7 @@ struct ControlTests {
             let job = try #require(try Self.job(root, "succeeded"))
             let target = "/v1/jobs/\(job)/input"
             #expect(RawHTTP.ask(Self.socket(root), "GET", target)?.status == 200)
-            // Somebody else's, by a link, by a second name, and by a folder that is a link now.
+            // A file of another user, through a symbolic link and through a hard link.
             let secret = root.appending("secret/a.png")
             TestFile.write(secret, picture)
             try #require(path.withCString { unlink($0) } == 0)
@@ -710,12 +710,12 @@ struct ControlTests {
         }
     }
 
-    /// Programs of a user of their own, without the directory that a login makes.
+    /// Runs the body with a separate user who lacks the directory that a login creates.
     private static func withoutRuntimeDirectory(
         number: Int32, _ body: (borrowing TemporaryTree, [String], PathBytes) -> Void
     ) {
         withTempTree { tree in
-            // The build folder may be closed to others, so the programs are copied.
+            // The build directory may be inaccessible to others, so the programs are copied.
             for name in ["alight", "alight-launch"] {
                 TestFile.copyTree(Places.products.appending(name), tree.path("bin/\(name)"))
             }
@@ -742,9 +742,9 @@ struct ControlTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: [false, true])
-    func `without XDG_RUNTIME_DIR the instance is found all the same`(isTaken: Bool) {
+    func `without XDG_RUNTIME_DIR the instance is found as well`(isTaken: Bool) {
         Self.withoutRuntimeDirectory(number: isTaken ? 1 : 0) { tree, words, folder in
-            // Another user was first there.
+            // Another user created the directory first.
             if isTaken { TestFile.makeFolder(folder) }
             let program = Self.start(tree, words + ["run", "rules.yaml", "--journal", ":memory:"], output: "run")
             #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")

@@ -4,11 +4,11 @@ import System
 import TestKit
 import Testing
 
-/// The program is killed while files change, again and again, and nothing is lost.
+/// The program is killed repeatedly while files change, and nothing is lost.
 ///
-/// The driver is a program of its own, see CONTRIBUTING. Here it plays fixed
-/// seeds, a bounded number of kills in all; `make soak` draws new ones. One after
-/// the other, because each needs several processes.
+/// The driver is a separate program; see CONTRIBUTING. These tests run fixed
+/// seeds with a bounded number of kills; `make soak` uses new seeds. They run
+/// one after the other, because each needs several processes.
 @Suite(.serialized) struct CrashTests {
     struct Play: Sendable, CustomTestStringConvertible {
         var mode: String
@@ -33,7 +33,7 @@ import Testing
     ]
 
     @Test(arguments: plays)
-    func `whatever is killed, every file is handled`(_ play: Play) {
+    func `every file is handled, whatever is killed`(_ play: Play) {
         if play.mode == "full", let problem = SmallDisk.problem {
             print("crash test, \(play.testDescription): left out: \(problem)")
             return
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `work that is lost is noticed, and told with what led to it`() {
+    @Test func `lost work is detected, and reported with what led to it`() {
         withTempTree { tree in
             let (status, driver) = Self.drive(
                 tree, ["--seed", "3", "--kills", "4", "--forget", "2", "--patience", "2"])
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `a wrong command line says what is right`() {
+    @Test func `a usage error is reported with the correct usage`() {
         withTempTree { tree in
             let (status, driver) = Self.drive(tree, ["--mode", "gently"])
             #expect(status == 2)

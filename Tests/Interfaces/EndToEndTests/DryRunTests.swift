@@ -7,7 +7,7 @@ import Testing
 
 /// `alight run --dry-run`, as the built program.
 struct DryRunTests {
-    /// Everything that an action, a plugin or a rule could leave behind.
+    /// Rules with everything that an action, a plugin or a rule could leave behind.
     private static let rules = """
         rules:
           - name: program
@@ -65,12 +65,12 @@ struct DryRunTests {
         TestFile.write(root.appending("plugins/raw"), Array(plugin.utf8), mode: 0o755)
     }
 
-    /// Names, types, modes, owners, times, sizes and contents of all that is there.
+    /// Returns the names, types, modes, owners, times, sizes and contents of all files.
     ///
-    /// A change of an extended attribute changes the time too.
+    /// A change of an extended attribute also changes the time.
     private static func tree(_ root: PathBytes) -> String {
         withTempTree { other in
-            // As root, SQLite gives a log the owner that it has already.
+            // As root, SQLite sets the owner of a log to the owner that it already has.
             let line = """
                 find . -name '*-wal' -printf '%p %y %m %U %G %n %i %s %T@ %l\\n' -o \
                 -printf '%p %y %m %U %G %n %i %s %T@ %C@ %l\\n' | sort; find . -type f | sort | xargs -d '\\n' sha1sum
@@ -81,7 +81,9 @@ struct DryRunTests {
         }
     }
 
-    /// Runs the program in the folder; what it says goes elsewhere.
+    /// Runs the program in the directory.
+    ///
+    /// Its output goes to `said`.
     private static func run(
         _ root: PathBytes, _ arguments: [String], said: PathBytes
     ) -> RunningProgram {
@@ -90,7 +92,7 @@ struct DryRunTests {
             environment: ["TZ": "UTC", "TMPDIR": root.description, "XDG_RUNTIME_DIR": root.description], output: said)
     }
 
-    /// The processes that the program has started and that still run.
+    /// Returns the running child processes of the program.
     private static func children(of pid: pid_t) -> String {
         TestFile.names(in: PathBytes("/proc/\(pid)/task")).map { thread in
             let path = PathBytes("/proc/\(pid)/task").appending(thread).appending("children")
@@ -98,12 +100,12 @@ struct DryRunTests {
         }.joined()
     }
 
-    /// The lines, with `~` for the folder.
+    /// Returns the lines of the output, with `~` for the directory.
     private static func lines(_ program: RunningProgram, _ root: PathBytes) -> [String] {
         program.output.replacing("\(root)", with: "~").split(separator: "\n").map(String.init)
     }
 
-    @Test func `a dry run says all that would be run, and changes nothing`() {
+    @Test func `a dry run reports everything that would run, and changes nothing`() {
         withTempTree { tree in
             withTempTree { said in
                 let root = tree.root
@@ -138,7 +140,7 @@ struct DryRunTests {
     }
 
     @Test(arguments: ["clean", "killed"])
-    func `a journal that is there is read, and left as it is`(_ end: String) {
+    func `an existing journal is read and not changed`(_ end: String) {
         withTempTree { tree in
             withTempTree { said in
                 let root = tree.root
@@ -152,7 +154,7 @@ struct DryRunTests {
                 _ = first.wait()
                 TestFile.write(root.appending("in/a.txt"), "hello again")
                 let before = Self.tree(root)
-                // What would have been run is not known to the next one.
+                // The next run does not know what would have run.
                 for number in 0..<2 {
                     let program = Self.run(root, ["--once", "--dry-run"], said: said.path("run-\(number)"))
                     let status = program.wait()
@@ -171,7 +173,7 @@ struct DryRunTests {
           - { name: plain, path: "in/*.txt", existing: process, settle: 100ms, action: log }
         """
 
-    @Test func `beside an Alight that runs it takes nothing from it`() {
+    @Test func `a dry run beside a running instance takes no work from it`() {
         withTempTree { tree in
             withTempTree { said in
                 let root = tree.root
@@ -194,7 +196,7 @@ struct DryRunTests {
         }
     }
 
-    @Test func `it goes on watching until it is stopped, and starts nothing`() {
+    @Test func `a dry run watches until it is stopped, and starts nothing`() {
         withTempTree { tree in
             withTempTree { said in
                 let root = tree.root
@@ -226,7 +228,7 @@ struct DryRunTests {
         }
     }
 
-    @Test func `what would not run is told with the reason`() {
+    @Test func `an action that would not run is reported with the reason`() {
         withTempTree { tree in
             withTempTree { said in
                 let root = tree.root
@@ -260,7 +262,7 @@ struct DryRunTests {
         }
     }
 
-    @Test func `a batch is told with its files, and a machine reads an object for each`() throws {
+    @Test func `a batch is reported with its files, and as JSON with one object for each`() throws {
         try withTempTree { tree in
             try withTempTree { said in
                 let root = tree.root
@@ -305,7 +307,7 @@ struct DryRunTests {
     ]
 
     @Test(arguments: statuses)
-    func `it ends with the status of a run`(_ rules: String, _ expected: Int32) {
+    func `the exit status is that of a run`(_ rules: String, _ expected: Int32) {
         withTempTree { tree in
             withTempTree { said in
                 Self.make(tree.root, rules: rules)

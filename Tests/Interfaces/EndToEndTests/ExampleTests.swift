@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// Every folder in `examples/` is a story that happens as its README says.
+/// Each directory in `examples/` is an example that works as its README says.
 struct ExampleTests {
     static let stories = TestFile.names(in: Places.checkout.appending("examples"))
         .map { String(decoding: $0, as: UTF8.self) }
@@ -38,7 +38,7 @@ struct ExampleTests {
         }
     }
 
-    /// Whether every file of the expected tree is there with its content.
+    /// Whether every file of the expected tree exists with its content.
     private static func holds(_ expected: PathBytes, _ actual: PathBytes) -> Bool {
         TestFile.names(in: expected).allSatisfy { name in
             let wanted = expected.appending(name)

@@ -5,7 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// S58: why did nothing happen? `alight explain`, as the built program.
+/// S58: why nothing happened.
+///
+/// `alight explain`, as the built program.
 struct ExplainCommandTests {
     private static let rules = """
         rules:
@@ -133,7 +135,7 @@ struct ExplainCommandTests {
             #expect(taken["path"] as? String == "\(tree.root)/in/a.jpg")
             #expect(taken["relative"] as? String == "a.jpg")
             #expect(taken["events"] as? [String] == ["created", "truncated"])
-            // Another rule asks for it, and it is one root.
+            // Another rule sets polling, and both rules have the same root.
             #expect(taken["backend"] as? String == "poll")
             #expect(taken["settle_ms"] as? Double == 500)
             #expect((taken["stable"] as? [String: Any])?["rounds"] as? Int == 2)
@@ -202,7 +204,7 @@ struct ExplainCommandTests {
         }
     }
 
-    @Test func `what a file holds is said by the system's database alone`() {
+    @Test func `only the system's database determines the content type of a file`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("in/a"), "%PDF-1.4\n")

@@ -5,10 +5,11 @@ import System
 import TestKit
 import Testing
 
-/// S58: what `alight explain` says, in situations that are files: rules, and in their comments what is there and asked.
+/// S58: the output of `alight explain` in recorded situations.
 ///
-/// `# sh: LINE` runs a line of shell in the folder, `# explain: ARGUMENTS` asks. In the rules, `CLOSED` stands for
-/// hours that are not now.
+/// Each situation is a rules file whose comments prepare it: `# sh: LINE` runs a line of shell in the directory, and
+/// `# explain: ARGUMENTS` runs the command. In the rules, `CLOSED` represents hours that do not include the current
+/// time.
 struct ExplainGoldenTests {
     private static let folder = PathBytes(#filePath).parent.appending("Golden/Explain")
 
@@ -16,7 +17,9 @@ struct ExplainGoldenTests {
         .filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(5)) }
         .filter { !$0.hasPrefix("landlock-") || hasLandlock }
 
-    /// Whether the kernel can confine programs; of what it can't, rules are warned of.
+    /// Whether the kernel supports Landlock.
+    ///
+    /// Rules that need more than it supports lead to warnings.
     private static let hasLandlock = withTempTree { tree in
         let script = "import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(444, None, 0, 1) < 1)"
         return RunningProgram(
@@ -57,14 +60,14 @@ struct ExplainGoldenTests {
             "/bin/sh", ["-c", "umask 022; \(line)"], in: tree.root, environment: environment, output: tree.path("said"))
     }
 
-    /// An hour of the day, in UTC, that begins in two.
+    /// One hour of the day, in UTC, that starts in two hours.
     private static var closedHours: String {
         let hour = Int(time(nil)) / 3600 % 24
         func text(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
         return "\(text(hour + 2))-\(text(hour + 3))"
     }
 
-    /// The text without what is another each time.
+    /// Returns the text without the parts that differ in each run.
     private static func plain(_ text: String, root: PathBytes) -> String {
         var text = text.replacing("\(root)", with: "~")
         text.replace(#/"id":"[0-9:]+"/#, with: "\"id\":\"FILE\"")

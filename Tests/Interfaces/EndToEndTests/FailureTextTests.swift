@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// What people and machines read of failures, and of how rules handle them, as the built program says it.
+/// Output about failures, and about how rules handle them, as the built program prints it.
 struct FailureTextTests {
     private static func start(_ tree: borrowing TemporaryTree, _ arguments: [String], _ rules: String) -> RunningProgram
     {
@@ -30,7 +30,7 @@ struct FailureTextTests {
           - { name: even, path: in/*, retry: { delay: 5s, max_delay: 5s }, while_busy: queue, action: log }
         """
 
-    @Test func `an explanation tells what differs from the usual`() {
+    @Test func `an explanation lists what differs from the defaults`() {
         withTempTree { tree in
             let program = Self.start(tree, ["explain", "--rules", "rules.yaml", "in/a"], Self.settings)
             #expect(program.wait() == 0)
@@ -56,7 +56,7 @@ struct FailureTextTests {
         }
     }
 
-    @Test func `a machine reads all of it`() throws {
+    @Test func `the JSON output has all of it`() throws {
         try withTempTree { tree in
             let program = Self.start(tree, ["explain", "--rules", "rules.yaml", "--json", "in/a"], Self.settings)
             #expect(program.wait() == 0)
@@ -75,7 +75,7 @@ struct FailureTextTests {
         }
     }
 
-    @Test func `a check names what is done on failure, and former names`() {
+    @Test func `check names the actions on failure, and former names`() {
         withTempTree { tree in
             let program = Self.start(tree, ["check", "rules.yaml"], Self.settings)
             #expect(program.wait() == 0)
@@ -87,7 +87,7 @@ struct FailureTextTests {
         }
     }
 
-    @Test func `the line of a dead letter says how to retry it`() {
+    @Test func `the line of a failed job says how to retry it`() {
         withTempTree { tree in
             let rules = """
                 rules:

@@ -4,9 +4,9 @@ import System
 import TestKit
 import Testing
 
-/// Files that are copied and moved while the program is killed again and again.
+/// Files that are copied and moved while the program is killed repeatedly.
 struct FileKillTests {
-    /// Each file's content tells its name and length, so that half of one is known.
+    /// The content of each file encodes its number and length, so an incomplete file is detected.
     private static func content(_ number: Int) -> [UInt8] {
         let line = Array("file \(number)\n".utf8)
         var bytes: [UInt8] = []
@@ -15,7 +15,7 @@ struct FileKillTests {
     }
 
     @Test(.timeLimit(.minutes(10)), arguments: ["move", "copy"])
-    func `kill -9 at any moment leaves each file whole, once, and nothing else`(action: String) throws {
+    func `kill -9 at any time leaves each file complete, once, and nothing else`(action: String) throws {
         try withTempTree { tree in
             var template = Array("/dev/shm/alight-kill-XXXXXX".utf8CString)
             try #require(mkdtemp(&template) != nil)
@@ -53,7 +53,7 @@ struct FileKillTests {
                     Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root,
                     output: tree.path("run"))
                 #expect(Deadline.wait { program.error.contains("ready: watching") || program.exitStatus() != nil })
-                // The moment is what is tried here; no expectation hangs on it.
+                // The time of the kill is what varies here. No expectation depends on it.
                 usleep(useconds_t(round * 1700 % 25_000))
                 program.signal(SIGKILL)
                 _ = program.wait()

@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// Actions whose result has no room on the disk.
+/// Actions whose result does not fit on the disk.
 @Suite(.enabled(if: SmallDisk.problem == nil, "\(SmallDisk.problem ?? "")"))
 struct FullDiskTests {
     private static let actions = [
@@ -17,7 +17,7 @@ struct FullDiskTests {
     ]
 
     @Test(arguments: actions)
-    func `what has no room is tried again, and nothing of it is left`(_ action: String) throws {
+    func `a result that does not fit is retried, and no part of it is left`(_ action: String) throws {
         withTempTree { tree in
             TestFile.write(
                 tree.path("rules/rules.yaml"),
@@ -33,7 +33,7 @@ struct FullDiskTests {
 
                 """)
             TestFile.makeFolder(tree.path("disk"))
-            // Noise, which no archive makes small.
+            // Random bytes, which no archive can compress.
             var random: UInt64 = 1
             var bytes: [UInt8] = []
             for _ in 0..<(4 << 17) {

@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// `alight import` and `alight new`, as the built program: what they write runs.
+/// `alight import` and `alight new`, as the built program: the rules that they write run.
 struct ImportCommandTests {
     private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
         let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("said"))
@@ -88,7 +88,7 @@ struct ImportCommandTests {
         }
     }
 
-    @Test func `a file that exists is left alone, and a table that does not is said`() {
+    @Test func `an existing file is not overwritten, and a missing table is an error`() {
         withTempTree { tree in
             let rules = tree.path("rules.yaml")
             TestFile.write(rules, "mine")
@@ -122,7 +122,7 @@ struct ImportCommandTests {
     }
 
     @Test(arguments: ["log", "copy", "move", "index"])
-    func `a first rule with a built-in handler is in order`(handler: String) {
+    func `a first rule with a built-in handler is valid`(handler: String) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let events = handler == "index" ? ["--event", "created", "--event", "modified", "--event", "deleted"] : []
@@ -133,7 +133,7 @@ struct ImportCommandTests {
         }
     }
 
-    @Test func `what a plugin gives no example for is named, and left open`() {
+    @Test func `a parameter without an example in the plugin is named, and left empty`() {
         withTempTree { tree in
             TestFile.write(
                 tree.path("plugins/send/plugin.yaml"),
@@ -164,7 +164,7 @@ struct ImportCommandTests {
         }
     }
 
-    @Test func `what is wrong with the words of alight new is said`() {
+    @Test func `a usage error of alight new is reported`() {
         withTempTree { tree in
             let event = Self.alight(tree, ["new", "--event", "cretaed"])
             #expect(event.exitStatus() == 2)

@@ -9,7 +9,7 @@ import Testing
 
 /// `alight jobs`, as the built program.
 struct JobsCommandTests {
-    /// Jobs of all states, with names that want to be more than names.
+    /// Jobs in all states, with names that contain control sequences and other special characters.
     private static let jobs: [SampleJob] = {
         var jobs = [
             SampleJob(0, .succeeded, "/srv/drop/a.pdf"),
@@ -45,7 +45,7 @@ struct JobsCommandTests {
         try with { tree, _ in
             let text = JournalCommand.onTerminal(tree, width: width, ["jobs"])
             #expect(text == Self.golden[width])
-            // A terminal would wrap a longer line; combining characters and wide ones are not one column each.
+            // A terminal would wrap a longer line. Combining and wide characters do not take one column each.
             for line in text.split(separator: "\n") where !line.unicodeScalars.contains(where: { $0.value > 0x2FF }) {
                 #expect(line.count <= width, "\(line)")
             }
@@ -71,7 +71,7 @@ struct JobsCommandTests {
         }
     }
 
-    @Test func `a machine reads one object per line`() throws {
+    @Test func `JSON output is one object per line`() throws {
         try with { tree, _ in
             let (status, output, _) = JournalCommand.run(tree, ["jobs", "--json"])
             #expect(status == 0)
@@ -100,7 +100,7 @@ struct JobsCommandTests {
     ]
 
     @Test(arguments: filters)
-    func `jobs are chosen`(_ arguments: [String], _ expected: [Int]) throws {
+    func `jobs are filtered`(_ arguments: [String], _ expected: [Int]) throws {
         try with { tree, _ in
             let (status, output, error) = JournalCommand.run(tree, ["jobs"] + arguments)
             #expect(status == 0, "\(error)")
@@ -111,7 +111,7 @@ struct JobsCommandTests {
         }
     }
 
-    @Test func `a relative path is meant from here, and a since from now`() throws {
+    @Test func `a relative path is relative to the current directory, and since to the current time`() throws {
         try withTempTree { tree in
             let now = Int(time(nil))
             var job = SampleJob(now - SampleJob.start - 3600, .dead, tree.path("in/a.txt"))
@@ -132,7 +132,7 @@ struct JobsCommandTests {
         }
     }
 
-    @Test func `an empty journal says so`() throws {
+    @Test func `an empty journal is reported`() throws {
         try with([]) { tree, _ in
             let (status, output, error) = JournalCommand.run(tree, ["jobs"])
             #expect(status == 0)
@@ -154,7 +154,7 @@ struct JobsCommandTests {
     ]
 
     @Test(arguments: mistakes)
-    func `a mistake is said`(_ arguments: [String], _ status: Int32, _ message: String) {
+    func `a usage error is reported`(_ arguments: [String], _ status: Int32, _ message: String) {
         withTempTree { tree in
             let program = RunningProgram(
                 Places.alight, ["jobs"] + arguments, in: tree.root, environment: JournalCommand.environment,
@@ -168,7 +168,7 @@ struct JobsCommandTests {
     @Test func `a hundred thousand jobs are listed quickly`() throws {
         let jobs = (0..<100_000).map { SampleJob($0, $0 % 1000 == 0 ? .dead : .succeeded, PathBytes("/srv/\($0)")) }
         try with(jobs) { tree, _ in
-            // Some hundredths of a second each; this is for queries that look at far too much.
+            // Each takes some hundredths of a second. The limit is for queries that read far too many rows.
             for arguments in [
                 [], ["--state", "dead"], ["--path", "/srv/77777"], ["--rule", "none"], ["--since", "2026-11-21"],
             ] {
@@ -182,7 +182,7 @@ struct JobsCommandTests {
         }
     }
 
-    @Test func `a journal is listed where nobody may write`() throws {
+    @Test func `a journal is listed in a directory without write permission`() throws {
         try withTempTree { (tree) throws in
             let root = tree.root
             let folder = root.appending("kept")
@@ -219,7 +219,7 @@ struct JobsCommandTests {
         }
     }
 
-    @Test func `the usual journal is in the user's state`() {
+    @Test func `the default journal is in the user's state directory`() {
         withTempTree { tree in
             for (environment, place) in [
                 (["XDG_STATE_HOME": "\(tree.root)/state"], "state/alight/journal.db"),
@@ -236,7 +236,7 @@ struct JobsCommandTests {
 }
 
 extension JobsCommandTests {
-    /// What a terminal of so many columns shows.
+    /// The output on terminals of these widths.
     private static let golden = [
         40: #"""
         01M7W816F0000000000000009C  running

@@ -4,11 +4,11 @@ import System
 import TestKit
 import Testing
 
-/// The built program, asked about a journal.
+/// Commands of the built program that read a journal.
 enum JournalCommand {
     static let environment = ["TZ": "UTC", "NO_COLOR": "1", "SHELL": "/bin/sh"]
 
-    /// Runs a command in the folder, in which the journal is `journal.db`.
+    /// Runs a command in the directory, with the journal `journal.db`.
     static func run(
         _ tree: borrowing TemporaryTree, _ arguments: [String], journal: String = "journal.db"
     ) -> (status: Int32?, output: String, error: String) {
@@ -19,7 +19,7 @@ enum JournalCommand {
         return (status, program.output, program.error)
     }
 
-    /// Waits until so many jobs have been kept as succeeded, which is a moment after they are told of.
+    /// Waits until `count` jobs are stored as succeeded, which is shortly after they are reported.
     static func awaitSucceeded(_ count: Int, in journal: PathBytes) -> Bool {
         withTempTree { tree in
             Deadline.wait {
@@ -30,7 +30,7 @@ enum JournalCommand {
         }
     }
 
-    /// Runs a command on a terminal so wide, and gives what the terminal got, the ends of lines as newlines.
+    /// Runs a command on a terminal of this width and returns the output of the terminal, with newlines as line ends.
     static func onTerminal(_ tree: borrowing TemporaryTree, width: Int, _ arguments: [String]) -> String {
         let words = [Places.alight.description] + arguments + ["--journal", "journal.db"]
         let line = words.map { "'\($0)'" }.joined(separator: " ")

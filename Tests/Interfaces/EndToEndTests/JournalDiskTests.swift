@@ -4,9 +4,9 @@ import System
 import TestKit
 import Testing
 
-/// A journal on a disk that is full, or that can't be written.
+/// A journal on a full disk, or on a disk that cannot be written.
 ///
-/// The disk is a small file system in a namespace of the program's own.
+/// The disk is a small file system in a mount namespace of the program.
 @Suite(.enabled(if: SmallDisk.problem == nil, "\(SmallDisk.problem ?? "")"))
 struct JournalDiskTests {
     private static func start(
@@ -22,12 +22,12 @@ struct JournalDiskTests {
         return RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path(output))
     }
 
-    /// The disk as it is seen from outside.
+    /// Returns the path of the disk from outside the namespace.
     private static func disk(_ tree: borrowing TemporaryTree, _ program: RunningProgram) -> PathBytes {
         PathBytes("/proc/\(program.pid)/root").appending(tree.path("disk").bytes.dropFirst())
     }
 
-    @Test func `on a full disk nothing is begun, and everything is done when there is room`() {
+    @Test func `on a full disk no action starts, and all of them run when there is space again`() {
         withTempTree { tree in
             let program = Self.start(tree)
             JournalFileTests.awaitReady(program)
@@ -35,7 +35,7 @@ struct JournalDiskTests {
             #expect(Deadline.wait { program.lines.count == 1 })
             let disk = Self.disk(tree, program)
             SmallDisk.fill(disk)
-            // How much fits in what the log has already is not known.
+            // The amount that fits into the existing log is not known.
             var written = 0
             let isFull = Deadline.wait {
                 TestFile.write(tree.path("in/file \(written)"), "x")
@@ -48,7 +48,7 @@ struct JournalDiskTests {
             #expect(program.error.contains("help: make room on the disk"), "\(program.error)")
             let begun = program.lines.count
             for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }
-            // It tries again each second; that it says so once is what is looked at here.
+            // The program retries each second. It must report the error only once.
             Deadline.pause(.milliseconds(2500))
             #expect(program.lines.count == begun)
             #expect(program.error.components(of: "the disk is full") == 1, "\(program.error)")
@@ -66,9 +66,9 @@ struct JournalDiskTests {
         }
     }
 
-    @Test func `what was told on a full disk is done after the next start`() {
+    @Test func `events that arrive on a full disk are handled after the next start`() {
         withTempTree { tree in
-            // Two programs see one disk only if it is mounted once, so the second follows in the same namespace.
+            // Two programs share the disk only if it is mounted once, so the second runs in the same namespace.
             TestFile.makeFolder(tree.path("in"))
             TestFile.makeFolder(tree.path("disk"))
             TestFile.write(tree.path("rules.yaml"), JournalFileTests.rules)
@@ -97,7 +97,7 @@ struct JournalDiskTests {
             let pid = pid_t(text("pid").filter(\.isNumber)) ?? 0
             #expect(kill(pid, SIGTERM) == 0)
             #expect(Deadline.wait { !text("one.status").isEmpty })
-            // It could not keep what it knew, which is no good end.
+            // The state could not be stored, so this is not a clean exit.
             #expect(text("one.status") == "1\n", "\(text("one.err"))")
             JournalFileTests.awaitReady(program)
             func done() -> Int { (text("one.out") + program.output).split(separator: "\n").count }
@@ -109,7 +109,7 @@ struct JournalDiskTests {
         }
     }
 
-    @Test func `a stop is a good one when there is room again`() {
+    @Test func `a stop is clean when there is space again`() {
         withTempTree { tree in
             let program = Self.start(tree)
             JournalFileTests.awaitReady(program)
@@ -123,13 +123,13 @@ struct JournalDiskTests {
             }
             #expect(isFull, "\(program.error)")
             SmallDisk.empty(Self.disk(tree, program))
-            // Before it tries again by itself.
+            // This is before the next retry.
             JournalFileTests.stop(program)
             #expect(program.error.components(of: "the disk is full") == 1, "\(program.error)")
         }
     }
 
-    @Test func `a start on a full disk says so`() {
+    @Test func `a start on a full disk is an error`() {
         withTempTree { tree in
             let program = Self.start(tree, script: "cat /dev/zero >filler 2>/dev/null || :")
             #expect(program.wait() == 1, "\(program.error)")
@@ -137,7 +137,7 @@ struct JournalDiskTests {
         }
     }
 
-    @Test func `a disk that can't be written is told at the start`() {
+    @Test func `a read-only disk is reported at the start`() {
         withTempTree { tree in
             let program = Self.start(tree, script: "mount -o remount,ro .")
             #expect(program.wait() == 1, "\(program.error)")
@@ -147,7 +147,7 @@ struct JournalDiskTests {
 }
 
 extension String {
-    /// How often the text comes.
+    /// Returns the number of occurrences of the text.
     fileprivate func components(of text: String) -> Int {
         var count = 0
         var rest = self[...]

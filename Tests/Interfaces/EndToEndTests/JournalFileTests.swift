@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// What becomes of the journal's file in bad company, and of the program with it.
+/// Journal files that are damaged, foreign or in use, and the program's reaction.
 struct JournalFileTests {
     static let rules = """
         rules:
@@ -32,7 +32,7 @@ struct JournalFileTests {
         #expect(program.wait() == 0, "\(program.error)")
     }
 
-    /// Lets a journal come about that has something in it.
+    /// Creates a journal with content and returns its path.
     private static func fill(_ tree: borrowing TemporaryTree) -> PathBytes {
         let program = start(tree, as: "first")
         awaitReady(program)
@@ -42,7 +42,9 @@ struct JournalFileTests {
         return tree.path("state/journal.db")
     }
 
-    /// Starts with the journal as it is: it has to be refused, with a way out, and left as it is.
+    /// Starts with the journal as it is.
+    ///
+    /// The journal must be refused with a remedy, and must not change.
     private static func expectRefusal(
         _ tree: borrowing TemporaryTree, _ message: String, _ journal: String = "state/journal.db",
         sourceLocation: SourceLocation = #_sourceLocation
@@ -60,7 +62,7 @@ struct JournalFileTests {
         #expect(contents(folder) == before, sourceLocation: sourceLocation)
     }
 
-    /// What lies in a folder but for the lock, which holds a number of its own.
+    /// Returns the contents of a directory, except the lock file, which contains a process ID.
     private static func contents(_ folder: PathBytes) -> [[UInt8]: [UInt8]] {
         var contents: [[UInt8]: [UInt8]] = [:]
         for name in TestFile.names(in: folder) where !name.suffix(5).elementsEqual("-lock".utf8) {
@@ -69,18 +71,18 @@ struct JournalFileTests {
         return contents
     }
 
-    // MARK: Files that are no journal, or not a sound one
+    // MARK: Invalid and damaged files
 
-    @Test func `a journal of a newer version is left alone`() {
+    @Test func `a journal of a newer version is not changed`() {
         withTempTree { tree in
             let journal = Self.fill(tree)
-            // SQLite's header has the user version there.
+            // The user version in the header of SQLite.
             Self.overwrite(journal, at: 60, [0, 0, 0x03, 0xE7])
             Self.expectRefusal(tree, "has version 999, of a newer release")
         }
     }
 
-    @Test func `a damaged journal is left alone`() {
+    @Test func `a damaged journal is not changed`() {
         withTempTree { tree in
             let journal = Self.fill(tree)
             let good = TestFile.read(journal) ?? []
@@ -100,7 +102,7 @@ struct JournalFileTests {
             TestFile.write(journal, Array(good[..<50]))
             Self.expectRefusal(tree, "'\(journal)' is not an SQLite file")
 
-            // And as it was, it is taken again.
+            // With its original content, the journal is accepted again.
             TestFile.write(journal, good)
             let program = Self.start(tree)
             Self.awaitReady(program)
@@ -108,7 +110,7 @@ struct JournalFileTests {
         }
     }
 
-    @Test func `a file that is no journal is left alone`() {
+    @Test func `a file that is not a journal is not changed`() {
         withTempTree { tree in
             TestFile.write(tree.path("state/journal.db"), "Dear diary, this is not for machines.\n")
             Self.expectRefusal(tree, "not a journal")
@@ -117,7 +119,7 @@ struct JournalFileTests {
         }
     }
 
-    @Test func `an empty file becomes a journal, but not if its log is there`() {
+    @Test func `an empty file becomes a journal, but not if its log exists`() {
         withTempTree { tree in
             let journal = Self.fill(tree)
             TestFile.write(journal, "")
@@ -137,9 +139,9 @@ struct JournalFileTests {
         close(file)
     }
 
-    // MARK: Places
+    // MARK: Locations
 
-    @Test func `a folder that does not exist is made, for this user alone`() {
+    @Test func `a missing directory is created, for this user alone`() {
         withTempTree { tree in
             let program = Self.start(tree, "deep/down/journal.db")
             Self.awaitReady(program)
@@ -154,7 +156,7 @@ struct JournalFileTests {
         }
     }
 
-    @Test func `a second Alight on the same journal is told of the first`() {
+    @Test func `a second instance on the same journal reports the first`() {
         withTempTree { tree in
             let first = Self.start(tree, as: "first")
             Self.awaitReady(first)
@@ -166,7 +168,7 @@ struct JournalFileTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { first.lines.count == 1 })
             Self.stop(first)
-            // A lock that a dead process has left is none.
+            // A lock file of a dead process does not count.
             let third = Self.start(tree, as: "third")
             Self.awaitReady(third)
             third.signal(SIGKILL)
@@ -177,7 +179,7 @@ struct JournalFileTests {
         }
     }
 
-    @Test func `a journal in the watched folder is no news, and keeps its locks`() {
+    @Test func `a journal in the watched directory is not reported, and keeps its locks`() {
         withTempTree { tree in
             let rules = """
                 rules:
@@ -210,7 +212,7 @@ struct JournalFileTests {
             #expect(Self.locks(of: program.pid).isSuperset(of: locks))
             Self.stop(program)
             #expect(!program.output.contains("journal.db"), "\(program.output)")
-            // The next run finds it there, and tells nothing of it either.
+            // The next run finds it there, and does not report it either.
             let next = RunningProgram(
                 Places.alight, ["run", "rules.yaml", "--journal", "in/journal.db"], in: tree.root,
                 output: tree.path("next"))
@@ -225,7 +227,7 @@ struct JournalFileTests {
     @Test(
         .enabled(if: ScenarioRunner.ordinaryUserProblem == nil || geteuid() != 0),
         arguments: ["file", "folder"])
-    func `a journal that may not be written is told at the start`(_ what: String) {
+    func `a journal without write permission is reported at the start`(_ what: String) {
         withTempTree { tree in
             let journal = Self.fill(tree)
             let folder = journal.parent
@@ -236,7 +238,7 @@ struct JournalFileTests {
             }
             _ = what == "file" ? journal.withCString { chmod($0, 0o400) } : folder.withCString { chmod($0, 0o500) }
             if what == "folder" {
-                // Without the lock of the run before it would have to be made.
+                // Without the lock file of the previous run, a new one would have to be created.
                 _ = PathBytes(journal.bytes + Array("-lock".utf8)).withCString { unlink($0) }
             }
             let before = Self.contents(folder)
@@ -251,9 +253,9 @@ struct JournalFileTests {
         }
     }
 
-    // MARK: What a stop and a kill leave
+    // MARK: After a stop and a kill
 
-    @Test func `what comes in a storm while it is stopped is told once`() {
+    @Test func `files written in a storm while the program is stopped are reported once`() {
         withTempTree { tree in
             let program = Self.start(tree)
             Self.awaitReady(program)
@@ -269,7 +271,7 @@ struct JournalFileTests {
         }
     }
 
-    @Test func `the folder of an attempt that was cut off is removed, though nothing is run in it again`() {
+    @Test func `the directory of an interrupted attempt is removed, even if nothing runs in it again`() {
         withTempTree { tree in
             let rules = """
                 rules:
@@ -298,7 +300,7 @@ struct JournalFileTests {
             #expect(TestFile.exists(folder))
             first.signal(SIGKILL)
             #expect(first.wait() == 137)
-            // The rule of that name is no more: its job waits.
+            // The rule of that name no longer exists, so its job waits.
             TestFile.write(tree.path("rules.yaml"), rules.replacing("sleeper", with: "other"))
             let second = run(tree.root, "second")
             Self.awaitReady(second)
@@ -308,13 +310,13 @@ struct JournalFileTests {
         }
     }
 
-    /// The inodes on which a process has locks by fcntl(2), and of which kind.
+    /// Returns the inodes on which a process has locks by fcntl(2), and the types of the locks.
     private static func locks(of process: pid_t) -> Set<String> {
         let text = String(decoding: TestFile.read("/proc/locks") ?? [], as: UTF8.self)
         var locks: Set<String> = []
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
-            // A lock for writing is there for the moment of a commit alone.
+            // A write lock exists only during a commit.
             guard words.count == 8, words[1] == "POSIX", words[3] == "READ", words[4] == "\(process)" else { continue }
             locks.insert("\(words[3]) \(words[5])")
         }

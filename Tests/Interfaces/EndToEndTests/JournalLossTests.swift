@@ -6,10 +6,10 @@ import System
 import TestKit
 import Testing
 
-/// A journal's file that somebody takes away while the program runs.
+/// A journal file that is removed or damaged by another process while the program runs.
 struct JournalLossTests {
     @Test(arguments: [false, true])
-    func `a journal that was removed or exchanged ends the run with a reason`(isExchanged: Bool) throws {
+    func `a journal that was removed or replaced ends the run with a reason`(isExchanged: Bool) throws {
         try withTempTree { tree in
             let program = JournalFileTests.start(tree)
             JournalFileTests.awaitReady(program)
@@ -23,27 +23,27 @@ struct JournalLossTests {
             #expect(program.wait() == 1)
             let message =
                 "error: the journal '\(journal)' was removed or exchanged while Alight had it open\n    help: "
-            // Once: it is what ended the run.
+            // It is reported once, as the reason for the end of the run.
             #expect(program.error.split(separator: "\n").count { $0.contains("removed or exchanged") } == 1)
             #expect(program.error.contains(message), "\(program.error)")
-            // Its action was not begun, as that could not be kept.
+            // The action was not started, because this could not be stored.
             #expect(program.lines.count == 1)
             if isExchanged { #expect(TestFile.read(journal) == copy) }
         }
     }
 
-    @Test func `while another program has the journal locked it is watched on, and everything is done after`() throws {
+    @Test func `while another program locks the journal, watching continues, and all jobs run afterwards`() throws {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("state/journal.db"))
             let program = JournalFileTests.start(tree)
             JournalFileTests.awaitReady(program)
             try file.execute("BEGIN IMMEDIATE")
-            // No action starts whose lease can't be committed.
+            // No action starts before its lease is committed.
             TestFile.write(tree.path("in/first"), "x")
             let message = "can't be written: it is locked by process \(getpid()) ("
             #expect(Deadline.wait { program.error.contains(message) }, "\(program.error)")
             for number in 0..<20 { TestFile.write(tree.path("in/\(number)"), "x") }
-            // It tries again each second; that it says so once is what is looked at here.
+            // The program retries each second. It must report the error only once.
             Deadline.pause(.milliseconds(2500))
             #expect(program.lines.isEmpty)
             try file.execute("COMMIT")
@@ -54,7 +54,7 @@ struct JournalLossTests {
         }
     }
 
-    @Test func `a job that can't be read is told of, and is not tried again`() throws {
+    @Test func `a job that cannot be read is reported, and not retried`() throws {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("state/journal.db"))
             var broken = SampleJob(0, .pending, "/in/a")
@@ -87,12 +87,12 @@ struct JournalLossTests {
         }
     }
 
-    @Test func `a damaged journal is said to be one by all that would write to it`() throws {
+    @Test func `every command that would write to a damaged journal reports the damage`() throws {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("journal.db"))
             let jobs = (0..<400).map { SampleJob($0, .dead, PathBytes("/in/\($0)")) }
             try file.add(jobs)
-            // A table that no query of the command asks for.
+            // A table that no query of the command uses.
             try file.execute("DROP TABLE mounts")
             try file.close()
             let (status, output, error) = JournalCommand.run(tree, ["retry", jobs[0].id])

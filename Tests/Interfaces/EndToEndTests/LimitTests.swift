@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// The program where the system lacks something, or nothing reads what it prints.
+/// The program with exhausted system resources, or with output that is not read.
 struct LimitTests {
     private static let rules = """
         rules:
@@ -28,7 +28,7 @@ struct LimitTests {
         for number in 0..<files { TestFile.write(tree.path("in/\(number)"), "x") }
     }
 
-    @Test func `too low a limit of open files is an error at the start`() {
+    @Test func `a limit of open files that is too low is an error at the start`() {
         withTempTree { tree in
             Self.prepare(tree, files: 0)
             for limit in [8, 40, 200] {
@@ -51,7 +51,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `without proc the program says so instead of taking its command line for empty`() {
+    @Test func `without proc the program reports an error instead of an empty command line`() {
         withTempTree { tree in
             Self.prepare(tree, files: 0)
             let program = Self.run(
@@ -64,7 +64,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `the limit of a file's size fails the job and not the program`() {
+    @Test func `the file size limit fails the job and not the program`() {
         withTempTree { tree in
             Self.prepare(
                 tree,
@@ -79,7 +79,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `output that nothing reads is dropped and holds up nothing`() {
+    @Test func `unread output is dropped and blocks nothing`() {
         withTempTree { tree in
             let message = String(repeating: "m", count: 4_000)
             Self.prepare(
@@ -105,7 +105,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `a reader that goes on is given what has waited, and the number of what was dropped`() {
+    @Test func `a reader that continues gets the waiting lines, and the number of dropped ones`() {
         withTempTree { tree in
             let message = String(repeating: "m", count: 4_000)
             Self.prepare(

@@ -4,12 +4,12 @@ import System
 import TestKit
 import Testing
 
-/// What the program tells is enough to know the tree: see `Tests/Drivers/MirrorDriver`.
+/// The reported events are enough to reconstruct the tree: see `Tests/Drivers/MirrorDriver`.
 ///
 /// Seeds are fixed, so that the operations are the same each time; `make soak`
-/// draws new ones.
+/// uses new ones.
 struct MirrorTests {
-    /// Each needs several processes, though it mostly waits for files to settle.
+    /// Limits the runs: each needs several processes, although it mostly waits for files to settle.
     private static let plays = Blocking(atMost: 1)
 
     struct Play: Sendable, CustomTestStringConvertible {
@@ -41,8 +41,8 @@ struct MirrorTests {
         Play("poll", seed: 1, operations: 3000),
         Play("poll", seed: 2, operations: 3000),
         Play("unreadable", seed: 1, operations: 3000),
-        // With hard links, which even seeds have, only `make soak` plays it: under load, once in some twenty plays, a
-        // link count stays wrong when the further name is made in a folder that is unreadable at times.
+        // With hard links, which even seeds have, only `make soak` runs it: under load, once in some twenty runs, a
+        // link count stays wrong when the further name is created in a directory that is unreadable at times.
         Play("plain", of: "watch", seed: 4, operations: 1500),
         Play("overflow", of: "watch", seed: 3, operations: 1500),
         Play("limit", of: "watch", seed: 4, operations: 1500),
@@ -52,13 +52,13 @@ struct MirrorTests {
     ]
 
     @Test(arguments: all)
-    func `a mirror made of events equals the tree`(_ play: Play) async throws {
+    func `a mirror built from events equals the tree`(_ play: Play) async throws {
         try await Self.plays.run { Self.mirror(play) }
     }
 
     private static func mirror(_ play: Play) {
         withTempTree { tree in
-            // The ordinary user of a play has to come through.
+            // The ordinary user of a run must be able to enter the directory.
             _ = tree.root.withCString { chmod($0, 0o755) }
             let (status, driver) = Self.drive(
                 tree,
@@ -79,7 +79,7 @@ struct MirrorTests {
         return (driver.wait(within: .seconds(600)), driver)
     }
 
-    @Test func `an event that is lost is noticed, and told with what led to it`() {
+    @Test func `a lost event is detected, and reported with what led to it`() {
         withTempTree { tree in
             let (status, driver) = Self.drive(
                 tree,
@@ -97,7 +97,7 @@ struct MirrorTests {
         }
     }
 
-    @Test func `a seed does the same operations each time`() {
+    @Test func `a seed produces the same operations each time`() {
         let logs = (0..<2).map { _ in
             withTempTree { tree in
                 for root in ["one", "far/two", "outside"] { TestFile.makeFolder(tree.path("tree/\(root)")) }
@@ -112,7 +112,7 @@ struct MirrorTests {
         #expect(logs[0] == logs[1])
     }
 
-    @Test func `a wrong command line says what is right`() {
+    @Test func `a usage error is reported with the correct usage`() {
         withTempTree { tree in
             let (status, driver) = Self.drive(tree, ["--mode", "gentle"])
             #expect(status == 2)

@@ -5,9 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// What is said of jobs that have ended: their outputs, and that they were undone.
+/// Output about finished jobs: their outputs, and whether they were undone.
 struct OutcomeTextTests {
-    /// A plugin that writes a file for each event, and refuses those whose names say so.
+    /// A plugin that writes a file for each event, and refuses events by their file names.
     private static let plugin = """
         #!/usr/bin/python3
         import json, os, sys
@@ -47,7 +47,7 @@ struct OutcomeTextTests {
         for name in names { TestFile.write(tree.path("in/\(name)"), name) }
     }
 
-    @Test func `the line of a job says where its output is, and so do show, jobs and the API`() throws {
+    @Test func `the line of a job names its output, and so do show, jobs and the API`() throws {
         try withTempTree { tree in
             Self.make(tree, "retry: false", ["cat.jpg"])
             let (status, output, error) = JournalCommand.run(tree, ["run", "--once"])
@@ -61,7 +61,7 @@ struct OutcomeTextTests {
         }
     }
 
-    @Test func `the line of a batch says of each file what became of it`() {
+    @Test func `the line of a batch has the outcome of each file`() {
         withTempTree { tree in
             Self.make(tree, "retry: false\n    batch: { files: 10, wait: 1s }", ["a", "bad", "c", "worse-bad"])
             let (_, output, error) = JournalCommand.run(tree, ["run", "--once"])
@@ -79,7 +79,7 @@ struct OutcomeTextTests {
         }
     }
 
-    @Test func `what later steps have moved is not named as an output`() {
+    @Test func `a file that a later step has moved is not listed as an output`() {
         withTempTree { tree in
             TestFile.write(
                 tree.path("rules/rules.yaml"),

@@ -5,11 +5,11 @@ import System
 import TestKit
 import Testing
 
-/// `alight plugins test`: it finds what is wrong with a plugin, and nothing else.
+/// `alight plugins test`: it finds the errors of a plugin, and reports no others.
 struct PluginTestCommandTests {
     private static let turns = Blocking(atMost: 3)
 
-    /// The checks of a test by their verdict, and what was said of those that failed.
+    /// Returns the checks of a test by their verdict, and the messages of those that failed.
     private static func test(
         _ tree: borrowing TemporaryTree, _ plugin: String, _ options: [String] = []
     ) throws -> (status: Int32?, verdicts: [String: String], failures: [String: String]) {
@@ -35,7 +35,7 @@ struct PluginTestCommandTests {
         TestFile.write(tree.path("model"), Array(text.utf8), mode: 0o755)
     }
 
-    @Test func `a plugin that keeps to the protocol passes every check`() async throws {
+    @Test func `a plugin that follows the protocol passes every check`() async throws {
         try await Self.turns.run {
             try withTempTree { tree in
                 Self.writeModel(tree)
@@ -56,7 +56,7 @@ struct PluginTestCommandTests {
     }
 
     @Test(arguments: ConformancePlugin.faults.indices)
-    func `a plugin with one fault fails exactly one check`(_ index: Int) async throws {
+    func `a plugin with one violation fails exactly one check`(_ index: Int) async throws {
         let fault = ConformancePlugin.faults[index]
         try await Self.turns.run {
             try withTempTree { tree in
@@ -69,7 +69,7 @@ struct PluginTestCommandTests {
         }
     }
 
-    @Test func `the plugin's own case is compared member by member`() async throws {
+    @Test func `the test case of a plugin is compared member by member`() async throws {
         try await Self.turns.run {
             try withTempTree { tree in
                 Self.writeModel(tree)
@@ -97,13 +97,13 @@ struct PluginTestCommandTests {
         }
     }
 
-    @Test func `parameters and a sample may be given`() async throws {
+    @Test func `parameters and a sample can be specified`() async throws {
         try await Self.turns.run {
             try withTempTree { tree in
                 let parameters =
                     #""properties": {"to": {"type": "string"}, "n": {"type": "integer"}}, "required": ["to", "n"]"#
                 var text = ConformancePlugin.text.replacing(#""properties": {}"#, with: parameters)
-                // It wants the sample's content and name, and the values of the parameters.
+                // The plugin requires the content and name of the sample, and the values of the parameters.
                 text = text.replacing(
                     "    with open(path + b\".tmp\"",
                     with: """
@@ -121,7 +121,7 @@ struct PluginTestCommandTests {
         }
     }
 
-    @Test func `an unknown parameter is to be left out, and a test needs time`() async throws {
+    @Test func `an unknown parameter and a timeout of zero are refused`() async throws {
         try await Self.turns.run {
             withTempTree { tree in
                 let parameters = #""additionalProperties": False, "properties": {"size": {"type": "integer"}}"#

@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// `alight plugins`, `describe` and `new`, and the plugin that is written in Swift.
+/// `alight plugins`, `describe` and `new`, and the plugin written in Swift.
 struct PluginsCommandTests {
     private static let turns = Blocking(atMost: 2)
 
@@ -46,7 +46,7 @@ struct PluginsCommandTests {
         TestFile.write(tree.path(".config/alight/plugins/thumbs/main"), Array("#!/bin/sh\n".utf8), mode: 0o755)
     }
 
-    @Test func `plugins are listed with their state, and what is wrong below`() {
+    @Test func `plugins are listed with their state, followed by their problems`() {
         withTempTree { tree in
             Self.writePlugins(tree)
             let program = Self.alight(tree, [])
@@ -70,7 +70,7 @@ struct PluginsCommandTests {
         }
     }
 
-    @Test func `a plugin that new wrote is found by its name, though the default rules are elsewhere`() {
+    @Test func `a plugin created by new is found by its name, although the default rules are elsewhere`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path(".config/alight/rules"))
             #expect(Self.alight(tree, ["new", "lines", "--language", "bash"]).exitStatus() == 0)
@@ -88,7 +88,7 @@ struct PluginsCommandTests {
         }
     }
 
-    @Test func `a broken plugin that no rule uses is no error of the rules`() {
+    @Test func `a broken plugin that no rule uses is not an error of the rules`() {
         withTempTree { tree in
             Self.writePlugins(tree)
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: log\n")
@@ -103,7 +103,7 @@ struct PluginsCommandTests {
         }
     }
 
-    @Test func `a plugin that floods when asked to describe itself is said to`() {
+    @Test func `a plugin that floods its description is reported`() {
         withTempTree { tree in
             let script = "#!/bin/sh\nhead -c 50000000 /dev/zero | tr '\\0' x\n"
             TestFile.write(tree.path("plugins/flood"), Array(script.utf8), mode: 0o755)
@@ -154,7 +154,7 @@ struct PluginsCommandTests {
     }
 
     @Test(arguments: ["bash", "python"])
-    func `a plugin that is begun works, and passes its test`(_ language: String) async throws {
+    func `a new plugin works, and passes its test`(_ language: String) async throws {
         try await Self.turns.run {
             withTempTree { tree in
                 TestFile.makeFolder(tree.path("rules"))
@@ -181,7 +181,7 @@ struct PluginsCommandTests {
         }
     }
 
-    @Test func `a plugin can't have the name of a built-in handler`() {
+    @Test func `a plugin cannot have the name of a built-in handler`() {
         withTempTree { tree in
             let program = Self.alight(tree, ["new", "log", "--language", "bash"])
             #expect(program.exitStatus() == 2)
@@ -191,7 +191,7 @@ struct PluginsCommandTests {
         }
     }
 
-    @Test func `a plugin in Swift is begun where Alight's source is known`() {
+    @Test func `a new plugin in Swift is created where the source of Alight is known`() {
         withTempTree { tree in
             let unknown = Self.alight(tree, ["new", "a-b", "--language", "swift"])
             #expect(unknown.exitStatus() == 2)
@@ -220,7 +220,7 @@ struct PluginsCommandTests {
         }
     }
 
-    @Test func `the plugin in Swift keeps to the protocol`() async throws {
+    @Test func `the plugin in Swift follows the protocol`() async throws {
         try await Self.turns.run {
             withTempTree { tree in
                 Self.install(tree)
@@ -239,7 +239,7 @@ struct PluginsCommandTests {
         return (program.wait(), program.output + program.error)
     }
 
-    @Test func `checksums are those of sha256sum, and differing content is found`() async throws {
+    @Test func `checksums are those of sha256sum, and different content is detected`() async throws {
         try await Self.turns.run {
             withTempTree { tree in
                 Self.install(tree)

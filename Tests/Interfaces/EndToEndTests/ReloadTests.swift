@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// Rules that are exchanged while the program runs.
+/// Rules that are replaced while the program runs.
 struct ReloadTests {
     static func rules(_ names: [String], folder: String = "in") -> String {
         "rules:\n"
@@ -34,12 +34,12 @@ struct ReloadTests {
         }
     }
 
-    /// Waits until other rules have been taken so often.
+    /// Waits until rules have been reloaded `count` times.
     private static func reloads(_ program: RunningProgram, _ count: Int) -> Bool {
         Deadline.wait { program.error.split(separator: "\n").count { $0.hasPrefix("reloaded: ") } >= count }
     }
 
-    @Test func `a rules file that changes is taken, and one that comes beside it`() {
+    @Test func `a rules file that changes is loaded, and so is a new one`() {
         Self.withProgram { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), Self.rules(["second"]))
             #expect(Self.reloads(program, 1), "\(program.error)")
@@ -54,8 +54,8 @@ struct ReloadTests {
         }
     }
 
-    /// truncate(2) opens nothing, so that nothing is closed.
-    @Test func `a rules file that is cut off is taken`() {
+    /// truncate(2) opens no file, so there is no close event.
+    @Test func `a truncated rules file is loaded`() {
         Self.withProgram { tree, program in
             let file = tree.path("rules/a.yaml")
             TestFile.write(file, Self.rules(["first", "second"]))
@@ -66,7 +66,7 @@ struct ReloadTests {
         }
     }
 
-    @Test func `while rules have errors those that ran go on, and the errors are told`() {
+    @Test func `while rules have errors the previous rules stay active, and the errors are reported`() {
         Self.withProgram { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), Self.rules(["first"]) + "    setle: 1s\n")
             #expect(
@@ -82,10 +82,10 @@ struct ReloadTests {
         }
     }
 
-    @Test func `with --no-auto-reload they are read on SIGHUP alone`() {
+    @Test func `with --no-auto-reload rules are reloaded only on SIGHUP`() {
         Self.withProgram(["--no-auto-reload"]) { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), Self.rules(["second"]))
-            // The watcher of the rules would have seen the change by the time that three files have settled.
+            // The watcher of the rules would have detected the change by the time that three files have settled.
             for name in ["a", "b", "c"] {
                 TestFile.write(tree.path("in/\(name)"), "x")
                 #expect(Deadline.wait { program.output.contains("first \(name)") })
@@ -97,7 +97,7 @@ struct ReloadTests {
         }
     }
 
-    /// The watches of a process on inotify: a number and the inode.
+    /// Returns the inotify watches of a process: a number and the inode.
     private static func watches(of process: pid_t) -> Set<String> {
         let folder = PathBytes("/proc/\(process)/fdinfo")
         return TestFile.names(in: folder).reduce(into: []) { found, name in
@@ -108,7 +108,7 @@ struct ReloadTests {
         }
     }
 
-    @Test func `what both sets of rules watch keeps its watches, and files that come meanwhile are told once`() {
+    @Test func `a reload keeps shared watches, and files written meanwhile are reported once`() {
         Self.withProgram { tree, program in
             let before = Self.watches(of: program.pid)
             #expect(before.count >= 2)
@@ -131,7 +131,7 @@ struct ReloadTests {
         }
     }
 
-    @Test func `in JSON what is wrong has its place`() {
+    @Test func `in JSON an error has its location`() {
         Self.withProgram(["--log-format", "json"]) { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), "rules: 5\n")
             #expect(

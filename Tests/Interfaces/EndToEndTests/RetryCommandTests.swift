@@ -22,7 +22,7 @@ struct RetryCommandTests {
         }
     }
 
-    /// The states of the jobs by now; nil for those that are gone.
+    /// Returns the current states of the jobs, with nil for deleted ones.
     private static func states(_ tree: borrowing TemporaryTree) throws -> [String?] {
         let (_, output, error) = JournalCommand.run(tree, ["jobs", "--limit", "0"])
         #expect(error.isEmpty || error.hasPrefix("the journal has no jobs"), "\(error)")
@@ -34,7 +34,7 @@ struct RetryCommandTests {
         return jobs.map { states[$0.id] }
     }
 
-    /// Holds the journal's lock as an Alight does that has no control socket.
+    /// Locks the journal, as an instance without a control socket does.
     private static func holder(_ tree: borrowing TemporaryTree) -> RunningProgram {
         let script = """
             exec 9>>journal.db-lock; flock 9; echo $$ >journal.db-lock
@@ -47,7 +47,7 @@ struct RetryCommandTests {
         return program
     }
 
-    @Test func `dead letters are pending again, also when Alight is not running`() throws {
+    @Test func `failed jobs are pending again, even if no instance runs`() throws {
         try with { (tree, _) throws in
             let (status, output, error) = JournalCommand.run(tree, ["retry", Self.jobs[0].id, Self.jobs[1].id])
             #expect(status == 0)
@@ -58,13 +58,13 @@ struct RetryCommandTests {
                     \(Self.jobs[1].id) will be tried again: letters: /in/b
 
                     """)
-            // The one that was running is interrupted when its rule runs again.
+            // The job that was running is interrupted when its rule runs again.
             #expect(
                 try Self.states(tree) == ["pending", "pending", "pending", "running", "succeeded", "skipped", "dead"])
         }
     }
 
-    @Test func `a dead letter that is discarded is gone, and a pending job ends as skipped`() throws {
+    @Test func `a discarded failed job is deleted, and a discarded pending job is skipped`() throws {
         try with { (tree, _) throws in
             let (status, output, _) = JournalCommand.run(tree, ["discard", Self.jobs[0].id, Self.jobs[2].id])
             #expect(status == 0)
@@ -86,7 +86,7 @@ struct RetryCommandTests {
     ]
 
     @Test(arguments: choices)
-    func `jobs are named by ids, by their rule, or all`(_ arguments: [String], _ expected: [Int]) throws {
+    func `jobs are selected by ID, by rule, or all`(_ arguments: [String], _ expected: [Int]) throws {
         try with { (tree, _) throws in
             let (status, output, error) = JournalCommand.run(tree, arguments)
             #expect(status == 0, "\(error)")
@@ -94,7 +94,7 @@ struct RetryCommandTests {
         }
     }
 
-    @Test func `what can't be done for one job is said, and done for the others`() throws {
+    @Test func `an error for one job is reported, and the other jobs are processed`() throws {
         try with { (tree, _) throws in
             let names = [Self.jobs[3].id, "01JD8Z3T1W", Self.jobs[4].id, Self.jobs[5].id, Self.jobs[6].id]
             let (status, output, error) = JournalCommand.run(tree, ["retry"] + names)
@@ -114,7 +114,7 @@ struct RetryCommandTests {
         }
     }
 
-    @Test func `where there are no dead letters, nothing is done`() throws {
+    @Test func `without failed jobs nothing is done`() throws {
         try with { (tree, _) throws in
             let (status, output, error) = JournalCommand.run(tree, ["retry", "--rule", "none"])
             #expect(status == 0)
@@ -123,7 +123,7 @@ struct RetryCommandTests {
         }
     }
 
-    @Test func `an instance without a control socket can't be asked, and what to do is said`() throws {
+    @Test func `an instance without a control socket cannot be asked, with a remedy`() throws {
         try with { (tree, _) throws in
             let holder = Self.holder(tree)
             let (status, output, error) = JournalCommand.run(tree, ["retry", Self.jobs[0].id])
@@ -151,7 +151,7 @@ struct RetryCommandTests {
     ]
 
     @Test(arguments: mistakes)
-    func `wrong usage is said, and nothing done`(_ arguments: [String], _ message: String) throws {
+    func `a usage error is reported, and nothing is done`(_ arguments: [String], _ message: String) throws {
         try with { (tree, _) throws in
             let (status, output, error) = JournalCommand.run(tree, arguments)
             #expect(status == 2)

@@ -3,7 +3,7 @@ import System
 import TestKit
 import Testing
 
-/// Every file in `Scenarios/` is one test of the built program.
+/// Each file in `Scenarios/` is one test of the built program.
 struct ScenarioTests {
     static let names: [String] = TestFile.names(in: folder)
         .map { String(decoding: $0, as: UTF8.self) }
@@ -17,7 +17,7 @@ struct ScenarioTests {
         return Scenario(name: name, text: String(decoding: text, as: UTF8.self))
     }
 
-    /// The scenarios that can be played here; the others are named, with the reason.
+    /// Returns the scenarios that can run here, and prints the reason for the others.
     private static func playable(isOrdinary: Bool) -> [String] {
         names.filter { name in
             guard let problem = ScenarioRunner.problem(of: read(name), isOrdinary: isOrdinary) else { return true }

@@ -82,7 +82,7 @@ struct ShowCommandTests {
         }
     }
 
-    @Test func `a job is shown with why it was made, its attempts, and what the last one was asked and wrote`() throws {
+    @Test func `a job is shown with its event, its attempts, and the last request and output`() throws {
         try with([Self.job]) { tree in
             let (status, output, error) = JournalCommand.run(tree, ["show", Self.job.id])
             #expect(status == 0, "\(error)")
@@ -92,7 +92,7 @@ struct ShowCommandTests {
         }
     }
 
-    @Test func `a machine gets all of it`() throws {
+    @Test func `the JSON output has all of it`() throws {
         try with([Self.job]) { tree in
             let (status, output, error) = JournalCommand.run(tree, ["show", "--json", Self.job.id])
             #expect(status == 0, "\(error)")
@@ -112,7 +112,7 @@ struct ShowCommandTests {
         }
     }
 
-    @Test func `a job without facts or attempts is shown, too`() throws {
+    @Test func `a job without metadata or attempts is shown too`() throws {
         var job = SampleJob(0, .pending, "/in/a")
         job.facts = "no JSON"
         try with([job]) { tree in
@@ -131,7 +131,7 @@ struct ShowCommandTests {
         }
     }
 
-    @Test func `of a long log the end is shown`() throws {
+    @Test func `a long log is shown from its end`() throws {
         var job = SampleJob(0, .dead, "/in/a")
         let lines = (0..<20_000).map { "line \($0)" }
         job.attempts = [SampleAttempt("failed", log: lines.joined(separator: "\n") + "\n")]
@@ -145,8 +145,8 @@ struct ShowCommandTests {
         }
     }
 
-    @Test func `an id may be cut, as long as it is clear`() throws {
-        // Of one minute, so that their ids differ in the last characters.
+    @Test func `an ID may be shortened if it is unambiguous`() throws {
+        // All in one minute, so that their IDs differ only in the last characters.
         let jobs = (0..<12).map { SampleJob($0, .dead, PathBytes("/in/\u{1B}\($0)")) }
         try with(jobs) { tree in
             let cut = String(jobs[3].id.prefix(10))
@@ -173,7 +173,7 @@ struct ShowCommandTests {
     ]
 
     @Test(arguments: mistakes)
-    func `a mistake is said`(_ arguments: [String], _ expected: Int32, _ message: String) throws {
+    func `a usage error is reported`(_ arguments: [String], _ expected: Int32, _ message: String) throws {
         try with([Self.job]) { tree in
             let (status, output, error) = JournalCommand.run(tree, ["show"] + arguments)
             #expect(status == expected)

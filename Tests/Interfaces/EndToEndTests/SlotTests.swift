@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// Rules whose actions use all slots for a long time, beside others.
+/// Rules whose actions use all slots for a long time, beside other rules.
 struct SlotTests {
     private static let slow = "[sleep, \"600\"]"
 
@@ -31,7 +31,7 @@ struct SlotTests {
         return program.output + program.error
     }
 
-    /// Ends it though its actions go on for long.
+    /// Ends the program although its actions run for a long time.
     private static func end(_ program: RunningProgram) {
         program.signal(SIGTERM)
         #expect(Deadline.wait { program.error.contains("stopping") || program.exitStatus() != nil }, "\(program.error)")
@@ -39,12 +39,12 @@ struct SlotTests {
         #expect(program.wait() == 1, "\(program.error)")
     }
 
-    /// The attempts of a rule that have ended.
+    /// Returns the number of finished attempts of a rule.
     private static func ended(_ program: RunningProgram, _ rule: String) -> Int {
         program.lines.count { $0.contains("\"rule\":\"\(rule)\"") }
     }
 
-    @Test func `as many slow actions as slots stop no other rule`() {
+    @Test func `slow actions in all slots block no other rule`() {
         withTempTree { tree in
             let slow = ["s1", "s2", "s3", "s4"]
             for name in slow + ["quick", "log"] { TestFile.makeFolder(tree.path(name)) }
@@ -60,7 +60,7 @@ struct SlotTests {
             TestFile.write(tree.path("log/1"), "x")
             for number in 1...20 { TestFile.write(tree.path("quick/\(number)"), "x") }
             #expect(Deadline.wait { Self.ended(program, "log") == 1 }, "\(program.error)")
-            // What is brief does not even wait for an extra slot.
+            // Short actions do not even wait for an extra slot.
             #expect(Self.ended(program, "quick") == 0 || ContinuousClock.now - start > .seconds(1))
             #expect(Deadline.wait { Self.ended(program, "quick") == 20 }, "\(program.error)")
             #expect(slow.allSatisfy { Self.ended(program, $0) == 0 })
@@ -68,7 +68,7 @@ struct SlotTests {
         }
     }
 
-    @Test func `status and explain say that no slot is free, and what uses them`() {
+    @Test func `status and explain report that no slot is free, and what uses the slots`() {
         withTempTree { tree in
             for name in ["slow", "quick", "log"] { TestFile.makeFolder(tree.path(name)) }
             TestFile.write(tree.path("config.yaml"), "jobs: { limit: 1, extra: 0 }\n")

@@ -20,7 +20,7 @@ struct TagTests {
         }
     }
 
-    @Test func `check says which rules a tag leaves out`() {
+    @Test func `check reports which rules a tag excludes`() {
         let (status, output, _) = Self.run(["check", "rules.yaml", "--tag", "slow"])
         #expect(status == 0)
         #expect(output.contains("rule 'day' (rules.yaml:2:5): excluded by --tag"))
@@ -29,7 +29,7 @@ struct TagTests {
     }
 
     @Test(arguments: ["run", "check"])
-    func `a tag that no rule has is told with the nearest`(command: String) {
+    func `an unknown tag is reported with the nearest one`(command: String) {
         let (status, output, error) = Self.run([command, "rules.yaml", "--tag", "nigthly"])
         #expect(status == 2)
         #expect(output.isEmpty)
@@ -37,7 +37,7 @@ struct TagTests {
         #expect(error.contains("write 'nightly'; the tags are nightly, retired, slow"))
     }
 
-    @Test func `a tag of disabled rules alone leaves nothing to run`() {
+    @Test func `a tag that only disabled rules have leaves nothing to run`() {
         let (status, _, error) = Self.run(["run", "rules.yaml", "--tag", "retired"])
         #expect(status == 3)
         #expect(error.contains("all rules that have the tag are disabled"))

@@ -4,7 +4,7 @@ import System
 import TestKit
 import Testing
 
-/// SIGHUP: a request to reload, or the end of the terminal.
+/// SIGHUP: a request to reload, or the hangup of the terminal.
 struct TerminalTests {
     private static func rules(_ names: [String]) -> String {
         "rules:\n"
@@ -13,26 +13,26 @@ struct TerminalTests {
 
     private static func text(_ path: PathBytes) -> String { String(decoding: TestFile.read(path) ?? [], as: UTF8.self) }
 
-    /// The program, run from an interactive shell in a terminal of its own.
+    /// The program, run from an interactive shell in its own terminal.
     private final class Session {
         let shell: RunningProgram
         let program: pid_t
         private let folder: PathBytes
         private let master: Int32
 
-        /// Starts them.
+        /// Starts the shell and the program.
         ///
         /// - Parameters:
-        ///   - folder: Where the rules are.
-        ///   - prefix: Words before the program.
-        ///   - suffix: Words after it.
-        /// - Throws: When there is no terminal, or the program doesn't start.
+        ///   - folder: The directory of the rules.
+        ///   - prefix: The words before the program.
+        ///   - suffix: The words after it.
+        /// - Throws: An error if there is no terminal, or if the program does not start.
         init(in folder: PathBytes, prefix: String, suffix: String) throws {
             self.folder = folder
             TestFile.write(folder.appending("rules.yaml"), TerminalTests.rules(["first"]))
             TestFile.makeFolder(folder.appending("in"))
             master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-            // unlockpt(3) and ptsname(3), which Swift does not see.
+            // unlockpt(3) and ptsname(3), which Swift does not import.
             var isLocked: Int32 = 0
             try #require(ioctl(master, 0x4004_5431, &isLocked) == 0)
             var number: UInt32 = 0
@@ -52,19 +52,23 @@ struct TerminalTests {
 
         deinit { if isRunning { kill(program, SIGKILL) } }
 
-        /// A process that has ended and isn't reaped yet has no command line any more.
+        /// Whether the program runs.
+        ///
+        /// A zombie no longer has a command line.
         var isRunning: Bool { !(TestFile.read(PathBytes("/proc/\(program)/cmdline")) ?? []).isEmpty }
 
-        /// The socket is removed by a program that stops, and left by one that is killed.
+        /// Whether the socket exists.
+        ///
+        /// A program that stops removes it, and a killed one leaves it.
         var hasSocket: Bool { TestFile.exists(folder.appending(".run/control.sock")) }
 
-        /// Closes the window: the shell ends by that.
+        /// Closes the terminal, which ends the shell.
         func closeTerminal() {
             close(master)
             #expect(shell.wait() != nil)
         }
 
-        /// Has the program read other rules; whether it does.
+        /// Changes the rules and returns whether the program reloads them.
         func reloads(_ names: [String]) -> Bool {
             TestFile.write(folder.appending("rules.yaml"), TerminalTests.rules(names))
             kill(program, SIGHUP)
@@ -87,7 +91,7 @@ struct TerminalTests {
     }
 
     @Test(arguments: ["nohup", "setsid"])
-    func `under nohup or setsid SIGHUP reloads, also after the terminal was closed`(prefix: String) throws {
+    func `under nohup or setsid SIGHUP reloads, even after the terminal was closed`(prefix: String) throws {
         try withTempTree { tree in
             let session = try Session(in: tree.root, prefix: prefix, suffix: "</dev/null &")
             #expect(session.reloads(["first", "second"]))

@@ -6,16 +6,16 @@ import System
 import TestKit
 import Testing
 
-/// Commands that look at a journal leave nothing behind.
+/// Commands that read a journal leave nothing behind.
 struct TracelessTests {
-    /// How an Alight went that left a journal.
+    /// The exit of the instance that left a journal.
     enum End: CaseIterable {
         case closed, killed
-        /// As a copy of the file and its log is.
+        /// Killed, and without the shared memory file, like a copy of the file and its log.
         case killedWithoutMemory
     }
 
-    /// Makes the journal `kept/journal.db` of two jobs, as an Alight leaves it.
+    /// Creates the journal `kept/journal.db` with two jobs, as an instance leaves it.
     private static func leave(_ tree: borrowing TemporaryTree, _ end: End) {
         TestFile.makeFolder(tree.path("kept"))
         let program = JournalFileTests.start(tree, "kept/journal.db", as: "first")
@@ -30,11 +30,11 @@ struct TracelessTests {
             #expect(program.wait() == 137)
         }
         if end == .killedWithoutMemory { unlink(tree.path("kept/journal.db-shm").description) }
-        // A journal at rest has all in one file, one that was cut off has not.
+        // An idle journal is a single file. After a kill its log exists too.
         #expect(TestFile.exists(tree.path("kept/journal.db-wal")) == (end != .closed))
     }
 
-    /// All files of the folder, with their content and the time of its last change.
+    /// Returns all files of the directory, with their inode, content and modification time.
     private static func files(_ folder: PathBytes) -> [[UInt8]: String] {
         var files: [[UInt8]: String] = [:]
         for name in TestFile.names(in: folder) {
@@ -47,8 +47,8 @@ struct TracelessTests {
     }
 
     @Test(arguments: End.allCases, [false, true])
-    func `looking at a journal that no Alight has leaves its folder as it was`(_ end: End, isReader: Bool) throws {
-        // Root may write anywhere, and so has to become somebody who may only read.
+    func `reading a journal that no instance uses leaves its directory unchanged`(_ end: End, isReader: Bool) throws {
+        // Root may write anywhere, so it must become a user who can only read.
         if isReader, geteuid() == 0, ScenarioRunner.ordinaryUserProblem != nil { return }
         withTempTree { tree in
             Self.leave(tree, end)
@@ -81,7 +81,7 @@ struct TracelessTests {
         }
     }
 
-    @Test func `what is asked for jobs of a journal at rest leaves it at rest`() throws {
+    @Test func `a command for jobs of an idle journal leaves it idle`() throws {
         try withTempTree { (tree) throws in
             let folder = tree.path("kept")
             let job = SampleJob(0, .dead, "/srv/a")

@@ -22,7 +22,7 @@ struct UndoCommandTests {
 
         """
 
-    /// Handles what is there; the lines of what was done.
+    /// Handles the existing files and returns the lines of the output.
     private static func once(_ tree: borrowing TemporaryTree) -> [Substring] {
         let (status, output, error) = JournalCommand.run(tree, ["run", "--once"])
         #expect(status == 0 || status == 4, "\(error)")
@@ -41,7 +41,7 @@ struct UndoCommandTests {
         TestFile.read(tree.path(name)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    @Test func `files go back, no rule is told of it, and a second undo says so`() {
+    @Test func `files are moved back, no rule receives an event for it, and a second undo is refused`() {
         withTempTree { tree in
             Self.make(tree, Self.sort, ["in/a.txt", "in/b.txt"])
             #expect(Self.once(tree).count == 2)
@@ -69,7 +69,7 @@ struct UndoCommandTests {
         }
     }
 
-    @Test func `a running Alight does it, and tells no rule of it`() {
+    @Test func `a running instance does the undo, and no rule receives an event for it`() {
         withTempTree { tree in
             Self.make(
                 tree,
@@ -85,7 +85,7 @@ struct UndoCommandTests {
             let (status, output, error) = Self.undo(tree, ["--rule", "sort"])
             #expect(status == 0 && output.contains("undone: moved "), "\(error)")
             #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
-            // What happens after it is told, and what it did isn't.
+            // Later changes are reported, and those of the undo are not.
             TestFile.write(tree.path("end/y"), "y")
             #expect(Deadline.wait { program.output.contains("end: created") }, "\(program.output)")
             #expect(program.output.lines(of: "in/a.txt") == 2, "\(program.output)")
@@ -95,7 +95,7 @@ struct UndoCommandTests {
         }
     }
 
-    @Test func `what isn't as it was left stays with the reason, and can be undone later`() {
+    @Test func `a file that was changed since stays with the reason, and can be undone later`() {
         withTempTree { tree in
             Self.make(tree, Self.sort, ["in/a.txt", "in/b.txt", "in/c.txt"])
             #expect(Self.once(tree).count == 3)
@@ -114,7 +114,7 @@ struct UndoCommandTests {
         }
     }
 
-    @Test func `steps, conflicts, links and the trash are taken back, the last first`() {
+    @Test func `steps, conflicts, links and the trash are undone, the last one first`() {
         withTempTree { tree in
             Self.make(
                 tree,
@@ -147,7 +147,7 @@ struct UndoCommandTests {
         }
     }
 
-    /// Packs `src` and has a rule unpack it.
+    /// Packs `src` and runs a rule that unpacks it.
     private static func unpack(_ tree: borrowing TemporaryTree, _ name: String) {
         let made = RunningProgram(
             "/usr/bin/tar", ["-cf", "in/\(name).tar", "-C", "src", "."], in: tree.root, output: tree.path("tar"))
@@ -156,7 +156,7 @@ struct UndoCommandTests {
         #expect(text(tree, "in/\(name)/sub/deep/c") == "text of src/sub/deep/c")
     }
 
-    @Test func `what was unpacked goes, but for what was changed or added since, which is named`() {
+    @Test func `unpacked files are removed, except changed or added ones, which are named`() {
         withTempTree { tree in
             Self.make(
                 tree,
@@ -195,7 +195,7 @@ struct UndoCommandTests {
         }
     }
 
-    @Test func `what an action has made and nobody can take back is named`() {
+    @Test func `a result that cannot be undone is named`() {
         withTempTree { tree in
             Self.make(
                 tree,
@@ -218,7 +218,7 @@ struct UndoCommandTests {
         }
     }
 
-    @Test func `jobs that can't be undone are refused with what to do`() {
+    @Test func `jobs that cannot be undone are refused with a remedy`() {
         withTempTree { tree in
             Self.make(
                 tree, "rules:\n  - { path: ../in/*, settle: 100ms, existing: process, action: log }\n", ["in/a"])
@@ -232,7 +232,7 @@ struct UndoCommandTests {
         }
     }
 
-    /// The fenced blocks of docs/undo.md.
+    /// Returns the fenced block of a language in docs/undo.md.
     private static func block(_ language: String) -> String {
         let page = String(decoding: TestFile.read(Places.checkout.appending("docs/undo.md")) ?? [], as: UTF8.self)
         let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
@@ -240,7 +240,7 @@ struct UndoCommandTests {
         return lines[start...].prefix { $0 != "```" }.map { "\($0)\n" }.joined()
     }
 
-    @Test func `the page's example happens as it says`() {
+    @Test func `the example of the page works as described`() {
         withTempTree { tree in
             let rules = Self.block("yaml").replacing("~/", with: "\(tree.root)/")
             #expect(rules.contains("use: move"))
@@ -263,6 +263,6 @@ struct UndoCommandTests {
 }
 
 extension String {
-    /// How many lines have a text.
+    /// Returns the number of lines that contain a text.
     fileprivate func lines(of part: String) -> Int { split(separator: "\n").count { $0.contains(part) } }
 }

@@ -31,7 +31,7 @@ struct VariableTests {
         JournalCommand.run(tree, [arguments[0], "--rules", "rules.yaml"] + arguments.dropFirst())
     }
 
-    @Test func `without an instance only the rule that needs it is refused`() {
+    @Test func `without an instance only the rule that needs the variable is refused`() {
         withTempTree { tree in
             Self.make(tree)
             let plain = Self.run(tree, ["apply", "plain", "in/a"])
@@ -51,7 +51,7 @@ struct VariableTests {
         }
     }
 
-    @Test func `while an instance runs its variables are used`() {
+    @Test func `while an instance runs, its variables are used`() {
         withTempTree { tree in
             Self.make(tree)
             let program = RunningProgram(

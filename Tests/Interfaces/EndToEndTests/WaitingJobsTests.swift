@@ -5,9 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// Jobs that wait, as people see them.
+/// Waiting jobs, as users see them.
 struct WaitingJobsTests {
-    /// Hours that begin in two, whatever the time is.
+    /// Hours that start in two hours, whatever the current time is.
     private static var later: String {
         func text(_ hours: Double) -> String {
             let form = DateFormatter()
@@ -18,7 +18,7 @@ struct WaitingJobsTests {
         return "\(text(2))-\(text(3))"
     }
 
-    /// Runs a command beside a running Alight.
+    /// Runs a command while an instance runs.
     private static func ask(
         _ arguments: [String], in root: PathBytes, journal: [String] = ["--journal", "journal.db"]
     ) -> (status: Int32?, output: String) {
@@ -36,7 +36,7 @@ struct WaitingJobsTests {
         return root
     }
 
-    @Test func `alight jobs says why a job waits, and alight apply does not wait`() {
+    @Test func `alight jobs shows why a job waits, and alight apply does not wait`() {
         let root = Self.makeFolder(
             """
             rules:
@@ -69,7 +69,7 @@ struct WaitingJobsTests {
         #expect(status == 0)
     }
 
-    @Test func `a group that waits for what was refused says so, and alight retry goes on with it`() {
+    @Test func `a group that waits for a refused file says so, and alight retry continues it`() {
         let root = Self.makeFolder(
             """
             rules:
@@ -111,7 +111,7 @@ struct WaitingJobsTests {
         #expect(status == 0)
     }
 
-    @Test func `alight explain says which rule keeps a path from another`() {
+    @Test func `alight explain names the rule that keeps a path from another`() {
         let root = Self.makeFolder(
             """
             rules:

@@ -60,7 +60,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `a line for people can't move the cursor`() {
+    @Test func `a line for a terminal cannot move the cursor`() {
         withTempTree { tree in
             let folder = tree.path("in")
             TestFile.makeFolder(folder)
@@ -75,7 +75,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `options choose what is told`() throws {
+    @Test func `options select the reported events`() throws {
         try withTempTree { tree in
             let folder = tree.path("in")
             TestFile.write(folder.appending("old.txt"), "1")
@@ -102,7 +102,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `a file, a glob, and a folder that is not there yet`() {
+    @Test func `a file, a glob, and a directory that does not exist yet can be watched`() {
         withTempTree { tree in
             TestFile.write(tree.path("a/one[1]"), "1")
             let program = Self.start(tree, ["a/one[1]", "g/*.txt", "later", "--json", "--settle", "50ms"])
@@ -119,7 +119,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `opening and reading are told to those who ask`() {
+    @Test func `open and read events are reported on request`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "1")
             let program = Self.start(tree, ["in", "--raw", "--settle", "0"])
@@ -130,7 +130,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `it polls when asked, and says so`() {
+    @Test func `polling is used on request, and reported`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let program = Self.start(tree, ["in", "--backend", "poll", "--poll", "50ms", "--settle", "50ms"])
@@ -141,7 +141,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `it ends when its reader goes, though nothing happens any more`() {
+    @Test func `the command exits when its reader does, even if no event follows`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "1")
             TestFile.write(tree.path("in/b"), "1")
@@ -154,7 +154,7 @@ struct WatchCommandTests {
         }
     }
 
-    @Test func `it fails when what it tells can't be written`() {
+    @Test func `the command fails when its output cannot be written`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "1")
             let shell = RunningProgram(
@@ -177,7 +177,7 @@ struct WatchCommandTests {
     ]
 
     @Test(arguments: mistakes)
-    func `a mistake is named`(_ arguments: [String], _ status: Int32, _ message: String) {
+    func `a usage error is reported`(_ arguments: [String], _ status: Int32, _ message: String) {
         withTempTree { tree in
             TestFile.write(tree.path("file"), "")
             TestFile.makeFolder(tree.path("in"))

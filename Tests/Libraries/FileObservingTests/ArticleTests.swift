@@ -3,7 +3,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// The code of the documentation, compiled: each of its blocks stands here line by line.
+/// The code of the documentation, compiled: each of its blocks appears here, line by line.
 struct ArticleTests {
     static let articles = [
         "Sources/Libraries/FileObserving/FileObserving.docc/FileObserving.md",
@@ -11,7 +11,7 @@ struct ArticleTests {
     ]
 
     @Test(arguments: articles)
-    func `the code of the documentation compiles`(_ article: String) throws {
+    func `the code in the documentation compiles`(_ article: String) throws {
         let own = Self.lines(String(decoding: try #require(TestFile.read(PathBytes(#filePath))), as: UTF8.self))
         let path = Places.checkout.appending(article)
         let text = String(decoding: try #require(TestFile.read(path)), as: UTF8.self)
@@ -24,13 +24,13 @@ struct ArticleTests {
         }
     }
 
-    /// Without indentation, empty lines and imports.
+    /// The lines of a block, without indentation, empty lines and imports.
     private static func lines(_ text: String) -> [String] {
         text.split(separator: "\n").map { $0.trimmingPrefix(while: \.isWhitespace) }.map(String.init)
             .filter { !$0.isEmpty && !$0.hasPrefix("import ") }
     }
 
-    // MARK: The code
+    // MARK: Code samples
 
     private func overview() async throws {
         for try await event in try FileObserver(roots: ["/srv/in"]).events {

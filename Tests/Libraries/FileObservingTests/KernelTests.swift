@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// Observers on the real kernel.
+/// Observers on the real file system.
 struct KernelTests {
     static var quick: ObservationOptions {
         var options = ObservationOptions()
@@ -15,7 +15,7 @@ struct KernelTests {
         return options
     }
 
-    @Test func `files, folders and names of any bytes are told when they have settled`() async throws {
+    @Test func `files, directories and names of any bytes are reported when they have settled`() async throws {
         try await withTemporaryFolder { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             #expect(try await observer.waitUntilReady() == 1)
@@ -38,7 +38,7 @@ struct KernelTests {
         }
     }
 
-    @Test func `a thread of one's own is told the same, and its loop ends with the observer`() async throws {
+    @Test func `a plain thread receives the same events, and its loop ends with the observer`() async throws {
         try await withTemporaryFolder { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             try await observer.waitUntilReady()
@@ -102,7 +102,7 @@ struct KernelTests {
         }
     }
 
-    @Test func `a burst reaches a slow consumer whole`() async throws {
+    @Test func `a slow consumer receives every event of a burst`() async throws {
         try await withTemporaryFolder { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             var batches = observer.batches.makeAsyncIterator()
@@ -116,7 +116,7 @@ struct KernelTests {
         }
     }
 
-    @Test func `a root that appears later is observed`() async throws {
+    @Test func `a root that is created later is observed`() async throws {
         try await withTemporaryFolder { root in
             var options = Self.quick
             options.events = [.differences, .rootBack]
@@ -130,7 +130,7 @@ struct KernelTests {
         }
     }
 
-    @Test func `several consumers are told the same`() async throws {
+    @Test func `several consumers receive the same events`() async throws {
         try await withTemporaryFolder { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             try await observer.waitUntilReady()
@@ -152,13 +152,13 @@ struct KernelTests {
         }
     }
 
-    @Test func `what changed between two observations is told as one comparison`() async throws {
+    @Test func `changes between two observations are reported as one comparison`() async throws {
         try await withTemporaryFolder { root in
             for name in ["kept", "changed", "gone", "moved"] { TestFile.write(root.appending(name), "1") }
             let first = try FileObserver(roots: [root], options: Self.quick)
             try await first.waitUntilReady()
             await first.catchUp()
-            // Files so young are looked at again before they count as known.
+            // Files this recent are checked again before they count as known.
             var facts: ObservationSnapshot?
             let isKnown = await eventually {
                 facts = await first.snapshot()
@@ -201,9 +201,9 @@ struct KernelTests {
         }
     }
 
-    // MARK: Nothing is left behind
+    // MARK: Cleanup
 
-    /// What this process holds for observers: inotify instances and counters, and threads.
+    /// The descriptors (inotify instances and event counters) and the threads that observers use in this process.
     static var held: (descriptors: Int, threads: Int) {
         let descriptors = TestFile.names(in: "/proc/self/fd").compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
         let threads = TestFile.names(in: "/proc/self/task").filter { task in
@@ -216,7 +216,7 @@ struct KernelTests {
     @Test func `S21 observers give back all descriptors and threads, however they end`() async {
         await #expect(processExitsWith: .success) {
             try await withTemporaryFolder { root in
-                // The runtime opens a counter of its own for the first sleep, and keeps it.
+                // The runtime opens its own event counter at the first sleep and does not close it.
                 try await Task.sleep(for: .milliseconds(1))
                 let before = KernelTests.held
                 let observed = try await withObservation(roots: [root], options: KernelTests.quick) { observer in

@@ -5,9 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// Observers with a fake source and a clock by hand: what is told, when, and to whom.
+/// Observers with a fake source and a manual clock: which events are delivered, when and to which consumer.
 struct ObserverTests {
-    /// Facts of an observer that a test drives.
+    /// An observer that a test drives.
     struct Driven {
         let root: PathBytes
         let source = ManualSource()
@@ -26,7 +26,7 @@ struct ObserverTests {
             observer = try FileObserver(roots: [root], options: options)
         }
 
-        /// Lets everything settle that was hinted.
+        /// Lets every hinted path settle.
         func settle() async {
             await observer.catchUp()
             clock.advance(by: .seconds(1))
@@ -50,7 +50,7 @@ struct ObserverTests {
         "\(event.kind.rawValue) \(PathBytes(event.path.lastComponent)) \(event.snapshot.size)"
     }
 
-    @Test func `an event comes when its time is over, and not before`() async throws {
+    @Test func `an event is delivered when its settle time is over, and not before`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root)
             driven.source.list()
@@ -62,7 +62,7 @@ struct ObserverTests {
             driven.write("a", "12")
             await driven.observer.catchUp()
             driven.clock.advance(by: .milliseconds(900))
-            // Were it told by now, it would have 2 bytes and a later change would be another event.
+            // If it had been reported already, it would have 2 bytes, and a later change would be another event.
             await driven.observer.catchUp()
             driven.write("a", "123")
             await driven.settle()
@@ -78,7 +78,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `a slow consumer is told of each path once, in order, and of its present state`() async throws {
+    @Test func `a slow consumer receives each path once, in order, with its current state`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root)
             driven.source.list()
@@ -94,7 +94,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `a slow consumer receives moves and replacements as they add up, and stays out of others' way`()
+    @Test func `a slow consumer receives merged moves and replacements and does not delay the others`()
         async throws
     {
         try await withTemporaryFolder { root in
@@ -125,7 +125,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `what a slow consumer has not taken is in the snapshot`() async throws {
+    @Test func `the snapshot includes events that a slow consumer has not taken`() async throws {
         try await withTemporaryFolder { root in
             let first = try Driven(root)
             first.source.list()
@@ -142,7 +142,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `what happened before the first iteration is told to it`() async throws {
+    @Test func `events before the first iteration are delivered to it`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root)
             driven.source.list()
@@ -158,7 +158,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `a consumer that comes later is told first what is known`() async throws {
+    @Test func `a later consumer first receives the known files`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root) { $0.events = [.differences, .lifecycle] }
             for name in ["b/2", "a", "b/1"] { TestFile.write(root.appending(name), "1") }
@@ -201,7 +201,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `what changed between two observations is told`() async throws {
+    @Test func `changes between two observations are reported`() async throws {
         try await withTemporaryFolder { root in
             let first = try Driven(root)
             for name in ["kept", "changed", "gone", "moved"] { TestFile.write(root.appending(name), "1") }
@@ -236,7 +236,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `a cancelled task stops waiting at once, and its observer ends`() async throws {
+    @Test func `a cancelled task stops waiting at once, and its observer stops`() async throws {
         try await withTemporaryFolder { root in
             let source = ManualSource()
             var options = ObservationOptions()
@@ -250,12 +250,12 @@ struct ObserverTests {
             task.cancel()
             let count = try await task.value
             #expect(count == 0)
-            // Nothing holds the observer any more, so its thread ends.
+            // The observer has no more references, so its thread exits.
             #expect(await eventually { source.isStopped })
         }
     }
 
-    @Test func `an iterator that goes out of scope gives its place up`() async throws {
+    @Test func `an iterator that goes out of scope releases its reader`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root)
             #expect(driven.observer.readers == 1)
@@ -273,20 +273,20 @@ struct ObserverTests {
         }
     }
 
-    @Test func `a root that can't be one ends every sequence with the error`() async throws {
+    @Test func `an invalid root ends every sequence with the error`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root) { $0.missing = .fail }
             var events = driven.observer.events.makeAsyncIterator()
             driven.source.tell(.rootMissing(root))
             await #expect(throws: ObservationError.missingRoot(root)) { try await driven.observer.waitUntilReady() }
             await #expect(throws: ObservationError.missingRoot(root)) { try await events.next() }
-            // Whoever comes later meets the same end.
+            // A later iterator ends with the same error.
             var later = driven.observer.batches.makeAsyncIterator()
             await #expect(throws: ObservationError.missingRoot(root)) { try await later.next() }
         }
     }
 
-    @Test func `wrong options are thrown with what to do`() throws {
+    @Test func `invalid options are thrown with help`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(root.appending("file"), "")
@@ -311,7 +311,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `patterns, excludes, levels and hidden names decide by name`() async throws {
+    @Test func `patterns, excludes, depth and hidden names filter by name`() async throws {
         try await withTemporaryFolder { root in
             let driven = try Driven(root) {
                 $0.globs = ["**/*.txt", PathBytes("odd[1]").escapedForGlob]
@@ -330,13 +330,15 @@ struct ObserverTests {
     }
 }
 
-/// Calls the body with a fresh folder.
+/// Calls the body with a new temporary directory.
 func withTemporaryFolder<Result>(_ body: (PathBytes) async throws -> Result) async rethrows -> Result {
     let tree = TemporaryTree()
     return try await body(tree.root)
 }
 
-/// Waits for a fact without blocking a thread of Swift's pool; false when it did not come in time.
+/// Waits for a condition without blocking a thread of Swift's pool.
+///
+/// Returns false if it does not hold in time.
 func eventually(within limit: Duration = .seconds(120), _ condition: () async -> Bool) async -> Bool {
     let deadline = ContinuousClock.now + limit
     while await !condition() {

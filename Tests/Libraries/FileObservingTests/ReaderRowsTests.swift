@@ -4,9 +4,9 @@ import TestKit
 import Testing
 @testable import FileObserving
 
-/// What a reader has not received yet, and the events that it takes.
+/// The events that a reader has not received yet, and how they merge.
 struct ReaderRowsTests {
-    /// Something that is told, in short.
+    /// Makes an event from its essential parts.
     static func event(
         _ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil, file: UInt64 = 1, size: UInt64 = 1,
         before: Snapshot? = nil, replaced: Bool = false, changed: [String] = []
@@ -16,7 +16,7 @@ struct ReaderRowsTests {
             changed: changed, isReplaced: replaced, time: Timestamp(seconds: 1, nanoseconds: 0))
     }
 
-    /// What an event says, in a line.
+    /// A one-line description of an event.
     static func text(_ event: FileEvent) -> String {
         var text = "\(event.kind.rawValue) \(event.path)"
         if let from = event.from { text += " from \(from)" }
@@ -25,14 +25,14 @@ struct ReaderRowsTests {
         return text
     }
 
-    /// The event of a file that has another mode by then.
+    /// The event, with another mode of the file.
     static func set(_ event: FileEvent, mode: UInt16) -> FileEvent {
         var event = event
         event.snapshot.mode = mode
         return event
     }
 
-    /// The event as one of a folder.
+    /// The event, for a directory instead of a file.
     static func folder(_ event: FileEvent) -> FileEvent {
         var event = event
         event.snapshot.type = .directory
@@ -180,14 +180,14 @@ struct ReaderRowsTests {
         #expect(rows.takeFirst() == nil)
     }
 
-    @Test func `who does not ask for modified is told of a replacement by the word that came`() {
+    @Test func `a replacement is reported as created to a consumer that does not ask for modified`() {
         var rows = ReaderRows(mask: [.created, .deleted])
         rows.add(Self.event(.deleted, "a", before: Self.old))
         rows.add(Self.event(.created, "a", file: 2))
         #expect(rows.takeAll().map(\.kind) == [.created])
     }
 
-    @Test func `who does not ask for attributes is told nothing of a file that was moved, set, and moved back`() {
+    @Test func `without attributes, a file that was moved, changed in mode and moved back is not reported`() {
         var rows = ReaderRows(mask: [.created, .modified, .deleted, .moved])
         rows.add(Self.set(Self.moved, mode: 0o600))
         rows.add(Self.set(Self.event(.moved, "a", from: "b", before: Self.old), mode: 0o600))
@@ -195,7 +195,7 @@ struct ReaderRowsTests {
     }
 
     @Test func `a consumer that does not ask for deletions receives none for the old name of a merged rename`() {
-        // Another file has the new name by then, so that the rename is not reported any more.
+        // Another file now has the new name, so the rename is no longer reported.
         let events = [Self.moved, Self.event(.modified, "b", file: 2, replaced: true, changed: ["overwritten"])]
         for isAsked in [true, false] {
             var rows = ReaderRows(mask: isAsked ? .differences : [.created, .moved])
@@ -205,7 +205,7 @@ struct ReaderRowsTests {
         }
     }
 
-    @Test func `a file that was written is modified, though its size and time were set back`() {
+    @Test func `a file that was written is modified even if its size and time were reset`() {
         var rows = ReaderRows(mask: .differences)
         var back = Self.event(.attributes, "a", size: 1, before: .sample(file: 1, size: 2), changed: ["mtime"])
         back.snapshot.changed.seconds += 1
@@ -214,12 +214,12 @@ struct ReaderRowsTests {
         #expect(rows.takeAll().map(Self.text) == ["modified a [overwritten]"])
     }
 
-    @Test func `a path that was taken is known by what was told of it`() {
+    @Test func `a path whose event was taken is known by that event`() {
         var rows = ReaderRows(mask: .differences)
         rows.add(Self.moved)
         rows.add(Self.event(.created, "a", file: 2))
         #expect(rows.takeFirst().map(Self.text) == "modified a replaced [overwritten]")
-        // The consumer knows the new `a` by now; when that goes, it was not moved to `b`.
+        // The consumer now knows the new `a`; its deletion is not a move to `b`.
         rows.add(Self.event(.deleted, "a", file: 2))
         #expect(rows.takeAll().map(Self.text) == ["created b", "deleted a"])
     }
@@ -239,9 +239,9 @@ struct ReaderRowsTests {
         }
     }
 
-    // MARK: The mirror
+    // MARK: Mirror
 
-    /// A tree of a few names, what happens to it, and the events that are told of it.
+    /// A tree of a few names, the changes to it, and the events that report them.
     private struct Model {
         var files: [PathBytes: Snapshot] = [:]
         var next: UInt64 = 1
@@ -294,7 +294,7 @@ struct ReaderRowsTests {
         }
     }
 
-    /// What a consumer knows by events alone; whatever contradicts it is a fault.
+    /// The files that a consumer knows from events alone; an event that contradicts them is an error.
     private struct Mirror {
         var files: [PathBytes: Snapshot] = [:]
         var faults: [String] = []
@@ -330,7 +330,7 @@ struct ReaderRowsTests {
     }
 
     @Test(arguments: 1...300)
-    func `who takes rarely ends with the same mirror as who takes each event`(_ seed: Int) {
+    func `taking events rarely and taking each at once lead to the same mirror`(_ seed: Int) {
         let isMergedAgain = seed.isMultiple(of: 2)
         var random = SeededGenerator(seed: UInt64(seed))
         var model = Model()
@@ -347,7 +347,7 @@ struct ReaderRowsTests {
                 for event in rows.takeAll() { slow.take(event) }
                 if slow.files != model.files { Issue.record("seed \(seed), step \(step)") }
             case 1...3: if let event = rows.takeFirst() { slow.take(event) }
-            // What is merged is merged again, as jobs are that wait for long.
+            // Merged events are merged again, as happens to jobs that wait for a long time.
             case 4 where isMergedAgain: for event in rows.takeAll() { rows.add(event) }
             default: break
             }
@@ -356,7 +356,7 @@ struct ReaderRowsTests {
         for event in rows.takeAll() { slow.take(event) }
         #expect(prompt.files == model.files && prompt.faults == [])
         #expect(slow.files == model.files, "seed \(seed)")
-        // Of a file that was replaced twice before it was told of, the facts of the first are not kept with the merged event.
+        // If a file was replaced twice before it was reported, the merged event lacks the metadata of the first.
         let faults = slow.faults.filter { !isMergedAgain || !$0.hasSuffix("replaced or not") }
         #expect(faults == [], "seed \(seed)")
     }

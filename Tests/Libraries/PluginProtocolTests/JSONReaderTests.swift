@@ -4,7 +4,7 @@ import Testing
 
 @testable import PluginProtocol
 
-/// JSON is read as Foundation reads it, in linear time and to a limited depth.
+/// The JSON reader, which agrees with Foundation, runs in linear time and limits the depth.
 struct JSONReaderTests {
     private static func own(_ bytes: [UInt8]) -> JSONValue? { JSONValue(json: bytes) }
 
@@ -28,7 +28,7 @@ struct JSONReaderTests {
         "null null", "{} x",
     ]
 
-    @Test func `valid JSON is what Foundation reads`() throws {
+    @Test func `valid JSON is read as by Foundation`() throws {
         for text in Self.valid {
             let bytes = Array(text.utf8)
             let value = try #require(Self.own(bytes), "\(text)")
@@ -37,7 +37,7 @@ struct JSONReaderTests {
         #expect(JSONValue(json: Array("[1.0]".utf8)) == [1])
     }
 
-    @Test func `what is not JSON is refused`() {
+    @Test func `invalid JSON is refused`() {
         for text in Self.invalid {
             #expect(Self.own(Array(text.utf8)) == nil, "\(text)")
         }
@@ -45,13 +45,13 @@ struct JSONReaderTests {
         #expect(throws: JSONFault.invalid(at: 4)) { try JSONValue(reading: Array("[1, x]".utf8)) }
     }
 
-    @Test func `the first member of a name counts`() {
+    @Test func `the first of several members with the same name counts`() {
         #expect(Self.own(Array(#"{"a":1,"b":2,"a":3}"#.utf8)) == ["a": 1, "b": 2])
     }
 
-    @Test func `more than 64 levels are refused, however large the text is`() {
+    @Test func `more than 64 levels are refused quickly, however large the input is`() {
         #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array(Self.nested(65).utf8)) }
-        // To Foundation this costs more than half a minute.
+        // Foundation needs more than half a minute for this.
         let list = (0..<62).map { _ in Self.nested(500) }.joined(separator: ",")
         let start = ContinuousClock.now
         #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array("{\"rule\":[\(list)]}".utf8)) }
@@ -63,8 +63,8 @@ struct JSONReaderTests {
         #expect(JSONValue(record: Array("[1.0, 1]".utf8)) == [1.0, 1])
     }
 
-    @Test func `twice the text takes no more than some times as long`() {
-        // Each is half a megabyte of what a reader could look at again and again.
+    @Test func `the reading time does not grow quadratically`() {
+        // Each piece is repeated to a megabyte that a reader could scan repeatedly.
         for piece in ["[\"\\u0061\"],", "1234567890,", "{\"a\":1},", "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",", "  1,"] {
             func time(_ size: Int) -> Duration {
                 let text = Array(("[" + String(repeating: piece, count: size / piece.utf8.count) + "0]").utf8)
@@ -77,7 +77,7 @@ struct JSONReaderTests {
         }
     }
 
-    @Test func `a lenient reader replaces what is too deep or can't be represented`() throws {
+    @Test func `a lenient reader replaces values that are too deep or cannot be represented`() throws {
         let text = #"{"id":"x","a":\#(Self.nested(70)),"b":1e999,"c":"\ud800-","d":[{"e":"]"}]}"#
         #expect(Self.own(Array(text.utf8)) == nil)
         let value = try JSONValue(reading: Array(text.utf8), isLenient: true).object
@@ -88,7 +88,7 @@ struct JSONReaderTests {
         }
     }
 
-    @Test func `a part of an array is read by itself`() {
+    @Test func `a slice of an array is read on its own`() {
         #expect(JSONValue(json: Array(#"x{"a":1}y"#.utf8)[1..<8]) == ["a": 1])
     }
 
@@ -109,7 +109,7 @@ struct JSONReaderTests {
             let text = String(decoding: bytes, as: UTF8.self)
             _ = try? JSONValue(reading: bytes, isLenient: true)
             guard let value = Self.own(bytes) else {
-                // Foundation also reads other encodings, half of a pair and what is nested deeper.
+                // Foundation also accepts other encodings, unpaired surrogates and deeper nesting.
                 continue
             }
             read += 1
@@ -118,8 +118,8 @@ struct JSONReaderTests {
         #expect(read > 100)
     }
 
-    /// Whether two values are the same, apart from the last digits of a large number with a fraction, of which Foundation
-    /// makes an integer now and then.
+    /// Whether two values are the same, apart from the last digits of a large number with a fraction, which Foundation
+    /// sometimes reads as an integer.
     private static func isAlike(_ value: JSONValue, _ other: JSONValue?) -> Bool {
         if let left = value.double, let right = other?.double { return abs(left - right) <= abs(left) * 0x1p-52 }
         if let left = value.array, let right = other?.array {

@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// `Plugin` in a program of its own, called as Alight does.
+/// `Plugin` in a separate program, called as Alight calls it.
 struct PluginTests {
     private static let stub = Places.products.appending("stub-plugin")
 
@@ -31,7 +31,7 @@ struct PluginTests {
         line(.object((request.json.object ?? [:]).merging(["type": "run"]) { $1 }))
     }
 
-    /// Starts the stub with a file as standard input; `then` is shell that goes on with the input.
+    /// Starts the stub with a file as standard input; for `serve`, the shell command `then` supplies further input.
     private static func start(_ tree: borrowing TemporaryTree, _ verb: String, _ input: String, then: String = "true")
         -> RunningProgram
     {
@@ -62,11 +62,11 @@ struct PluginTests {
         ("failed", PluginResponse(.failed, message: "no", code: "no")),
         ("mistake", PluginResponse(.failed, message: "a mistake", code: "error")),
     ])
-    func `what is thrown becomes an outcome`(_ play: String, _ expected: PluginResponse) throws {
+    func `a thrown error becomes an outcome`(_ play: String, _ expected: PluginResponse) throws {
         #expect(try Self.answer(Self.request(play)).response == expected)
     }
 
-    @Test func `names are exact bytes, and relative paths are meant from the rules`() throws {
+    @Test func `names are exact bytes, and relative paths are relative to the rules file`() throws {
         let path = Array("/srv/in/caf".utf8) + [0xE9]
         let name: JSONValue = ["base64": .string(Data([0x6F, 0xE9]).base64EncodedString())]
         let response = try Self.answer(Self.request("", with: ["to": name], path: path)).response
@@ -75,7 +75,7 @@ struct PluginTests {
         #expect(absolute.outputs?.last == PluginPath("/out/"))
     }
 
-    @Test func `what is printed goes to the log, beside progress and lines with levels`() throws {
+    @Test func `printed lines go to the log, along with progress and lines with levels`() throws {
         let (response, error) = try Self.answer(Self.request("print"))
         #expect(response.outcome == .succeeded)
         #expect(error.contains("this is no response"))
@@ -83,7 +83,7 @@ struct PluginTests {
         #expect(error.contains(#"{"message":"half","progress":0.5}"#))
     }
 
-    @Test func `it describes itself, and refuses other verbs and what is no request`() {
+    @Test func `a plugin describes itself and refuses other verbs and invalid requests`() {
         withTempTree { tree in
             let described = Self.start(tree, "describe", "")
             let (status, output) = (described.wait(), described.output)
@@ -99,13 +99,13 @@ struct PluginTests {
         }
     }
 
-    @Test func `SIGTERM cancels the task, and ends a handler that takes no notice`() async throws {
+    @Test func `SIGTERM cancels the task and terminates a handler that ignores the cancellation`() async throws {
         for (play, expected) in [("wait", Int32(0)), ("stubborn", 128 + SIGTERM)] {
             try await Blocking.run {
                 try withTempTree { tree in
                     let request = String(decoding: try Self.request(play).encodedBytes(), as: UTF8.self)
                     TestFile.write(tree.path("input"), request)
-                    // A descriptor that is shared, so that it shows how much was read.
+                    // The shell opens the file, so that the descriptor is shared.
                     let program = RunningProgram(
                         "/bin/sh", ["-c", "exec '\(Self.stub)' run <input"], in: tree.root, output: tree.path("said"))
                     let handles = Deadline.wait { Self.takesTerm(program.pid) }
@@ -119,7 +119,7 @@ struct PluginTests {
         }
     }
 
-    /// Whether the process has a handler for SIGTERM by now.
+    /// Whether the process has installed a handler for SIGTERM.
     private static func takesTerm(_ process: pid_t) -> Bool {
         let status =
             TestFile.read(PathBytes("/proc/\(process)/status")).map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -131,7 +131,7 @@ struct PluginTests {
 
     // MARK: - serve
 
-    @Test func `serve answers each request once, and ends with its input`() throws {
+    @Test func `serve answers each request once and exits at the end of its input`() throws {
         withTempTree { tree in
             var input = Self.line(["type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]])
             input += Self.line(["type": "future"]) + "no JSON\n"
@@ -154,7 +154,7 @@ struct PluginTests {
         }
     }
 
-    @Test func `cancel ends one request and leaves the others`() throws {
+    @Test func `cancel stops one request and leaves the others running`() throws {
         withTempTree { tree in
             var input = Self.line(["type": "hello", "protocol": 1])
             for id in ["a", "b"] { input += Self.run(line: Self.request("wait", id: id)) }
@@ -175,7 +175,7 @@ struct PluginTests {
         }
     }
 
-    @Test func `a ping is answered while requests block all threads of Swift`() throws {
+    @Test func `a ping is answered while requests block all of Swift's threads`() throws {
         withTempTree { tree in
             let rules = tree.path("rules").description
             var input = Self.line(["type": "hello", "protocol": 1])

@@ -1,7 +1,7 @@
 import PluginProtocol
 import Testing
 
-/// The line that a plugin reads, which is written and read without Foundation.
+/// The request line that a plugin reads, encoded and decoded without Foundation.
 struct RequestEncodingTests {
     private static func event(_ path: String) -> PluginEvent {
         PluginEvent(
@@ -55,11 +55,11 @@ struct RequestEncodingTests {
     }
 
     @Test(arguments: [full, small])
-    func `what is written is one line, and read as it was`(_ request: PluginRequest) throws {
+    func `a request is encoded as one line and decodes to the same value`(_ request: PluginRequest) throws {
         let line = try request.encodedBytes()
         #expect(line.last == UInt8(ascii: "\n"))
         #expect(line.dropLast().contains(UInt8(ascii: "\n")) == false)
-        // A number without a fraction is an integer when it is read.
+        // A number without a fraction is decoded as an integer.
         var expected = request
         expected.with = request.with.json
         let read = PluginRequest(record: line)
@@ -67,7 +67,7 @@ struct RequestEncodingTests {
     }
 
     @Test(arguments: [full, small])
-    func `members stand in alphabetical order, and a number without a fraction is an integer`(
+    func `members are sorted, and a number without a fraction is an integer`(
         _ request: PluginRequest
     ) throws {
         let line = try request.encodedBytes()
@@ -76,13 +76,13 @@ struct RequestEncodingTests {
         #expect(value.object?["with"]?.object?["whole"] ?? 1 == 1)
     }
 
-    @Test func `a request that lacks a member is refused with its name`() {
+    @Test func `a request without a required member is refused, naming the member`() {
         #expect(throws: JSONFault.misfit("attempt")) { try PluginRequest(reading: ["id": "1"]) }
         #expect(throws: JSONFault.noObject) { try PluginRequest(reading: [1]) }
     }
 
     @Test(arguments: [Double.nan, .infinity])
-    func `what is no number has no word in JSON`(_ number: Double) {
+    func `a value that is not a number cannot be encoded`(_ number: Double) {
         var request = Self.small
         request.with = ["list": [.number(number)]]
         #expect(throws: EncodingError.self) { try request.encodedBytes() }

@@ -16,7 +16,7 @@ struct PathBytesTests {
         #expect(PathBytes(path).parent == PathBytes(expected))
     }
 
-    @Test func `inside means by whole components`() {
+    @Test func `containment compares whole components`() {
         #expect(PathBytes("/in/a").isInside("/in"))
         #expect(PathBytes("/in").isInside("/in"))
         #expect(PathBytes("/in").isInside("/"))
@@ -25,7 +25,7 @@ struct PathBytesTests {
         #expect(PathBytes("/x").relative(to: "/in") == nil)
     }
 
-    @Test func `names that only look alike stay apart`() {
+    @Test func `names that only look alike are different`() {
         #expect(PathBytes("caf\u{E9}") != PathBytes("cafe\u{301}"))
         #expect(PathBytes([0xE9]).text == nil)
         #expect(PathBytes([0xE9]).description == "\u{FFFD}")
@@ -46,7 +46,7 @@ struct TimestampTests {
         #expect(Timestamp(seconds: seconds, nanoseconds: nanoseconds).description == expected)
     }
 
-    @Test func `advancing carries over the second`() {
+    @Test func `advancing a time carries into the seconds`() {
         let time = Timestamp(seconds: 10, nanoseconds: 900_000_000)
         #expect(time.advanced(by: .milliseconds(200)) == Timestamp(seconds: 11, nanoseconds: 100_000_000))
         #expect(time.since(Timestamp(seconds: 9, nanoseconds: 950_000_000)) == .milliseconds(950))
@@ -61,7 +61,7 @@ struct TimestampTests {
 }
 
 struct EventMaskTests {
-    @Test func `inotify words stand for what their users mean`() {
+    @Test func `inotify names map to the corresponding events`() {
         #expect(EventMask(word: "IN_CLOSE_WRITE") == [.created, .modified])
         #expect(EventMask(word: "created") == .created)
         #expect(EventMask(word: "change") == nil)

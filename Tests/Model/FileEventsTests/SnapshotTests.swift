@@ -11,7 +11,7 @@ struct SnapshotTests {
         return copy
     }
 
-    @Test func `a copy in the upper layer has the inode of the file, and a later birth`() {
+    @Test func `a copy in the upper layer of an overlay has the same inode and a later birth time`() {
         let lower = Snapshot.sample()
         #expect(copy { _ in }.mayBeCopy(of: lower))
         #expect(copy { $0.size += 1 }.mayBeCopy(of: lower))
@@ -24,7 +24,7 @@ struct SnapshotTests {
         #expect(!copy { _ in }.mayBeCopy(of: unborn))
     }
 
-    @Test func `a file that has been written to may be a new one with a reused inode`() {
+    @Test func `a file that was written may be a new file with a reused inode`() {
         let lower = Snapshot.sample()
         #expect(copy { $0.mode = 0o600 }.isUnwrittenCopy(of: lower))
         #expect(!copy { $0.size += 1 }.isUnwrittenCopy(of: lower))

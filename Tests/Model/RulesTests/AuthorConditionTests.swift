@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// What a condition says of who wrote.
+/// Conditions on the process that wrote a file.
 struct AuthorConditionTests {
     private static func by(_ globs: String...) throws -> Condition {
         .by(try globs.map { Condition.Program(try Glob($0, options: Glob.Options(matchesHidden: true))) })
@@ -28,13 +28,13 @@ struct AuthorConditionTests {
             ("cp", "cp", "/bin/busybox"), ("unattended-upgrades", "unattended-upgr", "/bin/unattended-upgrades"),
             ("/usr/bin/cp", "cp", "/usr/bin/cp"), ("/usr/*/cp", "cp", "/usr/bin/cp"), ("**/cp", nil, "/usr/bin/cp"),
         ] as [(String, PathBytes?, PathBytes?)])
-    func `a program is known by its name, by that of its file and by its path`(
+    func `a program matches by process name, file name or path`(
         glob: String, name: PathBytes?, executable: PathBytes?
     ) throws {
         #expect(try Self.by("other", glob).answer(Self.process(name, executable)) == .holds)
     }
 
-    @Test func `another program is named with what was wanted`() throws {
+    @Test func `a mismatch names the program that wrote and the programs wanted`() throws {
         let found = "it was written by 'cp' (process 7, /usr/bin/cp)"
         let facts = Self.process("cp", "/usr/bin/cp")
         #expect(try Self.by("rsync", "/bin/*").answer(facts) == .fails("\(found), wanted 'rsync' or '/bin/*'"))
@@ -42,7 +42,7 @@ struct AuthorConditionTests {
             try Condition.not(Self.by("c*")).answer(facts) == .fails("'not' is against it: \(found) ('c*')"))
     }
 
-    @Test func `what is not known of a process can't be told, unless the rest decides`() throws {
+    @Test func `missing process details leave the condition open unless another part decides it`() throws {
         let ended = Self.process(nil, nil)
         let reason = "it was written by process 7, and that process had ended before its name could be read"
         #expect(try Self.by("cp").answer(ended) == .untold(reason))
@@ -63,7 +63,7 @@ struct AuthorConditionTests {
             "who wrote it can't be told: the kernel says so only to programs with CAP_SYS_ADMIN, such as root's"
         ),
     ])
-    func `an unknown author decides nothing, and the reason is told`(author: Author, reason: String) throws {
+    func `an unknown writer leaves the condition open with a reason`(author: Author, reason: String) throws {
         #expect(try Self.by("cp").answer(Self.facts(author)) == .untold(reason))
         #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.facts(author)) == .holds)
     }

@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// What a condition says of a file, from facts alone.
+/// Conditions, evaluated from metadata alone.
 struct ConditionTests {
     private static let now = Timestamp(seconds: 100_000, nanoseconds: 0)
 
@@ -48,7 +48,7 @@ struct ConditionTests {
         ("!= 1", true), ("300..400", true), ("200..300", true), ("1..299", false), ("301 .. 400", false),
         (">299", true),
     ])
-    func `a size is compared, and the ends of a range are in it`(text: String, holds: Bool) throws {
+    func `a size is compared, and ranges include their ends`(text: String, holds: Bool) throws {
         let answer = try Self.size(text).answer(Self.facts())
         #expect(answer == (holds ? .holds : .fails("size is 300 B, wanted \(text)")))
     }
@@ -58,7 +58,7 @@ struct ConditionTests {
             (300, "300 B"), (1_000, "1 KB"), (1_500, "1.5 KB"), (1_234, "1.234 KB"), (12_345_678, "12345678 B"),
             (2_000_000_000, "2 GB"), (0, "0 B"),
         ] as [(UInt64, String)])
-    func `a size that was found is shown without loss`(size: UInt64, shown: String) throws {
+    func `a size in a message is exact`(size: UInt64, shown: String) throws {
         #expect(try Self.size("= 7").answer(Self.facts(size: size)) == .fails("size is \(shown), wanted = 7"))
     }
 
@@ -66,13 +66,13 @@ struct ConditionTests {
         arguments: [
             (90, "1m 30s"), (86_400, "1d"), (90_061, "1d 1h"), (3_605, "1h"), (0, "0ms"), (-5, "-5s"),
         ] as [(Int64, String)])
-    func `an age is counted from the last change, and shown in two units`(age: Int64, shown: String) {
+    func `an age counts from the last change and is shown in two units`(age: Int64, shown: String) {
         let answer = Self.age(.more, 1_000_000).answer(Self.facts(age: age))
         #expect(answer == .fails("age is \(shown), wanted > 1000000s"))
         #expect(Self.age(.less, 1_000_000).answer(Self.facts(age: age)) == .holds)
     }
 
-    @Test func `times that no file has are no trap`() {
+    @Test func `times outside the usual range do not overflow`() {
         var facts = Self.facts()
         facts.snapshot?.modified = Timestamp(seconds: .min, nanoseconds: 999_999_999)
         #expect(Self.age(.more, 1).answer(facts) == .holds)
@@ -86,20 +86,20 @@ struct ConditionTests {
         arguments: [
             ("/in/a", 0), ("/in/x/a", 1), ("/in/x/y/z/a", 3),
         ] as [(PathBytes, Int)])
-    func `depth counts the folders below the root`(path: PathBytes, depth: Int) {
+    func `depth counts the directories below the root`(path: PathBytes, depth: Int) {
         #expect(Self.depth(.equal, depth).answer(Self.facts(path)) == .holds)
         #expect(
             Self.depth(.equal, 9).answer(Self.facts(path)) == .fails("depth is \(depth), wanted = 9"))
     }
 
-    @Test func `a name is the last component, and one glob is enough`() throws {
+    @Test func `a name is the last component, and one matching glob is enough`() throws {
         #expect(try Self.name("*.png", "IMG_*.jpg").answer(Self.facts()) == .holds)
         #expect(try Self.name("2026*").answer(Self.facts()) == .fails("name is 'IMG_7.jpg', wanted '2026*'"))
         #expect(try Self.name("*.jpg").answer(Self.facts("/in/.x.JPG")) == .holds)
         #expect(try Self.name("a?b").answer(Self.facts("/in/a\nb")) == .holds)
     }
 
-    @Test func `a path is that below the root, or with a slash in front the whole`() throws {
+    @Test func `a path is relative to the root, or absolute if the glob is`() throws {
         func path(_ globs: String...) throws -> Condition { .path(try globs.map { try Glob($0) }) }
         #expect(try path("2026/*").answer(Self.facts()) == .holds)
         #expect(try path("/in/2026/*").answer(Self.facts()) == .holds)
@@ -107,14 +107,14 @@ struct ConditionTests {
         #expect(try path("in/**").answer(Self.facts()) == .fails("path is '2026/IMG_7.jpg', wanted 'in/**'"))
     }
 
-    @Test func `a regular expression is searched for in the name alone`() throws {
+    @Test func `a regular expression is searched for in the name only`() throws {
         #expect(Condition.regex(try RegularExpression("MG_[0-9]")).answer(Self.facts()) == .holds)
         #expect(
             Condition.regex(try RegularExpression("2026")).answer(Self.facts())
                 == .fails("name is 'IMG_7.jpg', wanted the regex '2026'"))
     }
 
-    @Test func `a search that is given up leaves the question open, under not too`() throws {
+    @Test func `an aborted search leaves the condition open, also below not`() throws {
         let evil = Condition.regex(try RegularExpression("(a+)+$"))
         let facts = Self.facts(PathBytes("/in/\(String(repeating: "a", count: 200))!"))
         for condition in [evil, .not(evil), .all([evil, .not(evil)]), .any([.not(evil)])] {
@@ -138,7 +138,7 @@ struct ConditionTests {
 
     // MARK: Content types
 
-    @Test func `the content is asked for when nothing cheaper decides`() throws {
+    @Test func `the content is needed only if no cheaper condition decides`() throws {
         let small = try Self.size("< 10")
         #expect(Self.images.answer(Self.facts()) == .needsContent)
         #expect(Condition.all([Self.images, small]).answer(Self.facts()) == .fails("size is 300 B, wanted < 10"))
@@ -149,7 +149,7 @@ struct ConditionTests {
         #expect(!small.asksForContent)
     }
 
-    @Test func `a content type is matched whole, or by its first half`() {
+    @Test func `a content type matches completely or by its type before the slash`() {
         let png = Self.facts(content: .type("image/png"))
         #expect(Self.images.answer(png) == .holds)
         #expect(Self.pdf.answer(png) == .fails("mime is 'image/png', wanted 'application/pdf'"))
@@ -159,14 +159,14 @@ struct ConditionTests {
         #expect(Self.images.answer(Self.facts(content: .type("image"))) != .holds)
     }
 
-    @Test func `what is no file has a type without a look at it`() {
+    @Test func `a path that is not a regular file has a type without being read`() {
         let folder = Condition.mime([.init(type: "inode", subtype: "directory")])
         #expect(folder.answer(Self.facts(type: .directory)) == .holds)
         #expect(Self.images.answer(Self.facts(type: .symlink)) == .fails("mime is 'inode/symlink', wanted 'image/*'"))
         #expect(Self.images.answer(Self.facts(type: .other)) == .fails("mime is 'inode/special', wanted 'image/*'"))
     }
 
-    @Test func `of what is gone nobody knows the content, and what else decides does`() throws {
+    @Test func `the content of a deleted file is unknown unless another condition decides`() throws {
         var event = FileEvent.sample(.deleted, "/in/a.jpg")
         let rule = try Self.rule(.all([Self.images, try Self.name("*.jpg")]))
         #expect(rule.admits(event) == .untold("it is gone, and with it its content"))
@@ -175,13 +175,13 @@ struct ConditionTests {
         #expect(try Self.rule(.all([Self.images, try Self.name("*.png")])).admits(event) != .holds)
         event.snapshot = .unseen
         #expect(try Self.rule(try Self.size("> 0")).admits(event) == .untold("nothing is known of what was there"))
-        // What is told of the watching is about no file.
+        // Events about the watch itself concern no file.
         #expect(try Self.rule(Self.images).admits(.sample(.overflow, "/in", .unseen)) == .holds)
     }
 
-    // MARK: Several
+    // MARK: Combined conditions
 
-    @Test func `all tells the first that fails, any tells each`() throws {
+    @Test func `all reports the first condition that fails, and any reports every one`() throws {
         let small = try Self.size("< 10")
         let png = try Self.name("*.png")
         #expect(Condition.all([png, small]).answer(Self.facts()) == .fails("name is 'IMG_7.jpg', wanted '*.png'"))
@@ -191,7 +191,7 @@ struct ConditionTests {
                     "none of 'any' holds: name is 'IMG_7.jpg', wanted '*.png'; size is 300 B, wanted < 10"))
     }
 
-    @Test func `not tells what is there that should not be`() throws {
+    @Test func `not reports the conditions that hold`() throws {
         let jpg = try Self.name("*.jpg")
         let large = try Self.size("> 10")
         #expect(Condition.not(jpg).answer(Self.facts()) == .fails("'not' is against it: name is 'IMG_7.jpg' ('*.jpg')"))
@@ -204,8 +204,8 @@ struct ConditionTests {
         #expect(Condition.not(.not(jpg)).answer(Self.facts()) == .holds)
     }
 
-    /// Each of three answers with each: what is told by one decides, whatever the other says.
-    @Test func `what is open stays open unless the other one decides`() throws {
+    /// Combines each of three answers with each: an answer that decides makes the other one irrelevant.
+    @Test func `an open condition stays open unless the other one decides`() throws {
         let yes = try Self.size("> 1")
         let no = try Self.size("< 1")
         let open = Self.images
@@ -230,7 +230,7 @@ struct ConditionTests {
     }
 }
 
-/// How comparisons are read.
+/// The parser of comparisons.
 struct ComparisonTextTests {
     private static func parse(_ text: String) throws(ComparisonText.Problem) -> [Comparisons<Int>.Bound] {
         try ComparisonText.parse(text, noun: "count", allowsBare: true) { text throws(ComparisonText.Problem) in
@@ -250,7 +250,7 @@ struct ComparisonTextTests {
         ("> 3..5", "the range '> 3..5' holds '>'", "write a range without it, or a list of two comparisons"),
         ("> x", "no number 'x'", ""), ("1..x", "no number 'x'", ""), ("", "no number ''", ""),
     ])
-    func `a mistake is told with what was meant`(text: String, message: String, help: String) {
+    func `a mistake is reported with a correction`(text: String, message: String, help: String) {
         let problem = #expect(throws: ComparisonText.Problem.self) { try Self.parse(text) }
         #expect(problem == ComparisonText.Problem(message: message, help: help))
     }
@@ -261,13 +261,13 @@ struct ComparisonTextTests {
         (["=5", ">5"], true), (["=5", "=6"], true), (["=5", ">=5"], false), ([">1", "<9", "!=5"], false),
         (["<9", ">1"], false), (["<1", ">9"], true), (["1..2", "3..4"], true), (["1..3", "3..4"], false),
     ])
-    func `bounds that leave nothing are seen`(texts: [String], isContradiction: Bool) throws {
+    func `bounds that exclude every value are detected`(texts: [String], isContradiction: Bool) throws {
         let bounds = try texts.flatMap { try Self.parse($0) }
         #expect(Comparisons(bounds, text: "").isContradiction == isContradiction)
     }
 }
 
-/// What the groups of regular expressions bring.
+/// Captures of regular expressions, as placeholders.
 struct CaptureTests {
     private static func expand(_ text: String, _ path: PathBytes, _ patterns: String...) throws -> [UInt8] {
         let expressions = try patterns.map { try RegularExpression($0) }
@@ -277,22 +277,22 @@ struct CaptureTests {
         return try Template(text, environment: { _ in nil }).expanded(with: facts)
     }
 
-    @Test func `groups stand for what they took, by number and by name`() throws {
+    @Test func `groups expand by number and by name`() throws {
         let path: PathBytes = "/in/2026-11_beach.jpg"
         let pattern = #"^(?<year>\d+)-(\d+)_(x)?(.*)\.jpg$"#
         #expect(try Self.expand("${match.year}/${2}/${4}${3}${1}", path, pattern) == Array("2026/11/beach2026".utf8))
     }
 
-    @Test func `of several expressions the first that has the group counts`() throws {
+    @Test func `the first expression that has the group provides it`() throws {
         #expect(try Self.expand("${1}${2}${match.n}", "/in/abc", "(a)", "(b)(?<n>c)") == Array("acc".utf8))
         #expect(try Self.expand("${1}${2}", "/in/abc", "(x)?(y)?", "(b)(c)") == [])
     }
 
-    @Test func `a name that may be given twice has the value of the group that took part`() throws {
+    @Test func `a name used by several groups has the value of the group that matched`() throws {
         #expect(try Self.expand("${match.n}", "/in/b", "(?J)(?<n>a)|(?<n>b)") == [0x62])
     }
 
-    @Test func `the bytes of the name come through, whatever they are`() throws {
+    @Test func `captures keep the bytes of the name`() throws {
         let path = PathBytes(Array("/in/x_".utf8) + [0xFF, 0x0A] + Array("$(y) ${path}.t".utf8))
         #expect(try Self.expand("${1}", path, #"_(.*)\.t$"#) == [0xFF, 0x0A] + Array("$(y) ${path}".utf8))
     }
@@ -305,7 +305,7 @@ struct CaptureTests {
             ("/out/${1}/x", "...a", "^(...)", "/out/.../x"), ("/out/${1}x", "..a", "^(..)", "/out/__x"),
             ("/out/../${1}", "a", "(a)", "/out/../a"), ("/out/${1}/x", "a", "a(b)?", "/out//x"),
         ] as [(String, PathBytes, String, String)])
-    func `no capture leads a path into another folder`(
+    func `a capture cannot lead a path into another directory`(
         text: String, name: PathBytes, pattern: String, result: String
     ) throws {
         let path = PathBytes("/in").appending(name.bytes)
@@ -324,7 +324,7 @@ struct CaptureTests {
         ("1a", nil),
         ("match.x", .namedGroup("x")), ("match.", nil), ("match", nil),
     ])
-    func `groups have numbers from 1 to 99, or names`(word: String, placeholder: Placeholder?) {
+    func `groups are numbered from 1 to 99 or named`(word: String, placeholder: Placeholder?) {
         #expect(Placeholder(word: word) == placeholder)
     }
 }

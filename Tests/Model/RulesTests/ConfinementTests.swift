@@ -8,16 +8,16 @@ struct ConfinementTests {
     @Test(arguments: [
         "idle", "best-effort", "best-effort:0", "best-effort:7", "realtime:0", "realtime:7",
     ])
-    func `a priority at disks is read, and shown as it was written`(text: String) {
+    func `an I/O priority is parsed and shown as written`(text: String) {
         #expect(IOPriority(text)?.text == text)
     }
 
     @Test(arguments: [
         "", "Idle", "idle:1", "best-effort:8", "best-effort:", "best-effort:-1", "realtime", "realtime:10",
     ])
-    func `no priority is made of anything else`(text: String) { #expect(IOPriority(text) == nil) }
+    func `an invalid I/O priority is refused`(text: String) { #expect(IOPriority(text) == nil) }
 
-    @Test func `limits are shown in units that hide nothing`() {
+    @Test func `limits are shown without rounding`() {
         var limits = ResourceLimits()
         limits.cpu = .seconds(90)
         limits.memory = 512 << 20
@@ -26,7 +26,7 @@ struct ConfinementTests {
             limits.shown.map { "\($0.name)=\($0.value)" } == ["cpu=1m 30s", "memory=512 MiB", "file_size=3000000001 B"])
     }
 
-    @Test func `the mode bits say who can read a file`() {
+    @Test func `the mode bits determine who can read a file`() {
         var snapshot = Snapshot.sample()
         (snapshot.uid, snapshot.gid) = (1, 2)
         func canRead(_ mode: UInt16, uid: UInt32, groups: [UInt32] = []) -> Bool {
@@ -50,7 +50,7 @@ struct ConfinementTests {
             ("/srv/${match.dot}${match.dot}", nil), ("/srv/${match.dot}.", nil), ("${directory}/${match.dots}", nil),
             ("${directory}${match.empty}/b", nil),
         ] as [(String, String?)])
-    func `a path for a sandbox is never wider than what was written`(text: String, path: String?) throws {
+    func `a path for a sandbox is never wider than the path written`(text: String, path: String?) throws {
         let template = try Template(text) { _ in nil }
         var facts = PlaceholderFacts(
             event: .sample(.created, "/in/2026/a.txt", root: "/in"), rule: "r", job: "j", attempt: 1,

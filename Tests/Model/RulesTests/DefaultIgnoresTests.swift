@@ -3,7 +3,7 @@ import Rules
 import Testing
 
 struct DefaultIgnoresTests {
-    @Test func `every entry is a glob`() {
+    @Test func `every entry is a valid glob with a reason`() {
         #expect(DefaultIgnores.globs.globs.count == DefaultIgnores.entries.count)
         #expect(DefaultIgnores.entries.allSatisfy { !$0.reason.isEmpty })
     }
@@ -16,7 +16,7 @@ struct DefaultIgnoresTests {
         "$RECYCLE.BIN/x", ".Trash-1000/files/a", "photos/@eaDir/a.jpg", "x.dat.filepart", "film.mkv.!qB", ".nfs0000a1",
         ".syncthing.photo.jpg.tmp",
     ])
-    func `names that programs leave while they work are ignored`(path: String) {
+    func `names of temporary and system files are ignored`(path: String) {
         #expect(DefaultIgnores.globs.covers(Array(path.utf8)))
     }
 
@@ -25,7 +25,7 @@ struct DefaultIgnoresTests {
         "template.docx", "tmp/x.txt", "Downloads/x.iso", "a.bak", "cvs/x", "thumbs/x.jpg", "#1.txt", "~x.txt", "a~b",
         "photo.sync", "desktop.init",
     ])
-    func `names that a person gives are not`(path: String) {
+    func `names that users choose are not ignored`(path: String) {
         #expect(!DefaultIgnores.globs.covers(Array(path.utf8)))
     }
 }

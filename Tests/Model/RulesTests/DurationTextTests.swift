@@ -66,7 +66,7 @@ struct DurationTextTests {
     ]
 
     @Test(arguments: wrong)
-    func `anything else is refused with what to write`(example: Wrong) {
+    func `an invalid duration is refused with help`(example: Wrong) {
         do throws(DurationProblem) {
             let duration = try DurationText.parse(example.text)
             Issue.record("'\(example.text)' is \(duration)")

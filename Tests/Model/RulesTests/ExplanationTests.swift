@@ -7,9 +7,9 @@ import System
 import TestKit
 import Testing
 
-/// What a rule does with a path, from what was seen of the disk.
+/// The explanation of a rule for a path, from given observations of the disk.
 struct ExplanationTests {
-    /// A disk of which only the named paths are told apart; all else is an empty folder.
+    /// A disk on which only the named paths differ; every other path is an empty directory.
     struct Disk: Sendable {
         var path = DiskProbe.Sight.present(.sample())
         var writers = DiskProbe.Holders.nobody
@@ -44,19 +44,19 @@ struct ExplanationTests {
 
     private static let taken = Explanation.Verdict.taken(Explanation.Place(root: "/in", relative: "x/a.txt"))
 
-    @Test func `a path of the right name is taken, whether it is there or not`() throws {
+    @Test func `a path with a matching name is accepted whether it exists or not`() throws {
         #expect(try Self.verdict() == Self.taken)
         #expect(try Self.verdict("/in/x/a.txt", Disk(path: .absent)) == Self.taken)
     }
 
-    @Test func `the name is the first thing in the way`() throws {
+    @Test func `a name that does not match is the first reason`() throws {
         let disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent])
         let verdict = try Self.verdict("/out/a", disk, isEnabled: false)
         let refusal = PathFilter.Refusal(glob: try Glob("/in/**"), reason: .outside)
         #expect(verdict == .left(.name(refusal)))
     }
 
-    @Test func `then the disk, and then the rule itself`() throws {
+    @Test func `the state of the disk comes next, then the rule itself`() throws {
         let link = DiskProbe.Sight.present(.sample(type: .symlink))
         var disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent, "/in/x": link])
         func verdict() throws -> Explanation.Verdict {
@@ -77,7 +77,7 @@ struct ExplanationTests {
         #expect(try Self.verdict("/in/x/a.txt", disk) == Self.taken)
     }
 
-    @Test func `a path in a folder that is one unit is told of as that folder`() throws {
+    @Test func `a path inside a directory handled as one unit is explained as that directory`() throws {
         let verdict = try Self.verdict("/in/drop/x/a.txt") { rule in
             rule.filter.globs = (try? Glob("/in/*")).map { [$0] } ?? []
             rule.filter.isTree = true
@@ -87,7 +87,7 @@ struct ExplanationTests {
         #expect(verdict == .taken(place))
     }
 
-    @Test func `a root is polled when the rule or a file system on the way asks for it`() throws {
+    @Test func `a root is polled if the rule or a file system above it asks for it`() throws {
         func polling(_ disk: Disk, _ backend: Backend) throws -> PollingReason? {
             let rule = try Self.rule { $0.backend = backend }
             return Explanation(rule, isEnabled: true, path: "/in/x/a", sights: disk.sights).polling
@@ -100,7 +100,7 @@ struct ExplanationTests {
         #expect(try polling(Disk(polled: ["/in/x/a": .fileSystem("nfs"), "/": .fileSystem("nfs")]), .auto) == nil)
     }
 
-    @Test func `writers and locks hold a path back when the rule waits for them`() throws {
+    @Test func `writers and locks delay a path if the rule waits for them`() throws {
         func holds(_ disk: Disk, _ change: (inout Rule) -> Void = { _ in }) throws -> [Explanation.Hold] {
             Explanation(try Self.rule(change), isEnabled: true, path: "/in/a", sights: disk.sights).holds
         }

@@ -12,7 +12,7 @@ struct FileChangeTests {
             modified: time, changed: time, born: nil, mode: 0o644, uid: 0, gid: 0, links: 1)
     }
 
-    @Test func `another file, another size and another time are not what was left`() {
+    @Test func `a mark does not fit another file, size or time`() {
         let mark = FileMark(snapshot())
         #expect(mark.fits(snapshot()))
         #expect(!mark.fits(snapshot(inode: 8)))
@@ -21,7 +21,7 @@ struct FileChangeTests {
         #expect(!mark.fits(snapshot(second: 10)))
     }
 
-    @Test func `a folder is the same whatever was put into it`() {
+    @Test func `a directory fits its mark whatever was added to it`() {
         let mark = FileMark(snapshot(type: .directory))
         #expect(mark.fits(snapshot(type: .directory, size: 4096, second: 99)))
         #expect(!mark.fits(snapshot(inode: 8, type: .directory)))

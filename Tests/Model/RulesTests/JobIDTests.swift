@@ -21,7 +21,7 @@ struct JobIDTests {
         }
     }
 
-    @Test func `ids sort by the time of making`() {
+    @Test func `ids sort by creation time`() {
         var generator = SeededGenerator(seed: 8)
         var milliseconds: Int64 = 0
         var former = Self.make(0, using: &generator).description
@@ -33,7 +33,7 @@ struct JobIDTests {
         }
     }
 
-    @Test func `ids of one millisecond differ by each of the 80 random bits`() {
+    @Test func `ids of the same millisecond have 80 random bits`() {
         let now = Timestamp(seconds: 1_790_000_000, nanoseconds: 5)
         var ids: Set<JobID> = [JobID(now: now, random: (0, 0))]
         for bit in 0..<64 { ids.insert(JobID(now: now, random: (1 << UInt64(bit), 0))) }
@@ -44,27 +44,27 @@ struct JobIDTests {
         #expect(JobID(now: now, random: (0, 0)).description.hasSuffix("0000000000000000"))
     }
 
-    @Test func `ids of one millisecond sort by the order in which a source makes them`() {
+    @Test func `ids of the same millisecond sort in the order in which a source creates them`() {
         var source = JobIDSource()
         let now = Timestamp(seconds: 1_790_000_000, nanoseconds: 5)
         let ids = (0..<1_000).map { _ in source.next(now: now).description }
         #expect(ids == ids.sorted() && Set(ids).count == 1_000)
     }
 
-    @Test func `two sources make no id twice`() {
+    @Test func `two sources never create the same id`() {
         let now = Timestamp(seconds: 1_790_000_000, nanoseconds: 5)
         var sources = (JobIDSource(), JobIDSource())
         let ids = (0..<100).flatMap { _ in [sources.0.next(now: now), sources.1.next(now: now)] }
         #expect(Set(ids).count == 200)
     }
 
-    @Test func `the time part is the one of a ULID`() {
-        // The example of the specification: 01ARZ3NDEK is 1469922850259.
+    @Test func `the time part is that of a ULID`() {
+        // The example in the specification: 01ARZ3NDEK is 1469922850259.
         let id = JobID(now: Timestamp(seconds: 1_469_922_850, nanoseconds: 259_000_000), random: (0, 0))
         #expect(id.description.hasPrefix("01ARZ3NDEK"))
     }
 
-    @Test func `a clock before 1970 does no harm`() {
+    @Test func `a clock before 1970 is accepted`() {
         let id = JobID(now: Timestamp(seconds: -5, nanoseconds: 0), random: (1, 1))
         #expect(id.description.hasPrefix("0000000000"))
     }

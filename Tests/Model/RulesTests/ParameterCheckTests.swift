@@ -61,7 +61,7 @@ struct ParameterCheckTests {
             message: "'sizes' has 3 elements, but at most 2 are allowed"),
     ]
 
-    /// As a plugin that writes pictures to a directory, or sends them to a host.
+    /// The schema of a plugin that writes images to a directory or sends them to a host.
     static let pictures = ParameterSchema(
         properties: [
             "to": ParameterSchema(
@@ -90,7 +90,7 @@ struct ParameterCheckTests {
     ]
 
     @Test(arguments: together)
-    func `parameters have to go together`(parameters: JSONValue, message: String, help: String?) {
+    func `dependent parameters are checked together`(parameters: JSONValue, message: String, help: String?) {
         let problems = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: Self.pictures)
         #expect(problems.map(\.message) == (message.isEmpty ? [] : [message]))
         #expect(problems.first?.help == help)
@@ -99,7 +99,7 @@ struct ParameterCheckTests {
     @Test(arguments: [
         ("${stem}.gif", false), ("${stem}.webp", true), ("${stem}/", true), ("t/${name}", true), ("${stem}-s", false),
     ])
-    func `the end of a destination is checked, though its name is not known yet`(text: String, isSound: Bool) throws {
+    func `the extension of a destination is checked before its name is known`(text: String, isSound: Bool) throws {
         let template = try Template(text) { _ in nil }
         let problems = ParameterCheck.problems(in: .object(["to": .text(template)]), schema: Self.pictures)
         #expect(problems.isEmpty == isSound)
@@ -116,14 +116,14 @@ struct ParameterCheckTests {
     }
 
     @Test(arguments: [("mp3", "t/a.ogg.mp3"), ("opus", "t/a.ogg"), ("other", "t/")])
-    func `another parameter may decide which extension a destination gets`(preset: String, path: String) {
+    func `another parameter may choose the extension of a destination`(preset: String, path: String) {
         let given = Parameter.object(["sound": .text(Array("t/".utf8)), "preset": .text(Array(preset.utf8))])
         let complete = given.completingDestinations(Self.pictures, name: Array("a.ogg".utf8))
         #expect(complete["sound"]?.bytes == Array(path.utf8))
     }
 
     @Test(arguments: cases)
-    func `a misfit is named with its place and a way out`(_ example: Case) throws {
+    func `an invalid parameter is reported with its path and help`(_ example: Case) throws {
         let parameters = ParameterTemplate(example.parameters)
         let problems = ParameterCheck.problems(in: parameters, schema: Self.thumbnail)
         let problem = try #require(problems.first)
@@ -134,7 +134,7 @@ struct ParameterCheckTests {
         #expect(problem.help == example.help)
     }
 
-    @Test func `all problems are found at once`() {
+    @Test func `all problems are reported at once`() {
         let parameters = ParameterTemplate(["size": 1, "colour": "red", "sizes": ["a", "b"]])
         #expect(ParameterCheck.problems(in: parameters, schema: Self.thumbnail).count == 5)
     }
@@ -145,7 +145,7 @@ struct ParameterCheckTests {
         #expect(!text.contains("secret"))
     }
 
-    @Test func `a text with placeholders is checked for its type alone`() throws {
+    @Test func `a string with placeholders is checked only for its type`() throws {
         let template = try Template("${stem}.webp") { _ in nil }
         let fits = ParameterTemplate.object(["to": .text(template), "format": .text(template), "code": .text(template)])
         #expect(ParameterCheck.problems(in: fits, schema: Self.thumbnail).isEmpty)
@@ -153,7 +153,7 @@ struct ParameterCheckTests {
         #expect(ParameterCheck.problems(in: misfit, schema: Self.thumbnail).count == 1)
     }
 
-    @Test func `a text that is to be written out can't hold a placeholder`() throws {
+    @Test func `a constant parameter cannot contain a placeholder`() throws {
         let template = try Template("/srv/${stem}") { _ in nil }
         let parameters = ParameterTemplate.object(["to": .text(template), "folder": .text(template)])
         let problem = try #require(ParameterCheck.problems(in: parameters, schema: Self.thumbnail).first)
@@ -162,12 +162,12 @@ struct ParameterCheckTests {
         #expect(ParameterCheck.problems(in: written, schema: Self.thumbnail).isEmpty)
     }
 
-    @Test func `one and one point nought are the same number`() {
+    @Test func `1 and 1.0 are the same number`() {
         let schema = ParameterSchema(type: "integer", enum: [1, 2])
         #expect(ParameterCheck.problems(in: .value(1.0), schema: schema).isEmpty)
     }
 
-    @Test func `defaults come in at every depth, and only where nothing was written`() {
+    @Test func `defaults apply at every depth, and only to missing parameters`() {
         let filled = ParameterCheck.fillingDefaults(
             ParameterTemplate(["to": "a", "meta": [:]]), schema: Self.thumbnail)
         #expect(filled.constant == ["to": "a", "size": 256, "meta": ["deep": "x"]])
@@ -176,7 +176,7 @@ struct ParameterCheckTests {
     }
 
     @Test(arguments: [30, 5_000, 200_000])
-    func `a pattern that takes too many steps is a problem, and takes no long time`(count: Int) {
+    func `a pattern that takes too many steps is reported quickly`(count: Int) {
         let schema = ParameterSchema(type: "string", pattern: "^(a+)+$")
         let text = String(repeating: "a", count: count)
         let start = ContinuousClock.now
@@ -194,7 +194,7 @@ struct ParameterCheckTests {
         #expect(unknown.map(\.help) == ["write 'meta'; \(list)", list])
     }
 
-    @Test func `the nearest word is found through a slip`() {
+    @Test func `the nearest word is suggested for a misspelling`() {
         #expect(Spelling.nearest(to: "thumbnial", in: ["copy", "move", "thumbnail"]) == "thumbnail")
         #expect(Spelling.nearest(to: "mvoe", in: ["copy", "move"]) == "move")
         #expect(Spelling.nearest(to: "zip", in: ["copy", "move"]) == nil)

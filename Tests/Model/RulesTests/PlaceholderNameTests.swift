@@ -21,13 +21,13 @@ struct PlaceholderNameTests {
     static let cases = [
         Case("a.jpg", "a", "jpg"), Case("a.tar.gz", "a.tar", "gz"), Case("a", "a", ""), Case("a.", "a", ""),
         Case(".profile", ".profile", ""), Case(".a.b", ".a", "b"), Case("a..b", "a.", "b"),
-        // A stem of dots alone would lead a template into another folder.
+        // A stem that consists only of dots would lead a template into another directory.
         Case("..jpg", "..jpg", ""), Case("...jpg", "...jpg", ""), Case("...", "...", ""), Case("....a", "....a", ""),
         Case("..a.b", "..a", "b"),
     ]
 
     @Test(arguments: cases)
-    func `stem and extension`(_ example: Case) {
+    func `a name is split into stem and extension`(_ example: Case) {
         let identity = FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 1, birth: 1)
         let time = Timestamp(seconds: 0, nanoseconds: 0)
         let snapshot = Snapshot(

@@ -15,7 +15,7 @@ struct ReadinessTests {
         return snapshot
     }
 
-    @Test func `the age is that of the content, and the rest of it is the pause`() {
+    @Test func `the age is that of the content, and the remaining age is the pause`() {
         var ready = Readiness()
         ready.minimumAge = .seconds(10)
         let now = Timestamp(seconds: 104, nanoseconds: 500_000_000)
@@ -24,12 +24,12 @@ struct ReadinessTests {
         #expect(found?.pause == .milliseconds(5_500))
         let later = Timestamp(seconds: 110, nanoseconds: 0)
         #expect(ready.waiting("/in/a", Self.snapshot(), now: later) { _ in false } == nil)
-        // A time that lies ahead is waited for as well.
+        // A time in the future is waited for as well.
         let ahead = ready.waiting("/in/a", Self.snapshot(modified: 200), now: later) { _ in false }
         #expect(ahead?.pause == .seconds(100))
     }
 
-    @Test func `a size is that of a file`() {
+    @Test func `a minimum size applies to files only`() {
         var ready = Readiness()
         ready.minimumSize = 6
         let now = Timestamp(seconds: 0, nanoseconds: 0)
@@ -44,7 +44,7 @@ struct ReadinessTests {
         ("${name}.done", "/in/a.txt.done"), ("${stem}.ok", "/in/a.ok"), ("done/${name}", "/in/done/a.txt"),
         ("../marks/${stem}-${extension}", "/marks/a-txt"), ("_SUCCESS", "/in/_SUCCESS"), (".${name}", "/in/.a.txt"),
     ])
-    func `the file that says so is found from the folder of the file`(text: String, marker: String) throws {
+    func `the done file is relative to the directory of the file`(text: String, marker: String) throws {
         var ready = Readiness()
         ready.doneFile = try Self.template(text)
         let path = PathBytes(marker)
@@ -56,7 +56,7 @@ struct ReadinessTests {
         #expect(found?.waiting == Waiting(.doneFile, "it waits for '\(path)'"))
     }
 
-    @Test func `other files are not taken for one that says so`() throws {
+    @Test func `other files are not mistaken for the done file`() throws {
         var ready = Readiness()
         #expect(!ready.mayBeMarker("/in/a.done"))
         ready.doneFile = try Self.template(".${stem}.done")
@@ -67,7 +67,7 @@ struct ReadinessTests {
         #expect(!ready.mayBeMarker("/in/_SUCCESS2"))
     }
 
-    @Test func `a set knows its kinds, its order and what it lacks`() throws {
+    @Test func `a group has a key, an order and a list of missing kinds`() throws {
         func kind(_ text: String) throws -> Grouping.Kind {
             Grouping.Kind(text: text, glob: try Glob(Array(text.utf8)))
         }

@@ -23,13 +23,13 @@ struct RetryPolicyTests {
     ]
 
     @Test(arguments: cases)
-    func `the pause doubles up to its bound`(_ example: Case) {
+    func `the delay doubles up to its maximum`(_ example: Case) {
         let policy = RetryPolicy()
         #expect(policy.pause(after: example.attempt, random: 1) == example.longest)
         #expect(policy.pause(after: example.attempt, random: 0) == example.longest / 2)
     }
 
-    @Test func `any random number gives a pause between half and all`() {
+    @Test func `a random number gives a delay between half and all of the back-off`() {
         var generator = SeededGenerator(seed: 1)
         let policy = RetryPolicy(attempts: 9, delay: .milliseconds(37), maximumDelay: .seconds(3))
         for _ in 0..<1_000 {
@@ -43,18 +43,18 @@ struct RetryPolicyTests {
     }
 
     @Test(.timeLimit(.minutes(15)))
-    func `a delay of nothing stays nothing however often it doubles`() {
+    func `a delay of zero stays zero however often it doubles`() {
         let policy = RetryPolicy(attempts: .max, delay: .zero, maximumDelay: .seconds(1))
         #expect(policy.pause(after: .max, random: 1) == .zero)
     }
 
-    @Test func `a delay above the bound is the bound`() {
+    @Test func `a delay above the maximum is reduced to it`() {
         let policy = RetryPolicy(attempts: 2, delay: .seconds(100), maximumDelay: .seconds(1))
         #expect(policy.pause(after: 1, random: 1) == .seconds(1))
     }
 }
 
-/// Which outcomes end a job.
+/// The outcomes that finish a job.
 struct FinalOutcomeTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
@@ -86,14 +86,14 @@ struct FinalOutcomeTests {
     ]
 
     @Test(arguments: cases)
-    func `an outcome ends a job, or not`(_ example: Case) {
+    func `an outcome is final or retried as the policy specifies`(_ example: Case) {
         var policy = RetryPolicy(attempts: 3)
         policy.on = example.on
         #expect(policy.isFinal(example.outcome, attempt: example.attempt) == example.isFinal)
         #expect(policy.isDeadly(example.outcome, attempt: example.attempt) == example.isDeadly)
     }
 
-    @Test func `a file that is not ready is looked at again after a quarter of its age`() {
+    @Test func `a file that is not ready is checked again after a quarter of its age`() {
         let policy = RetryPolicy(maximumDelay: .seconds(600))
         func pause(_ age: Duration, quiet: Duration = .seconds(2)) -> Duration {
             policy.pause(whileNotReady: quiet, age: age)

@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// Which paths a rule takes, and which folders that makes worth a watch.
+/// The paths that a rule matches, and the directories that must be watched for them.
 struct RulePathTests {
     static func rule(
         _ globs: [String], exclude: [String] = [], ignores: Bool = false, depth: Int? = nil, hidden: Bool = false
@@ -28,7 +28,7 @@ struct RulePathTests {
         var depth: Int?
         var hidden = false
         var path: PathBytes
-        /// Nil when the rule leaves it.
+        /// The root that matches; nil if the rule does not match the path.
         var root: PathBytes?
         var testDescription: String { "\(globs) \(root == nil ? "leaves" : "takes") \(path)" }
     }
@@ -45,7 +45,7 @@ struct RulePathTests {
         Case(globs: ["/*"], path: "/a", root: "/"),
         Case(globs: ["/**"], exclude: ["proc"], path: "/proc/1/stat"),
         Case(globs: ["/**"], exclude: ["proc"], path: "/srv/1/stat", root: "/"),
-        // Excludes are relative to the root, and a folder takes all below with it.
+        // Excludes are relative to the root, and an excluded directory excludes everything below it.
         Case(globs: ["/in/**"], exclude: ["cache"], path: "/in/cache/deep/a"),
         Case(globs: ["/in/**"], exclude: ["cache"], path: "/in/s/cache/a", root: "/in"),
         Case(globs: ["/in/**"], exclude: ["**/cache"], path: "/in/s/cache/a"),
@@ -56,7 +56,7 @@ struct RulePathTests {
         Case(globs: ["/in/**"], ignores: true, hidden: true, path: "/in/.git/config"),
         Case(globs: ["/in/**"], ignores: true, path: "/in/a.part"),
         Case(globs: ["/in/**"], path: "/in/a.part", root: "/in"),
-        // Above the root nothing is ignored: a person named it.
+        // Default ignores do not apply above the root, which the user named.
         Case(globs: ["/x/.git/hooks/*"], ignores: true, path: "/x/.git/hooks/a", root: "/x/.git/hooks"),
         Case(globs: ["/in/**"], depth: 0, path: "/in/a", root: "/in"),
         Case(globs: ["/in/**"], depth: 0, path: "/in/s/a"),
@@ -66,7 +66,7 @@ struct RulePathTests {
         Case(globs: ["/**"], depth: 1, path: "/s/t/a"),
         Case(globs: ["/in/**"], path: "/in/.hidden"),
         Case(globs: ["/in/**"], hidden: true, path: "/in/.hidden/.a", root: "/in"),
-        // The first glob that takes it names the root; one that only excludes it does not end the search.
+        // The first glob that matches determines the root. A glob whose excludes match does not end the search.
         Case(globs: ["/in/*", "/**"], path: "/in/a", root: "/in"),
         Case(globs: ["/**", "/in/*"], path: "/in/a", root: "/"),
         Case(globs: ["/in/**", "/in/s/**"], exclude: ["s"], path: "/in/s/a", root: "/in/s"),
@@ -77,7 +77,7 @@ struct RulePathTests {
     ]
 
     @Test(arguments: taking)
-    func `a rule takes a path by name`(_ example: Case) throws {
+    func `a rule matches a path by name`(_ example: Case) throws {
         let rule = try Self.rule(
             example.globs, exclude: example.exclude, ignores: example.ignores, depth: example.depth,
             hidden: example.hidden)
@@ -122,15 +122,15 @@ struct RulePathTests {
     ]
 
     @Test(arguments: reaching)
-    func `a rule reaches the folders that can hold what it takes`(_ example: Reach) throws {
+    func `a rule reaches the directories that can contain matching files`(_ example: Reach) throws {
         let rule = try Self.rule(
             example.globs, exclude: example.exclude, ignores: example.ignores, depth: example.depth,
             hidden: example.hidden)
         #expect(rule.reaches(below: example.folder) == example.isReached)
     }
 
-    /// Were a folder on the way not reached, it would have no watch, and what happens in it would never be seen.
-    @Test func `whatever is taken, every folder on the way is reached`() throws {
+    /// A directory on the way to a match that was not reached would have no watch, and its events would be lost.
+    @Test func `every directory above a matching path is reached`() throws {
         var generator = SeededGenerator(seed: 42)
         let names = ["a", "b", ".h", "a.txt", "cache", ".git", "x.part"]
         let components = [
@@ -174,7 +174,7 @@ struct RulesetTests {
         return rule
     }
 
-    @Test func `rules that settle alike share a policy`() throws {
+    @Test func `rules with equal settle settings share a policy`() throws {
         let quick = SettlePolicy(quiet: .milliseconds(100))
         let careless = SettlePolicy(quiet: .milliseconds(100), writers: .ignore)
         let ruleset = Ruleset([
@@ -186,14 +186,14 @@ struct RulesetTests {
         #expect(Set(ruleset.policies) == [SettlePolicy(), quick, careless])
     }
 
-    @Test func `roots are told once each, in order`() throws {
+    @Test func `roots are listed once each, in order`() throws {
         let ruleset = Ruleset([
             try Self.rule("a", ["/srv/b/*", "/srv/a/**/*.txt"]), try Self.rule("b", ["/srv/b/x.txt", "/srv/a/c/*"]),
         ])
         #expect(ruleset.roots == ["/srv/a", "/srv/a/c", "/srv/b"])
     }
 
-    @Test func `matches come in the order of the rules, each with its own root`() throws {
+    @Test func `matches are in the order of the rules, each with its own root`() throws {
         let ruleset = Ruleset([
             try Self.rule("z", ["/srv/**"]), try Self.rule("m", ["/other/*"]), try Self.rule("a", ["/srv/in/*"]),
         ])

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 struct RunWindowTests {
-    /// UTC, where nothing changes.
+    /// UTC, without clock changes.
     static let plain = LocalClock { _ in 0 }
 
     /// Central Europe in 2026: summer time from March 29th to October 25th, both at 01:00 UTC.
@@ -14,12 +14,12 @@ struct RunWindowTests {
             ? 7_200 : 3_600
     }
 
-    /// A zone that skips a whole day, as Samoa did: from ten hours behind to fourteen ahead.
+    /// A zone that skips a whole day, as Samoa did: from UTC-10 to UTC+14.
     static let samoa = LocalClock { seconds in seconds < moment("2026-06-12T10:00:00Z").seconds ? -36_000 : 50_400 }
 
     static func moment(_ text: String) -> Timestamp {
         let numbers = text.split(whereSeparator: { !$0.isNumber }).compactMap { Int64($0) }
-        // Days before the year by the usual rule; the tests stay in years without an exception.
+        // Days before the year, with a leap year every four years; the tests use no year that is an exception.
         var days = (numbers[0] - 1970) * 365 + (numbers[0] - 1969) / 4
         let lengths: [Int64] = [31, numbers[0] % 4 == 0 ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         days += lengths.prefix(Int(numbers[1]) - 1).reduce(0, +) + numbers[2] - 1
@@ -30,7 +30,7 @@ struct RunWindowTests {
         RunWindow(try texts.map { try WindowText.parse($0) })
     }
 
-    @Test func `hours hold their beginning and not their end`() throws {
+    @Test func `a window includes its start and excludes its end`() throws {
         let window = try Self.window("08:00-17:30")
         #expect(!window.isOpen(at: Self.moment("2026-11-20T07:59:59Z"), Self.plain))
         #expect(window.isOpen(at: Self.moment("2026-11-20T08:00:00Z"), Self.plain))
@@ -38,7 +38,7 @@ struct RunWindowTests {
         #expect(!window.isOpen(at: Self.moment("2026-11-20T17:30:00Z"), Self.plain))
     }
 
-    @Test func `hours over midnight belong to the day on which they begin`() throws {
+    @Test func `a window across midnight belongs to the day on which it starts`() throws {
         // November 20th, 2026 is a Friday.
         let window = try Self.window("Mon-Fri 22:00-06:00")
         #expect(window.isOpen(at: Self.moment("2026-11-20T22:00:00Z"), Self.plain))
@@ -49,18 +49,18 @@ struct RunWindowTests {
         #expect(opening == Self.moment("2026-11-23T22:00:00Z"))
     }
 
-    @Test func `the first of several spans opens`() throws {
+    @Test func `the earliest of several spans opens`() throws {
         let window = try Self.window("Wed 12:00-13:00", "Tue 20:00-21:00", "Wed 08:00-09:00")
         #expect(
             window.opening(after: Self.moment("2026-11-24T22:00:00Z"), Self.plain)
                 == Self.moment("2026-11-25T08:00:00Z"))
-        // On the same day of the next week.
+        // The next opening is on the same day of the following week.
         let once = try Self.window("Fri 00:00-00:01")
         #expect(
             once.opening(after: Self.moment("2026-11-20T00:01:00Z"), Self.plain) == Self.moment("2026-11-27T00:00:00Z"))
     }
 
-    @Test func `it opens at the local hour on both sides of a change of clocks`() throws {
+    @Test func `a window opens at the local hour on both sides of a clock change`() throws {
         let window = try Self.window("22:00-06:00")
         #expect(
             window.opening(after: Self.moment("2026-03-28T12:00:00Z"), Self.berlin)
@@ -73,19 +73,19 @@ struct RunWindowTests {
                 == Self.moment("2026-10-25T21:00:00Z"))
     }
 
-    @Test func `hours that are left out do not come on that day, and what is left of them does`() throws {
+    @Test func `hours that a clock change skips do not occur, and the remaining ones do`() throws {
         let none = try Self.window("02:15-02:45")
         #expect(
             none.opening(after: Self.moment("2026-03-29T00:00:00Z"), Self.berlin)
                 == Self.moment("2026-03-30T00:15:00Z"))
         let half = try Self.window("02:30-03:30")
-        // 02:30 does not exist; the clocks go on with 03:00.
+        // 02:30 does not exist; the clocks continue at 03:00.
         #expect(
             half.opening(after: Self.moment("2026-03-29T00:00:00Z"), Self.berlin)
                 == Self.moment("2026-03-29T01:00:00Z"))
     }
 
-    @Test func `hours that come twice open twice`() throws {
+    @Test func `hours that a clock change repeats open twice`() throws {
         let window = try Self.window("02:15-02:45")
         #expect(
             window.opening(after: Self.moment("2026-10-25T00:00:00Z"), Self.berlin)
@@ -94,24 +94,24 @@ struct RunWindowTests {
         #expect(
             window.opening(after: Self.moment("2026-10-25T00:50:00Z"), Self.berlin)
                 == Self.moment("2026-10-25T01:15:00Z"))
-        // Closed at 02:30, and open again when the clocks go back to 02:00.
+        // The window closes at 02:30 and opens again when the clocks go back to 02:00.
         let night = try Self.window("22:00-02:30")
         #expect(
             night.opening(after: Self.moment("2026-10-25T00:40:00Z"), Self.berlin)
                 == Self.moment("2026-10-25T01:00:00Z"))
     }
 
-    @Test func `a day that is skipped has no hours`() throws {
-        // The local Friday, June 12th, does not exist there.
+    @Test func `a skipped day has no window`() throws {
+        // The local date Friday, June 12th, does not exist in that zone.
         let window = try Self.window("Fri 10:00-11:00")
         #expect(
             window.opening(after: Self.moment("2026-06-12T09:00:00Z"), Self.samoa)
                 == Self.moment("2026-06-18T20:00:00Z"))
     }
 
-    /// What is found at once, compared with a look at each minute.
+    /// Compares the computed opening with a check of every minute.
     @Test(arguments: 0..<40 as Range<UInt64>)
-    func `the opening is the first open moment`(seed: UInt64) throws {
+    func `the opening is the first open time`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<10 {
             let spans = (0..<Int.random(in: 1...3, using: &generator)).map { _ in
@@ -140,7 +140,7 @@ struct RunWindowTests {
         ("Mon-Fri 22:00-06:00", [1, 2, 3, 4, 5]), ("Sat-Mon 1:00-2:00", [0, 1, 6]), ("sun 0:00-24:00", [0]),
         ("Monday,Wed,FRIDAY 08:00-09:00", [1, 3, 5]), ("08:00-09:00", [0, 1, 2, 3, 4, 5, 6]),
     ])
-    func `days are read`(text: String, days: [Int]) throws {
+    func `days are parsed`(text: String, days: [Int]) throws {
         #expect(try WindowText.parse(text).days == Set(days))
     }
 
@@ -148,7 +148,7 @@ struct RunWindowTests {
         "", "22:00", "22-06", "22:00-06:00-07:00", "24:01-06:00", "22:60-06:00", "+1:00-2:00", "Mon- 1:00-2:00",
         "Mon,, 1:00-2:00", "Mon-Tue-Wed 1:00-2:00", "1:00-1:00", "1:0-2:00", "٢:00-3:00", "24:00-01:00",
     ])
-    func `what are no hours is an error`(text: String) {
+    func `an invalid window is an error`(text: String) {
         #expect(throws: WindowProblem.self) { try WindowText.parse(text) }
     }
 }

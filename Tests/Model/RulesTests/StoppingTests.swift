@@ -25,7 +25,7 @@ struct StoppingTests {
         return event
     }
 
-    @Test func `later rules see nothing of what a rule with stop takes`() throws {
+    @Test func `a rule with stop keeps the files it matches from later rules`() throws {
         let rules = Ruleset([
             try Self.rule("first", "/in/*"), try Self.rule("stops", "/in/*.pdf", stop: true),
             try Self.rule("later", "/in/*"),
@@ -36,7 +36,7 @@ struct StoppingTests {
         #expect(rules.stopper(of: pdf, to: 2)?.name == "stops")
         let text = Self.event(.created, "/in/a.txt")
         #expect(rules.stopper(of: text, to: 2) == nil)
-        // It asks for no deletions, and so takes none.
+        // The rule does not ask for deletions and therefore does not stop them.
         let deleted = Self.event(.deleted, "/in/a.pdf")
         #expect(rules.stopper(of: deleted, to: 2) == nil)
         var folder = pdf
@@ -44,7 +44,7 @@ struct StoppingTests {
         #expect(rules.stopper(of: folder, to: 2) == nil)
     }
 
-    @Test func `priority comes before the order of the files`() throws {
+    @Test func `a higher priority goes before the order in the files`() throws {
         let rules = Ruleset([
             try Self.rule("low", "/in/*", stop: true), try Self.rule("same", "/in/*"),
             try Self.rule("high", "/in/*", priority: 1), try Self.rule("least", "/in/*", priority: -1, stop: true),
@@ -53,7 +53,7 @@ struct StoppingTests {
         #expect((0..<4).map { rules.stopper(of: event, to: $0) == nil } == [true, false, true, false])
     }
 
-    @Test func `what is in a folder that is one unit belongs to it`() throws {
+    @Test func `files in a directory handled as one unit belong to that directory`() throws {
         var unit = try Self.rule("unit", "/in/*", stop: true)
         unit.filter.isTree = true
         unit.types = [.directory]
@@ -63,7 +63,7 @@ struct StoppingTests {
         #expect(rules.stopper(of: beside, to: 1) == nil)
     }
 
-    // MARK: What a file holds
+    // MARK: Content
 
     private static func rulesByContent(_ events: EventMask) throws -> Ruleset {
         var pdf = try rule("pdf", "/in/*", events: events, stop: true)
@@ -71,7 +71,7 @@ struct StoppingTests {
         return Ruleset([pdf, try rule("later", "/in/*", events: events)])
     }
 
-    @Test func `a rule takes a file by what it holds, unless it has gone`() throws {
+    @Test func `a rule may match a file by its content unless the file is gone`() throws {
         let rules = try Self.rulesByContent([.created, .deleted])
         let new = Self.event(.created, "/in/a")
         #expect(rules.stopper(of: new, to: 1) { _ in .type("application/pdf") }?.name == "pdf")
@@ -83,7 +83,7 @@ struct StoppingTests {
         #expect(gone == nil)
     }
 
-    @Test func `nothing is looked at for an event that the rule does not ask for`() throws {
+    @Test func `content is not read for an event that the rule does not ask for`() throws {
         let rules = try Self.rulesByContent([.created])
         var looks = 0
         _ = rules.stopper(of: Self.event(.modified, "/in/a"), to: 1) { _ in

@@ -42,7 +42,7 @@ struct TemplateTests {
         Parsing("${steps.0.outputs.2}", [.placeholder(.stepOutput(step: 0, output: 2))]),
         Parsing("${env:HOME}/out", [literal("/home/ada/out")]),
         Parsing("${env:EMPTY}", []),
-        // What a variable holds is not read again.
+        // The value of a variable is not expanded again.
         Parsing("${env:ODD}", [literal("${path}")]),
         Parsing("grün ${name} 日本", [literal("grün "), .placeholder(.name), literal(" 日本")]),
     ]
@@ -83,7 +83,7 @@ struct TemplateTests {
         Refusal("${steps.0.output.0}", .unknownPlaceholder("steps.0.output.0", offset: 0)),
         Refusal("${env:NONE}", .unsetVariable("NONE", offset: 0)),
         Refusal("a${env:}", .unsetVariable("", offset: 1)),
-        // The first fault is told.
+        // Only the first error is reported.
         Refusal("${a} ${", .unknownPlaceholder("a", offset: 0)),
     ]
 
@@ -92,7 +92,7 @@ struct TemplateTests {
         #expect(throws: example.error) { try Template(example.text) { Self.environment[$0] } }
     }
 
-    @Test func `a text without placeholders is literal, one with them is not`() throws {
+    @Test func `a template without placeholders is literal, and one with placeholders is not`() throws {
         #expect(try Template("a$${b}") { _ in nil }.literal == Array("a${b}".utf8))
         #expect(try Template("a${path}") { _ in nil }.literal == nil)
         #expect(Template(literal: "${path}").literal == Array("${path}".utf8))
@@ -149,7 +149,7 @@ struct TemplateTests {
         Expansion("${stem}|${extension}", "/in/a.", "a|"),
         Expansion("${stem}|${extension}", "/in.d/a", "a|"),
         Expansion("${stem}|${extension}", "/in/..a", "..a|"),
-        // Nothing in a name is read again.
+        // Characters in a name are not expanded again.
         Expansion("<${name}>", "/in/${name}", "<${name}>"),
         Expansion("<${name}>", "/in/$${path} $(rm -rf) `x` ;|&", "<$${path} $(rm -rf) `x` ;|&>"),
         Expansion("<${name}>", "/in/a\nb\t.txt", "<a\nb\t.txt>"),
@@ -157,7 +157,7 @@ struct TemplateTests {
         Expansion("${name}", odd, [0xff, 0xfe] + Array(".j".utf8) + [0x80]),
         Expansion("${stem}.webp", odd, [0xff, 0xfe] + Array(".webp".utf8)),
         Expansion("${extension}", odd, [0x6a, 0x80]),
-        // A path beside the root has at least its name.
+        // A path outside the root still expands to its name.
         Expansion("${relative}", "/other/a.txt", "a.txt"),
         Expansion("${steps.0.outputs.0}", "/in/a", ""),
     ]
@@ -175,18 +175,18 @@ struct TemplateTests {
         #expect(template.expanded(with: facts) == Array("/in/a>/y z>".utf8))
     }
 
-    @Test func `the root folder is a root like any other`() throws {
+    @Test func `the root directory of the file system is a valid root`() throws {
         let facts = Self.facts("/a.txt", root: "/")
         let template = try Template("${relative}|${directory}|${root}") { _ in nil }
         #expect(template.expanded(with: facts) == Array("a.txt|/|/".utf8))
     }
 
-    @Test func `formatted times are local`() async {
-        // The zone belongs to the process, so it is set in one of its own.
+    @Test func `formatted times are in local time`() async {
+        // The time zone belongs to the process, so the test sets it in a separate one.
         await #expect(processExitsWith: .success) {
             setenv("TZ", "Asia/Kolkata", 1)
             tzset()
-            // 2026-12-31T20:00:00Z is 01:30 of the next year there.
+            // 2026-12-31T20:00:00Z is 01:30 on January 1st there.
             let now = Timestamp(seconds: 1_798_747_200, nanoseconds: 123_000_000)
             var facts = TemplateTests.facts("/in/a")
             facts.now = now
@@ -204,7 +204,7 @@ struct TemplateTests {
         }
     }
 
-    @Test func `every word for messages parses, with its letters filled in`() {
+    @Test func `every placeholder in the reference for messages is valid`() {
         for word in Placeholder.words where !word.hasPrefix("env:") {
             let filled = word.replacing("FORMAT", with: "%Y").replacing(".N.", with: ".0.")
             #expect(Placeholder(word: filled) != nil, "\(word)")

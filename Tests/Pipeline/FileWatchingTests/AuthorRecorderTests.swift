@@ -6,7 +6,7 @@ import Testing
 
 @testable import FileWatching
 
-/// Who writes, asked of the kernel.
+/// The processes that write files, as reported by the kernel.
 @Suite(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
 struct AuthorRecorderTests {
     @discardableResult private static func enter(_ path: PathBytes, _ recorder: AuthorRecorder) -> Int32 {
@@ -16,7 +16,7 @@ struct AuthorRecorderTests {
         return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
     }
 
-    /// Who did something to the path last.
+    /// Returns the last process that changed the path.
     private static func author(
         _ recorder: AuthorRecorder, _ kind: EventKind, _ path: PathBytes, isTree: Bool = false
     ) -> Author {
@@ -36,14 +36,14 @@ struct AuthorRecorderTests {
         RunningProgram("/bin/sh", ["-c", line], in: tree.root, output: tree.path("log"))
     }
 
-    @Test func `programs that write, move and delete are told apart, by their names`() throws {
+    @Test func `programs that write, move and delete are distinguished by their names`() throws {
         try withTempTree { tree in
             let recorder = try AuthorRecorder()
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("two"), "old")
             #expect(mkfifo("\(tree.path("wait"))", 0o600) == 0)
             Self.enter(tree.path("in"), recorder)
-            // Each of them lives until it is asked for: cp waits for what the pipe holds, mv for an answer.
+            // Each program lives until it is queried: cp waits for input from the pipe, mv for an answer.
             let copy = RunningProgram(
                 "/bin/cp", ["/etc/passwd", "wait", "in"], in: tree.root, output: tree.path("log-cp"))
             #expect(Deadline.wait { Self.author(recorder, .created, tree.path("in/passwd")).process?.name != nil })
@@ -57,7 +57,7 @@ struct AuthorRecorderTests {
             #expect(author.pid == shell.pid)
             #expect(author.name == "sh")
             #expect(author != copier)
-            // Both have opened the pipe for reading; its end ends them.
+            // Both have opened the pipe for reading and exit when it is closed.
             let writer = open("\(tree.path("wait"))", O_WRONLY | O_CLOEXEC)
             put(writer, "x\n")
             close(writer)
@@ -78,7 +78,7 @@ struct AuthorRecorderTests {
 
     private func put(_ descriptor: Int32, _ text: String) { TestFile.put(descriptor, Array(text.utf8)) }
 
-    @Test func `a writer that has ended is known by its number alone`() throws {
+    @Test func `an ended writer is known only by its process id`() throws {
         try withTempTree { tree in
             let recorder = try AuthorRecorder(isUnlimited: true, isReading: false)
             TestFile.makeFolder(tree.path("in"))
@@ -90,7 +90,7 @@ struct AuthorRecorderTests {
         }
     }
 
-    @Test func `what happens outside is not kept, and a folder that is moved in or made there is`() throws {
+    @Test func `changes outside are not recorded, and those in a new or moved-in directory are`() throws {
         try withTempTree { tree in
             let recorder = try AuthorRecorder(isUnlimited: true, isReading: false)
             for folder in ["in", "out/deep"] { TestFile.makeFolder(tree.path(folder)) }
@@ -104,13 +104,13 @@ struct AuthorRecorderTests {
             #expect(Self.author(recorder, .created, tree.path("in/out/deep/b")).process?.pid == getpid())
             TestFile.write(tree.path("in/1/2/3/c"), "x")
             #expect(Self.author(recorder, .created, tree.path("in/1/2/3/c")).process?.pid == getpid())
-            // Known by its folder, whatever that is called.
+            // The directory is identified by its handle, not by its name.
             Machine.move(tree.path("in/1"), tree.path("in/one"))
             #expect(Self.author(recorder, .created, tree.path("in/one/2/3/c")).process?.pid == getpid())
         }
     }
 
-    @Test func `a root behind a link, and one that is a link, are recorded`() throws {
+    @Test func `roots that are links or behind links are recorded`() throws {
         try withTempTree { tree in
             let recorder = try AuthorRecorder(isUnlimited: true, isReading: false)
             TestFile.makeFolder(tree.path("real/in"))
@@ -125,7 +125,7 @@ struct AuthorRecorderTests {
         }
     }
 
-    @Test func `of a folder that is one unit the last who did anything in it is told`() throws {
+    @Test func `for a directory handled as one unit, the last writer of any of its entries is reported`() throws {
         try withTempTree { tree in
             let recorder = try AuthorRecorder(isUnlimited: true, isReading: false)
             TestFile.makeFolder(tree.path("in"))
@@ -140,7 +140,7 @@ struct AuthorRecorderTests {
         }
     }
 
-    @Test func `what was written after the last that the kernel told of is nobody's`() throws {
+    @Test func `a write after the last event of the kernel has an unknown writer`() throws {
         try withTempTree { tree in
             let recorder = try AuthorRecorder(isUnlimited: true, isReading: false)
             TestFile.makeFolder(tree.path("in"))
@@ -149,7 +149,7 @@ struct AuthorRecorderTests {
             TestFile.write(path, "x")
             #expect(Self.author(recorder, .created, path).process?.pid == getpid())
             let descriptor = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            // Still open, so that nothing has been told; by the clock of files, which is a little late.
+            // The file is still open, so the kernel has reported nothing; the file clock is slightly behind.
             #expect(
                 Deadline.wait {
                     put(descriptor, "y")
@@ -160,7 +160,7 @@ struct AuthorRecorderTests {
         }
     }
 
-    @Test func `a full queue makes unknown what came before, and nothing after it`() throws {
+    @Test func `after an overflow, earlier writers are unknown and later ones are known`() throws {
         try withTempTree { tree in
             let setting = TestFile.read("/proc/sys/fs/fanotify/max_queued_events") ?? []
             let limit = Int(String(decoding: setting, as: UTF8.self).filter(\.isNumber)) ?? 16_384

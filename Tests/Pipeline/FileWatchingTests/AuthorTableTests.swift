@@ -4,7 +4,7 @@ import Testing
 
 @testable import FileWatching
 
-/// Who did what to a name last.
+/// The last process that changed a name.
 struct AuthorTableTests {
     private static func folder(_ number: UInt8) -> FolderKey {
         [1, 2, 3, 4, 5, 6, 7, 8, number].withUnsafeBytes { FolderKey($0) }
@@ -16,7 +16,7 @@ struct AuthorTableTests {
         WritingProcess(pid: pid, name: name)
     }
 
-    @Test func `the last one counts, for each deed, name and folder by itself`() {
+    @Test func `the last process counts, separately for each operation, name and directory`() {
         var table = AuthorTable()
         let name = Array("a".utf8)
         table.note(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
@@ -33,7 +33,7 @@ struct AuthorTableTests {
         #expect(table.lastDeed(in: [Self.folder(1), Self.folder(2)])?.process?.pid == 4)
     }
 
-    @Test func `a process that has ended is known by what it was when it did something to the name before`() {
+    @Test func `an ended process is identified by what it was at an earlier change of the name`() {
         var table = AuthorTable()
         let name = Array("a".utf8)
         table.note(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
@@ -46,7 +46,7 @@ struct AuthorTableTests {
         #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == nil)
     }
 
-    @Test func `the oldest go first, and what something is done to anew is young again`() {
+    @Test func `the oldest entries are dropped first, and a new change renews an entry`() {
         var table = AuthorTable(limit: 3)
         func note(_ name: String) {
             table.note(.content, to: Array(name.utf8), in: Self.folder(1), by: Self.process(1), at: Self.time(1))
@@ -57,7 +57,7 @@ struct AuthorTableTests {
             }.joined()
         }
         for name in ["a", "b", "c", "a"] { note(name) }
-        // The place of the first `a` was the oldest.
+        // The entry of the first `a` was the oldest.
         #expect(names() == "abc")
         note("d")
         #expect(names() == "acd")

@@ -6,7 +6,7 @@ import Testing
 @testable import FileWatching
 
 struct EventTests {
-    @Test func `raw: opening, reading and closing are told of files, and not of folders`() throws {
+    @Test func `raw: opening, reading and closing are reported for files and not for directories`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/sub/file"), "x")
             let watched = try Watched([tree.path("in")], isRaw: true)
@@ -81,7 +81,7 @@ struct EventTests {
             TestFile.write(tree.path("real/sub/file"), "x")
             #expect(watched.wait { $0.hints[tree.path("real/sub/file")]?.contains(.closed) == true })
             #expect(watched.wait { $0.hints[tree.path("link/sub/file")]?.contains(.closed) == true })
-            // When one of them is gone, the other one goes on.
+            // If one path is removed, the other one continues.
             _ = tree.path("link").withCString { unlink($0) }
             #expect(watched.wait { $0.reports.contains { if case .rootMissing = $0 { true } else { false } } })
             watched.clear()
@@ -162,14 +162,14 @@ struct LifeTests {
                 try round(0)
                 let before = count()
                 for number in 0..<50 { try round(number) }
-                // The kernel lists a thread for a moment after it was joined.
+                // The kernel may still list a thread for a short time after it was joined.
                 guard Deadline.wait(until: { count() == before }) else { exit(1) }
             }
         }
     }
 
-    @Test func `a listing rests while the reader has much to do, and goes on when it has not`() throws {
-        // In memory, since it takes many entries to fill a queue by more than one turn's worth.
+    @Test func `a listing pauses while the reader is busy and then continues`() throws {
+        // In memory, because filling the queue beyond one turn needs many entries.
         let root = PathBytes("/dev/shm/alight-test-rest-\(getpid())")
         defer { TestFile.removeTree(root) }
         let (plenty, entries) = (1_000, 12_000)
@@ -196,7 +196,7 @@ struct LifeTests {
         #expect(largest < entries)
     }
 
-    @Test func `with a queue that is full at once everything still comes through`() throws {
+    @Test func `with a queue that is full at once, every change is still reported`() throws {
         try withTempTree { tree in
             for name in 0..<20 { TestFile.write(tree.path("in/\(name)/file"), "x") }
             let root = tree.path("in")
@@ -216,7 +216,7 @@ struct LifeTests {
         }
     }
 
-    /// What the kernel was asked of the folder, by any of this process: see proc_pid_fdinfo(5).
+    /// The inotify mask that this process has set for the directory; see proc_pid_fdinfo(5).
     private static func asked(of folder: PathBytes) -> UInt32 {
         var status = stat()
         guard folder.withCString({ lstat($0, &status) }) == 0 else { return 0 }
@@ -234,7 +234,7 @@ struct LifeTests {
         return 0
     }
 
-    @Test func `what is written where nothing is wanted wakes nobody, until another scope wants it`() throws {
+    @Test func `unwanted events wake no thread until another scope wants them`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("sub/file"), "x")
@@ -262,7 +262,7 @@ struct LifeTests {
         }
     }
 
-    @Test func `where nobody waits the queue is left alone for a while, and who asks is answered`() throws {
+    @Test func `without a waiting reader the queue is left alone for a while, and a request is answered`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeFolder(root)
@@ -290,7 +290,7 @@ struct LifeTests {
         }
     }
 
-    @Test func `folders that are there give no hint when none is asked for, those that come later do`() throws {
+    @Test func `existing directories give no hint if none is requested, and new ones do`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("old/file"), "x")
@@ -314,7 +314,7 @@ struct LifeTests {
         }
     }
 
-    @Test func `what happens to two files by turns is told of each`() throws {
+    @Test func `alternating changes of two files are reported for each`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             let names = ["a", "ba", "a.b"]

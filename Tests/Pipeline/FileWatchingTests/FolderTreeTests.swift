@@ -7,7 +7,7 @@ import Testing
 
 struct FolderTreeTests {
 
-    @Test(arguments: 0..<20) func `a tree after many changes is what a plain table would be`(_ seed: UInt64) {
+    @Test(arguments: 0..<20) func `a tree after many changes agrees with a plain table`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var tree = FolderTree()
         var folders: [PathBytes: FolderTree.ID] = [:]
@@ -33,7 +33,7 @@ struct FolderTreeTests {
                 #expect(freed == (isOldFree ? old : nil))
             default:
                 let keeps = path == "/top" || Bool.random(using: &random)
-                // The top is emptied rarely, or the tree would never grow.
+                // The top is emptied rarely, so that the tree can grow.
                 if path == "/top", Int.random(in: 0..<20, using: &random) > 0 { continue }
                 let gone = folders.keys.filter { $0.isInside(path) && !(keeps && $0 == path) }
                 let candidates = Set(gone.compactMap { watches[$0] })
@@ -60,7 +60,7 @@ struct FolderTreeTests {
         }
     }
 
-    @Test func `paths below the root folder have one slash`() {
+    @Test func `paths below the root directory of the file system have one slash`() {
         var tree = FolderTree()
         let top = tree.addRoot("/")
         let child = Array("a".utf8).withUnsafeBytes { tree.enter(top, named: $0) }
@@ -70,7 +70,7 @@ struct FolderTreeTests {
         #expect(tree.path(of: inner) == "/a/b")
     }
 
-    @Test func `a listing tells which folders it did not come across`() {
+    @Test func `a listing returns the directories that it did not find`() {
         var tree = FolderTree()
         let top = tree.addRoot("/top")
         let children = ["a", "b"].map { name in Array(name.utf8).withUnsafeBytes { tree.enter(top, named: $0) } }
@@ -79,7 +79,7 @@ struct FolderTreeTests {
         #expect(tree.unseen(below: top) == [children[1]])
     }
 
-    @Test func `mount points are read with their blanks`() {
+    @Test func `mount points are parsed including their spaces`() {
         let text = """
             22 28 0:21 / /proc rw,nosuid - proc proc rw
             40 28 0:40 / /mnt/a\\040b\\134c rw shared:2 - tmpfs none rw

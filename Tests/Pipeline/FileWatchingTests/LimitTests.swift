@@ -5,7 +5,7 @@ import System
 import TestKit
 import Testing
 
-/// The limits of inotify, lowered in a user namespace of their own.
+/// The limits of inotify, lowered in a separate user namespace.
 @Suite(.enabled(if: Machine.hasUserNamespaces, "user namespaces are needed to lower the limits"))
 struct LimitTests {
     private static func start(
@@ -26,7 +26,7 @@ struct LimitTests {
             let root = tree.path("in")
             for number in 0..<20 { TestFile.write(root.appending("sub\(number)/file"), "x") }
             let hints = Self.start(["\(root)"], tree, watches: 10)
-            // The way to the root takes some: `/`, `/tmp`, and the folder of the test.
+            // The path to the root needs watches as well: `/`, `/tmp` and the directory of the test.
             #expect(Self.shortage(hints) == "report limited user.max_inotify_watches=10 needed=24 polled=14")
             for number in 0..<20 { TestFile.write(root.appending("sub\(number)/new"), "x") }
             for number in 0..<20 { #expect(hints.wait(for: "hint", " \(root)/sub\(number)/new")) }
@@ -53,7 +53,7 @@ struct LimitTests {
         withTempTree { tree in
             let root = tree.path("in")
             for name in ["a", "b", "c", "d"] { TestFile.makeFolder(root.appending(name)) }
-            // Four are free for the root and three of its folders.
+            // Four watches are free for the root and three of its directories.
             let hints = Self.start(["\(root)"], tree, watches: 7)
             #expect(Self.shortage(hints) == "report limited user.max_inotify_watches=7 needed=8 polled=1")
             var live: Set<String> = []
@@ -81,7 +81,7 @@ struct LimitTests {
         withTempTree { tree in
             let root = tree.path("in")
             for name in ["gone", "made anew"] { TestFile.write(root.appending("\(name)/deep/file"), "x") }
-            // One is free for the root, after the three on the way to it.
+            // One watch is free for the root, after three for the path to it.
             let hints = Self.start(["\(root)"], tree, watches: 4)
             #expect(Self.shortage(hints) == "report limited user.max_inotify_watches=4 needed=8 polled=4")
             for name in ["gone", "made anew"] { TestFile.removeTree(root.appending(name)) }

@@ -83,7 +83,7 @@ struct PollingTests {
             TestFile.write(tree.path("file"), "x")
             Machine.move(tree.path("file"), root.appending("file"))
             #expect(watched.wait { $0.hints[root.appending("file")]?.contains([.polled, .appeared]) == true })
-            // In one step, so that no look comes between.
+            // Atomically, so that no poll happens in between.
             let (one, other) = (tree.path("next"), root.appending("sub"))
             #expect(Machine.exchange(one, other) == 0)
             #expect(watched.wait { $0.hints[root.appending("sub/new")] != nil })
@@ -139,7 +139,7 @@ struct PollingTests {
             #expect(hints.wait(for: "hint scan listed,polled \(root)/sub/file"))
             _ = root.appending("sub").withCString { chmod($0, 0) }
             #expect(hints.wait { _ in hints.count("report failure") == 1 })
-            // A round later it is still told once.
+            // One polling round later it is still reported once.
             TestFile.write(root.appending("marker"), "x")
             #expect(hints.wait(for: "hint poll ", " \(root)/marker"))
             _ = root.appending("sub").withCString { chmod($0, 0o755) }
@@ -150,7 +150,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `looks at one folder differ by name, content and attributes`() {
+    @Test func `snapshots of a directory differ by name, content and attributes`() {
         func folder(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledFolder {
             var folder = PolledFolder()
             for entry in entries {
@@ -179,7 +179,7 @@ struct PollingTests {
         after.changes(since: after) { _, _, _ in Issue.record("a folder does not differ from itself") }
     }
 
-    @Test func `one interval's looks come in order, and a late one does not pile up`() {
+    @Test func `polls of one interval run in order, and a late one does not accumulate`() {
         let start = ContinuousClock.now
         var schedule = PollSchedule()
         for root in 0..<200 { schedule.add(.root(root), every: .seconds(10), after: start + .milliseconds(root)) }

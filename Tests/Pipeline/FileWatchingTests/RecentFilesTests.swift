@@ -13,7 +13,7 @@ struct RecentFilesTests {
         Array(name.utf8).withUnsafeBytes { recent.hint(at: recent.place(of: $0, in: folder), named: $0, among: hints) }
     }
 
-    @Test func `a file is known by its folder and its whole name, for one turn`() {
+    @Test func `a file is identified by its directory and whole name, for one turn`() {
         var tree = FolderTree()
         let (one, other) = (tree.addRoot("/one"), tree.addRoot("/other"))
         let hints = ["/one/a", "/one/aa"].map { Hint(path: $0, signs: .written, origin: .live) }
@@ -28,7 +28,7 @@ struct RecentFilesTests {
         #expect(hint("a", one, recent, hints) == nil)
     }
 
-    @Test func `of files that share a place the last one is known`() {
+    @Test func `of several files with the same position, the last one is known`() {
         var tree = FolderTree()
         let folder = tree.addRoot("/in")
         var recent = RecentFiles()

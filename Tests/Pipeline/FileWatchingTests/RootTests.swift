@@ -16,7 +16,7 @@ struct RootTests {
             let folder = tree.root
             #expect(watched.wait { $0.reports.contains(.rootMissing(root, watching: folder)) })
             watched.clear()
-            // What happens in the old folder is not told.
+            // Changes in the old directory are not reported.
             TestFile.write(tree.path("other/b/in/old"), "x")
             TestFile.write(root.appending("new"), "x")
             #expect(watched.wait { $0.hints[root.appending("new")] != nil })
@@ -128,19 +128,19 @@ struct RootTests {
     }
 }
 
-/// Mounts of their own, in a namespace that ends with the test.
+/// Mounts in a private namespace that ends with the test.
 @Suite(.enabled(if: Machine.isRoot, "mounting needs root"))
 struct MountTests {
     private static func start(_ arguments: [String], _ tree: borrowing TemporaryTree) -> WatchHints {
         WatchHints(arguments, in: tree.root, prefix: ["/usr/bin/unshare", "-m", "--propagation", "private"])
     }
 
-    /// Runs a command where the watcher sees its mounts.
+    /// Runs a command with the mounts of the watcher.
     private static func enter(_ hints: WatchHints, _ command: [String]) {
         #expect(Machine.run("nsenter", ["-t", "\(hints.program.pid)", "-m"] + command) == 0)
     }
 
-    /// A file system is busy while the watcher has a folder of it open to list it.
+    /// Retries, because the file system is busy while the watcher has one of its directories open for listing.
     private static func unmount(_ hints: WatchHints, _ path: String) {
         #expect(Deadline.wait { Machine.run("nsenter", ["-t", "\(hints.program.pid)", "-m", "umount", path]) == 0 })
     }
@@ -178,7 +178,7 @@ struct MountTests {
             Self.unmount(hints, "\(root)")
             #expect(hints.wait(for: "report unmounted \(root) at \(root)"))
             #expect(hints.wait { $0.count { $0 == "report listed live \(root)" } == 2 })
-            // What was known is not compared with the folder below the mount.
+            // The known files are not compared with the directory below the mount.
             #expect(hints.count("hint live subtree") == before)
             #expect(hints.count("report unmounted") == 1)
             #expect(hints.count("report rootMissing") == 0)

@@ -6,13 +6,13 @@ import Testing
 
 @testable import FileWatching
 
-/// Directories below a root that another process swaps for links.
+/// Directories below a root that another process replaces with links.
 struct SwappedFolderTests {
     private static func link(_ path: PathBytes, to target: String) {
         #expect(path.withCString { symlink(target, $0) } == 0)
     }
 
-    @Test func `no folder behind a link below the root is opened, and a root may be a link`() {
+    @Test func `a directory behind a link below the root is not opened, and a root may be a link`() {
         withTempTree { tree in
             TestFile.write(tree.path("outside/deep/secret"), "x")
             TestFile.makeFolder(tree.path("in/sub/deep"))
@@ -34,7 +34,7 @@ struct SwappedFolderTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: [Backend.auto, .poll])
-    func `directories that are swapped for links while they are listed are not left`(backend: Backend) throws {
+    func `directories replaced with links during listing do not lead outside`(backend: Backend) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/sub/deep/a"), "")
             TestFile.write(tree.path("outside/deep/secret"), "")

@@ -5,7 +5,7 @@ import Glibc
 import System
 import TestKit
 
-/// A watcher over a real folder, and what it has told.
+/// A watcher of a real directory, and its hints and reports.
 final class Watched {
     let queue = HintQueue(wake: {})
     private let watcher: Watcher
@@ -48,13 +48,13 @@ final class Watched {
     func hintAgain(_ paths: [PathBytes]) { watcher.hintAgain(paths) }
 }
 
-/// `watch-hints` in a process of its own; see there for its lines.
+/// `watch-hints` in a separate process; see its source for the lines.
 struct WatchHints {
     let program: RunningProgram
 
-    /// Starts it and waits until it is ready.
+    /// Starts the program and waits until it is ready.
     ///
-    /// `shell` runs before it in the same process, in a namespace or as a user of its own that `prefix` makes.
+    /// `shell` runs before it in the same process, in the namespace or as the user that `prefix` sets up.
     init(_ arguments: [String], in folder: PathBytes, prefix: [String], shell: String = "true") {
         let command = "\(shell) && exec \(Places.products)/watch-hints \(arguments.joined(separator: " "))"
         let words = prefix + ["/bin/sh", "-c", command]
@@ -67,7 +67,7 @@ struct WatchHints {
 
     func wait(for line: String) -> Bool { wait { $0.contains(line) } }
 
-    /// Waits for a line that begins and ends like this.
+    /// Waits for a line with the given beginning and end.
     func wait(for start: String, _ end: String) -> Bool {
         wait { $0.contains { $0.hasPrefix(start) && $0.hasSuffix(end) } }
     }
@@ -75,7 +75,7 @@ struct WatchHints {
     func count(_ start: String) -> Int { program.lines.count { $0.hasPrefix(start) } }
 }
 
-/// What of the machine tests need.
+/// The capabilities of the machine that tests depend on.
 enum Machine {
     static let isRoot = geteuid() == 0
     static let hasUserNamespaces = run("unshare", ["-Ur", "true"]) == 0
@@ -86,7 +86,7 @@ enum Machine {
         }
     }
 
-    /// Starts `watch-hints` over a root as a user who has no rights, after the body has made what is there.
+    /// Starts `watch-hints` for a root as an unprivileged user, after the body has created the files.
     static func asNobody(
         _ tree: borrowing TemporaryTree, _ options: [String], _ root: PathBytes, _ make: () -> Void
     ) -> WatchHints {
@@ -97,7 +97,9 @@ enum Machine {
             prefix: ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
     }
 
-    /// Exchanges two paths in one step; 0, or the errno.
+    /// Exchanges two paths atomically.
+    ///
+    /// Returns 0 or the errno.
     static func exchange(_ one: PathBytes, _ other: PathBytes) -> Int32 {
         one.withCString { one in other.withCString { cal_rename_exchange(one, $0) } }
     }

@@ -7,7 +7,7 @@ import TestKit
 import Testing
 
 struct WatcherTests {
-    @Test func `what is there is listed before ready`() throws {
+    @Test func `existing files are listed before ready`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a/b/c"), "x")
             let watched = try Watched([tree.root])
@@ -17,7 +17,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `writing, renaming and deleting are told`() throws {
+    @Test func `writing, renaming and deleting are reported`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])
             #expect(watched.wait(\.isReady))
@@ -35,7 +35,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `nothing is missed in folders that appear, however fast they fill`() throws {
+    @Test func `nothing is missed in new directories, however fast they fill`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])
             #expect(watched.wait(\.isReady))
@@ -49,7 +49,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a folder that is moved in is listed`() throws {
+    @Test func `a directory that is moved in is listed`() throws {
         try withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("out/deep/file"), "x")
@@ -63,7 +63,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `what is known of a new folder is compared when it has been listed`() throws {
+    @Test func `known files of a new directory are compared after it has been listed`() throws {
         try withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let watched = try Watched([tree.path("in")])
@@ -73,7 +73,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a folder that is moved out is silent`() throws {
+    @Test func `a directory that is moved out is no longer reported`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/sub/file"), "x")
             let watched = try Watched([tree.path("in")])
@@ -89,7 +89,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a renamed folder tells the new path afterwards`() throws {
+    @Test func `a renamed directory is reported under its new path`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/old/x/file"), "x")
             let watched = try Watched([tree.path("in")])
@@ -102,7 +102,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `an excluded folder is not watched`() throws {
+    @Test func `an excluded directory is not watched`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("skip/file"), "x")
             TestFile.write(tree.path("keep/file"), "x")
@@ -113,7 +113,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a missing root is waited for, at any depth`() throws {
+    @Test func `a missing root is waited for at any depth`() throws {
         try withTempTree { tree in
             let root = tree.path("a/b/c")
             let watched = try Watched([root])
@@ -125,7 +125,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a root that goes and comes back is watched again`() throws {
+    @Test func `a root that is removed and restored is watched again`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("old"), "x")
@@ -142,7 +142,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a root may be a link, what is below may not`() throws {
+    @Test func `a root may be a link, but no directory below it`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("real/file"), "x")
             TestFile.write(tree.path("other/file"), "x")
@@ -156,7 +156,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a root that is a file is said to be one`() throws {
+    @Test func `a root that is a file is reported as such`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in"), "x")
             let watched = try Watched([tree.path("in")])
@@ -165,7 +165,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `a rescan lists everything again and says so`() throws {
+    @Test func `a rescan lists everything again and reports its end`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a/file"), "x")
             let watched = try Watched([tree.root])
@@ -177,7 +177,7 @@ struct WatcherTests {
         }
     }
 
-    @Test func `stopping ends the thread and is harmless twice`() throws {
+    @Test func `stopping joins the thread and may be repeated`() throws {
         try withTempTree { tree in
             let watched = try Watched([tree.root])
             watched.stop()
@@ -187,7 +187,7 @@ struct WatcherTests {
 }
 
 struct HintQueueTests {
-    @Test func `what a listing found merges with what the kernel tells of it, before and after`() {
+    @Test func `hints of a listing merge with earlier and later hints of the kernel`() {
         let listed = ["/in/a", "/in/b"].map { Hint(path: $0, signs: .listed, origin: .scan) }
         let queue = HintQueue {}
         queue.add(listed)
@@ -203,7 +203,7 @@ struct HintQueueTests {
         #expect(queue.take().hints.isEmpty)
     }
 
-    @Test func `hints of one path merge and keep their first place`() {
+    @Test func `hints of one path merge and keep the first position`() {
         let wakes = Mutex(0)
         let queue = HintQueue { wakes.withLock { $0 += 1 } }
         queue.add([Hint(path: "/a", signs: .appeared, origin: .scan), Hint(path: "/b", signs: .written, origin: .live)])

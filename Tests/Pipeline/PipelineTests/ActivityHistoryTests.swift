@@ -3,7 +3,7 @@ import Pipeline
 import System
 import Testing
 
-/// What is remembered of the last half hour.
+/// The history of the last half hour.
 struct ActivityHistoryTests {
     private let start = ContinuousClock.now
     private let wall = Timestamp(seconds: 1_000_000, nanoseconds: 0)
@@ -12,7 +12,7 @@ struct ActivityHistoryTests {
         history.points(at: start + .seconds(seconds), wall: wall.advanced(by: .seconds(seconds)))
     }
 
-    @Test func `a slot is told when it has ended, and nothing of slots in which nothing happened`() {
+    @Test func `a slot is reported when it has ended, and empty slots are not`() {
         var history = ActivityHistory(start: start)
         history.note(events: 3, queue: 2, at: start + .seconds(6))
         history.noteAttempt(.succeeded, at: start + .seconds(7))
@@ -30,7 +30,7 @@ struct ActivityHistoryTests {
         #expect(abs(median - 2) < 0.2)
     }
 
-    @Test func `it keeps half an hour`() {
+    @Test func `the history covers half an hour`() {
         var history = ActivityHistory(start: start)
         for number in 0..<500 { history.note(events: number, queue: 0, at: start + .seconds(5 * number)) }
         let told = points(history, after: 2500)
@@ -48,7 +48,7 @@ struct ActivityHistoryTests {
         #expect(history.rates(at: start + .seconds(70)).events == 0)
     }
 
-    @Test func `a quantile is off by a tenth at most`() {
+    @Test func `a quantile is off by at most a tenth`() {
         var histogram = LogHistogram()
         #expect(histogram.quantile(0.5) == nil)
         for number in 1...1000 { histogram.add(.milliseconds(number)) }

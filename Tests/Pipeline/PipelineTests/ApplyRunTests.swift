@@ -10,10 +10,10 @@ import System
 import TestKit
 import Testing
 
-/// A rule that is run for files that somebody names.
+/// Runs of a rule for files that a user names.
 @Suite(.timeLimit(.minutes(15)))
 struct ApplyRunTests {
-    /// What was seen of a run.
+    /// The reports of a run.
     private final class Seen: Sendable {
         let attempts = Mutex<[AttemptReport]>([])
 
@@ -33,7 +33,7 @@ struct ApplyRunTests {
         paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: "r", path: $0) }
     }
 
-    @Test func `each file is run for once, and attempts that fail are waited for`() {
+    @Test func `the action runs once for each file, and failed attempts are retried`() {
         withTempTree { tree in
             let paths = (0..<10).map { tree.path("in/\($0)") }
             for path in paths { TestFile.write(path, "x") }
@@ -52,7 +52,7 @@ struct ApplyRunTests {
         }
     }
 
-    @Test func `a file that has gone is skipped, and one that fails for good is dead`() {
+    @Test func `a missing file is skipped, and a permanent failure is a failed job`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let seen = Seen()
@@ -65,7 +65,7 @@ struct ApplyRunTests {
         }
     }
 
-    @Test func `a stop leaves what has not begun to the next run`() {
+    @Test func `a stop leaves unstarted files to the next run`() {
         withTempTree { tree in
             let paths = (0..<5).map { tree.path("in/\($0)") }
             for path in paths { TestFile.write(path, "x") }
@@ -94,14 +94,14 @@ struct ApplyRunTests {
         }
     }
 
-    @Test func `a file that changes before its action begins is looked at again`() {
+    @Test func `a file that changes before its action starts is checked again`() {
         withTempTree { tree in
             let first = tree.path("in/a")
             let second = tree.path("in/b")
             for path in [first, second] { TestFile.write(path, "x") }
             let sizes = Mutex<[UInt64]>([])
             let run = Self.make(Rule.sample("r", [tree.path("in/*")])) { invocation in
-                // The rule has one job at once, so that the other file changes while it waits.
+                // The rule runs one job at a time, so the other file changes while it waits.
                 let event = invocation.job.event
                 sizes.withLock { $0.append(event.snapshot.size) }
                 let other = event.path == first ? second : first

@@ -4,19 +4,19 @@ import Rules
 import System
 import Testing
 
-/// When what has gathered is told, with time by hand.
+/// The times at which gathered events are released, with a manual clock.
 struct BatchWindowTests {
     let start = ContinuousClock.now
     let batch = Rule.Batch(files: 3, wait: .seconds(2), maximumWait: .seconds(5))
 
-    @Test func `a closed window holds nothing back`() {
+    @Test func `a closed window delays nothing`() {
         var window = BatchWindow(batch)
         #expect(window.deadline == nil)
         let mayLease = window.mayLease(at: start)
         #expect(mayLease)
     }
 
-    @Test func `each event restarts the wait, up to the longest`() {
+    @Test func `each event restarts the wait, up to the maximum`() {
         var window = BatchWindow(batch)
         for second in [0, 1, 2, 3, 4] { window.note("/a", at: start + .seconds(second)) }
         #expect(window.deadline == start + .seconds(5))
@@ -26,7 +26,7 @@ struct BatchWindowTests {
         #expect(mayLease)
     }
 
-    @Test func `it is ripe when nothing has come for the wait, and stays so until it is closed`() {
+    @Test func `a window is ripe when no event has arrived for the wait, until it is closed`() {
         var window = BatchWindow(batch)
         window.note("/a", at: start)
         #expect(window.deadline == start + .seconds(2))
@@ -41,7 +41,7 @@ struct BatchWindowTests {
         #expect(!mayLease && window.deadline == start + .seconds(5))
     }
 
-    @Test func `as many paths as a batch takes wait for no more, one path however often is one`() {
+    @Test func `a full batch waits no longer, and repeated events of a path count once`() {
         var window = BatchWindow(batch)
         for _ in 0..<10 { window.note("/a", at: start) }
         window.note("/b", at: start)

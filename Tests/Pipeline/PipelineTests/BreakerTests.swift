@@ -5,14 +5,14 @@ import System
 import TestKit
 import Testing
 
-/// Rules whose attempts fail in a row, with time by hand.
+/// Rules whose attempts fail in a row, with a manual clock.
 struct BreakerTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// What the attempts of files 1, 2, 3 … say; `-` is nothing, `!` can't start, `=` fails for the file before, `a` fails
-        /// again.
+        /// The results of the attempts for files 1, 2, 3 …; `-` is none, `!` can't start, `=` fails for the
+        /// previous file, `a` fails again.
         let signs: String
-        /// The number of the sign that opens it; nil for none.
+        /// The number of the sign that opens the breaker; nil for none.
         let opens: Int?
         var failures = Breaker.limit
         var cannotStart = false
@@ -37,7 +37,7 @@ struct BreakerTests {
     ]
 
     @Test(arguments: cases)
-    func `it opens after failures of several files in a row`(_ example: Case) {
+    func `the breaker opens after failures of several files in a row`(_ example: Case) {
         var breaker = Breaker()
         let now = ContinuousClock.now
         var opened: (number: Int, change: Breaker.Change)?
@@ -57,14 +57,14 @@ struct BreakerTests {
         }
     }
 
-    /// A breaker that has opened at a moment.
+    /// A breaker that opened at a given time.
     static func open(at now: ContinuousClock.Instant) -> Breaker {
         var breaker = Breaker()
         for number in 0..<Breaker.limit { _ = breaker.note(.fails, of: PathBytes("/\(number)"), random: 1, at: now) }
         return breaker
     }
 
-    @Test func `one job is tried at a time, after pauses that grow to a minute, until one succeeds`() {
+    @Test func `one job is tried at a time, after delays that grow to a minute, until one succeeds`() {
         var now = ContinuousClock.now
         var breaker = Self.open(at: now)
         for (number, seconds) in [1, 2, 4, 8, 16, 32, 60, 60, 60].enumerated() {
@@ -85,7 +85,7 @@ struct BreakerTests {
         #expect(breaker.note(.fails, of: PathBytes("/again"), random: 1, at: now) == nil)
     }
 
-    @Test func `what began before it opened makes no pause longer, and closes it by a success`() {
+    @Test func `a job started before the breaker opened extends no delay and closes it by a success`() {
         let now = ContinuousClock.now
         var breaker = Self.open(at: now)
         let rests = breaker.rests
@@ -96,13 +96,13 @@ struct BreakerTests {
         #expect(breaker.note(.works, of: PathBytes("/old"), random: 1, at: now) == .closed)
     }
 
-    @Test func `a job of which nothing is learned lets the next one be tried at once`() {
+    @Test func `a job without a result allows the next one to be tried at once`() {
         let now = ContinuousClock.now
         var breaker = Self.open(at: now)
         breaker.begin(PathBytes("/gone"))
         #expect(breaker.note(.nothing, of: PathBytes("/gone"), random: 1, at: now + .seconds(2)) == nil)
         #expect(breaker.mayBegin(running: 0, at: now + .seconds(2)))
-        // It is no probe any more, should it come again by itself.
+        // If this job runs again, it is no longer a probe.
         #expect(breaker.note(.fails, of: PathBytes("/gone"), random: 1, at: now + .seconds(9)) == nil)
         #expect(breaker.rests == now + .seconds(1))
     }

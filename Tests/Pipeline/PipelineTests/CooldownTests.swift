@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 struct CooldownTests {
-    @Test func `a path rests after a run, for itself, and no longer than the pause`() {
+    @Test func `a path cools down after a run, separately and no longer than configured`() {
         let now = ContinuousClock.now
         var cooldown = Cooldown(.seconds(10))
         cooldown.note("/a", at: now)
@@ -16,7 +16,7 @@ struct CooldownTests {
         #expect(cooldown.count == 0)
     }
 
-    @Test func `a later run for the path makes it rest longer`() {
+    @Test func `a later run for the path extends the cool-down`() {
         let now = ContinuousClock.now
         var cooldown = Cooldown(.seconds(10))
         cooldown.note("/a", at: now)
@@ -26,7 +26,7 @@ struct CooldownTests {
     }
 
     @Test(arguments: 0..<10 as Range<UInt64>)
-    func `it remembers what a list of all runs would, and no path that is over`(seed: UInt64) {
+    func `the cool-down table agrees with a list of all runs and drops expired paths`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var cooldown = Cooldown(.milliseconds(100))
         var ends: [PathBytes: ContinuousClock.Instant] = [:]

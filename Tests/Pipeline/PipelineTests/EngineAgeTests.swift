@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// `where` with an age that files come to have.
+/// `where` with an age that files reach later.
 struct EngineAgeTests {
     private static func rule(_ root: PathBytes, _ condition: Condition) -> Rule {
         Rule.sample("r", [root.appending("in/*")]).with { $0.condition = condition }
@@ -31,7 +31,7 @@ struct EngineAgeTests {
         }
     }
 
-    @Test func `a change starts the wait again, and what can never hold is not waited for`() {
+    @Test func `a change restarts the wait, and a condition that can never hold is not waited for`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let small = Condition.size(Comparisons([Comparisons.Bound(.less, 3)], text: ""))
@@ -48,7 +48,7 @@ struct EngineAgeTests {
         }
     }
 
-    @Test func `a run that ends by itself leaves it to the next one`() {
+    @Test func `a run with once leaves the file to the next run`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("in/a"), "x")

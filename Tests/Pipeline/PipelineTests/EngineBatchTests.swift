@@ -9,7 +9,7 @@ import System
 import TestKit
 import Testing
 
-/// Rules that are told of several files at once.
+/// Rules that receive several files at once.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineBatchTests {
     static func rule(
@@ -21,7 +21,7 @@ struct EngineBatchTests {
         }
     }
 
-    /// The names of each run, in order.
+    /// The file names of each run, in order.
     static func names(_ runs: [[Job]]) -> [[String]] {
         runs.map { $0.map { String(decoding: $0.event.path.lastComponent, as: UTF8.self) } }
     }

@@ -9,10 +9,12 @@ import System
 import TestKit
 import Testing
 
-/// Rules whose actions take a moment only: one attempt takes several files, and nobody notices.
+/// Rules with brief actions, where one attempt includes several files without a visible difference.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineBriefTests {
-    /// Lets the first run wait while files gather; gives the names of each run, and what was reported.
+    /// Delays the first run while files gather.
+    ///
+    /// Returns the names of each run, the reports and the number of batches.
     private static func play(
         _ rule: (PathBytes) -> Rule, _ names: [String], size: Int = 1,
         outcome: @escaping @Sendable (Job) -> Outcome = { _ in Outcome(.succeeded) }
@@ -42,7 +44,7 @@ struct EngineBriefTests {
 
     static let names = (10..<30).map(String.init)
 
-    @Test func `an attempt takes several, and each is told for itself`() {
+    @Test func `an attempt includes several files, and each is reported separately`() {
         let (runs, attempts, batches) = Self.play(
             { Rule.sample("r", [$0.appending("in/*")], actions: ["log"]) }, Self.names)
         #expect(runs.map(\.count) == [1, 2, 4, 8, 6])
@@ -50,7 +52,7 @@ struct EngineBriefTests {
         #expect(attempts.count == 21 && batches == 0)
     }
 
-    @Test func `one that fails comes again, and the others don't`() {
+    @Test func `a file that fails is retried alone`() {
         let (runs, attempts, _) = Self.play(
             {
                 Rule.sample(
@@ -66,7 +68,7 @@ struct EngineBriefTests {
         #expect(attempts.filter { $0.state == .pending }.map(\.attempt) == [1])
     }
 
-    @Test func `when all fail, few lose an attempt before the rule is slowed down`() {
+    @Test func `if all fail, few files lose an attempt before the rule is slowed down`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             for name in Self.names { TestFile.write(tree.path("in/\(name)"), "x") }
@@ -79,7 +81,7 @@ struct EngineBriefTests {
                 batched: { _, invocations in
                     runs.change { $0 += 1 }
                     let outcome = isBroken.value ? Outcome(.retry, "the disk is full") : Outcome(.succeeded)
-                    // The attempts that take one, two and four.
+                    // These are the attempts with one, two and four files.
                     if runs.value == 3 { isBroken.change { $0 = true } }
                     return invocations.map { _ in outcome }
                 })
@@ -87,14 +89,14 @@ struct EngineBriefTests {
             #expect(Deadline.wait { run.signs == ["r slowed after 5: the disk is full"] })
             let failed = run.attempts.filter { $0.state == .pending }
             #expect(failed.count <= 8 + 1, "\(failed.count)")
-            // What failed doesn't come again all at once.
+            // The failed files are not retried all at the same time.
             #expect(Set(failed.compactMap(\.pause)).count > 1)
             run.stop()
         }
     }
 
     @Test(arguments: ["a program", "large files", "a rule that restarts", "a handler that takes long"])
-    func `what may take long is done one by one`(_ why: String) {
+    func `actions that may take long run one at a time`(_ why: String) {
         let size = why == "large files" ? 1_100_000 : 1
         let (runs, _, _) = Self.play(
             { root in

@@ -9,10 +9,10 @@ import System
 import TestKit
 import Testing
 
-/// Files that change while their action runs, and paths that rest between two runs.
+/// Files that change while their action runs, and paths that cool down between two runs.
 @Suite(.timeLimit(.minutes(2)))
 struct EngineBusyTests {
-    /// Rewrites a file so often while its action waits, each time when the change before has settled.
+    /// Rewrites a file several times while its action waits, each time after the previous change has settled.
     private static func play(
         _ whileBusy: Rule.WhileBusy, isProgram: Bool = false, events: EventMask = [.created, .modified],
         changes: [String?], _ check: (EngineRun) -> Void
@@ -60,7 +60,7 @@ struct EngineBusyTests {
         }
     }
 
-    @Test func `queue tells also that the file went`() {
+    @Test func `queue also reports the deletion`() {
         Self.play(.queue, events: [.created, .modified, .deleted], changes: ["12", nil, "123"]) { run in
             let told = run.attempts.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
             #expect(told.map(\.event) == [.created, .modified, .deleted, .created])
@@ -68,14 +68,14 @@ struct EngineBusyTests {
         }
     }
 
-    @Test func `coalesce runs once more, with the newest facts`() {
+    @Test func `coalesce runs once more, with the latest state`() {
         Self.play(.coalesce, changes: ["12", "123", "1234"]) { run in
             let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
             #expect(told.map(\.size) == [1, 4])
         }
     }
 
-    @Test func `drop runs no more, and tells what it leaves out`() {
+    @Test func `drop runs no more and reports what it drops`() {
         Self.play(.drop, changes: ["12", "123"]) { run in
             let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
             #expect(told.map(\.size) == [1])
@@ -84,7 +84,7 @@ struct EngineBusyTests {
         }
     }
 
-    @Test func `drop tells what has not settled when the action ends`() {
+    @Test func `drop reports a change that has not settled when the action finishes`() {
         withTempTree { tree in
             let path = tree.path("in/a")
             let rule = Rule.sample("r", [tree.path("in/*")], settle: .milliseconds(200)).with { $0.whileBusy = .drop }
@@ -99,7 +99,7 @@ struct EngineBusyTests {
         }
     }
 
-    @Test func `restart ends the action, and the newer content costs no attempt`() {
+    @Test func `restart stops the action, and the newer content costs no attempt`() {
         withTempTree { tree in
             let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1)).with {
                 $0.whileBusy = .restart
@@ -121,7 +121,7 @@ struct EngineBusyTests {
         }
     }
 
-    @Test func `restart leaves the actions of other files alone`() {
+    @Test func `restart does not affect the actions of other files`() {
         withTempTree { tree in
             let gate = Gate()
             let first = tree.path("in/a")
@@ -149,7 +149,7 @@ struct EngineBusyTests {
     }
 
     @Test(arguments: [Rule.WhileBusy.coalesce, .drop, .restart])
-    func `a program that works in place is told no more than once of what it did`(whileBusy: Rule.WhileBusy) {
+    func `a change made in place by a program is reported at most once`(whileBusy: Rule.WhileBusy) {
         withTempTree { tree in
             let path = tree.path("in/a")
             let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.whileBusy = whileBusy }
@@ -169,7 +169,7 @@ struct EngineBusyTests {
 
     // MARK: Cool-down
 
-    @Test func `a path rests after a run, and one more run takes in all that came`() {
+    @Test func `a path cools down after a run, and one more run covers all later events`() {
         withTempTree { tree in
             let rule = Rule.sample("r", [tree.path("in/*")]).with { $0.cooldown = .seconds(2) }
             let run = EngineRun([rule])
@@ -185,12 +185,12 @@ struct EngineBusyTests {
             run.stop()
             #expect(run.told == ["r created a", "r created b", "r modified a"])
             #expect(run.calls[2].size == 3 && run.calls[2].attempt == 1)
-            // From the end of the first run, which is after its beginning.
+            // The cool-down counts from the end of the first run, which is after its start.
             #expect(run.calls[2].start - run.calls[0].start >= .seconds(2))
         }
     }
 
-    @Test func `another attempt has its own pause, whatever the cool-down`() {
+    @Test func `a retry has its own delay, whatever the cool-down is`() {
         withTempTree { tree in
             let policy = RetryPolicy(delay: .milliseconds(1))
             let rule = Rule.sample("r", [tree.path("in/*")], retry: policy).with { $0.cooldown = .seconds(600) }
@@ -203,7 +203,7 @@ struct EngineBusyTests {
         }
     }
 
-    @Test func `the members of a batch rest each for itself`() {
+    @Test func `the members of a batch cool down separately`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")]).with {

@@ -11,13 +11,13 @@ import System
 import TestKit
 import Testing
 
-/// What conditions keep from a rule, and what is known all the same.
+/// The effects of conditions on jobs and on the ledger.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineConditionTests {
     private static let large = Condition.size(Comparisons([.init(.more, 3)], text: "> 3"))
     private static let pdf = Condition.mime([.init(type: "application", subtype: "pdf")])
 
-    @Test func `what a condition leaves makes no job, and is known`() {
+    @Test func `a file that fails a condition creates no job but is recorded`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = Self.large }])
@@ -32,7 +32,7 @@ struct EngineConditionTests {
         }
     }
 
-    @Test func `of a content that is not wanted the job is skipped, with the reason`() {
+    @Test func `a job for unwanted content is skipped with the reason`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }])
@@ -48,7 +48,7 @@ struct EngineConditionTests {
         }
     }
 
-    @Test func `what a rule with stop takes by its content is not told to later ones, nor that it went`() {
+    @Test func `a file stopped by its content is not reported to later rules, nor is its deletion`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let image = Condition.mime([.init(type: "image", subtype: nil)])
@@ -63,7 +63,7 @@ struct EngineConditionTests {
             let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 0x0D, 0x49, 0x48, 0x44, 0x52]
             TestFile.write(tree.path("in/a"), png)
             TestFile.write(tree.path("in/b"), "words")
-            // Both are looked at by the first two rules.
+            // The first two rules check both files.
             #expect(run.ended(6))
             #expect(run.told.sorted() == ["image created a", "one created b", "two created b"])
             TestFile.removeTree(tree.path("in/a"))
@@ -75,7 +75,7 @@ struct EngineConditionTests {
         }
     }
 
-    @Test func `of a batch only what the conditions let through is run for`() {
+    @Test func `a batch runs only for the files that pass the conditions`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")]).with {
@@ -93,7 +93,7 @@ struct EngineConditionTests {
         }
     }
 
-    @Test func `a file that a person names has been judged before`() {
+    @Test func `a file named by a user has been checked before`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let path = tree.path("in/a")
@@ -114,7 +114,7 @@ struct EngineConditionTests {
         }
     }
 
-    @Test func `actions are told what groups took`() throws {
+    @Test func `actions receive the captures of regular expressions`() throws {
         try withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let expression = try RegularExpression("^(?<n>[0-9]+)-(.)")

@@ -10,7 +10,7 @@ import System
 import TestKit
 import Testing
 
-/// What a rule is told of rewrites, of its own writes, of text that was added, and of its roots.
+/// Rewrites, a rule's own writes, appended text, and the events of roots.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineContentTests {
     // MARK: The same content
@@ -126,10 +126,10 @@ struct EngineContentTests {
             #expect(Deadline.wait { !run.braked.isEmpty })
             #expect(run.braked == [tree.path("in/a")])
             #expect(Deadline.wait { run.counts.dead == 1 && run.counts.running == 0 })
-            // Other paths of the rule go on.
+            // Other paths of the rule continue.
             TestFile.write(tree.path("in/b"), "x")
             #expect(Deadline.wait { run.told.contains("r created b") })
-            // What somebody else does to it waits until it has rested.
+            // A change by another process waits until the pause is over.
             TestFile.write(tree.path("in/a"), "somebody else")
             #expect(run.isDue(tree.path("in/a")))
             let summary = run.stop()
@@ -160,7 +160,7 @@ struct EngineContentTests {
         }
     }
 
-    // MARK: Text that was added
+    // MARK: Appended text
 
     @Test func `S38 text that an action failed at comes again, in order and whole`() {
         withTempTree { tree in

@@ -8,12 +8,12 @@ import System
 import TestKit
 import Testing
 
-/// What becomes of a job that comes again when its file is not any more what an action was told of.
+/// Retried jobs whose file has changed since an action received it.
 @Suite(.timeLimit(.minutes(2)))
 struct EngineDifferenceTests {
     static let masks: [EventMask] = [[.created, .modified, .deleted], [.created, .deleted]]
 
-    /// A rule whose first attempt at `a` has failed, and whose next one finds that somebody writes to the file.
+    /// Runs a rule whose first attempt at `a` failed and whose next attempt finds that a process writes to the file.
     private static func withWriter(
         _ mask: EventMask, _ body: (EngineRun, _ file: PathBytes, _ writer: Int32) -> Void
     ) {
@@ -41,7 +41,7 @@ struct EngineDifferenceTests {
             #expect(write(writer, "yz", 2) == 2)
             gate.open()
             #expect(run.ended(1))
-            // It is due later than the next attempt at `a`, so that this has been looked at when it is done.
+            // `b` is due later than the next attempt at `a`, so that attempt has been checked when `b` is done.
             TestFile.write(tree.path("in/b"), "x")
             #expect(run.ended(2))
             #expect(run.told == ["r created a", "r created b"])
@@ -51,7 +51,7 @@ struct EngineDifferenceTests {
     }
 
     @Test(arguments: masks)
-    func `that it is gone is told, though it never settled`(_ mask: EventMask) {
+    func `the deletion of a file is reported although it never settled`(_ mask: EventMask) {
         Self.withWriter(mask) { run, file, writer in
             _ = file.withCString { unlink($0) }
             close(writer)
@@ -63,7 +63,7 @@ struct EngineDifferenceTests {
     }
 
     @Test(arguments: masks)
-    func `when it has settled the work is done for what it is then, once`(_ mask: EventMask) {
+    func `after the file has settled, the action runs once for its current state`(_ mask: EventMask) {
         Self.withWriter(mask) { run, _, writer in
             close(writer)
             #expect(run.ended(3))
@@ -77,12 +77,12 @@ struct EngineDifferenceTests {
 
     static let changes: [(mask: EventMask, told: String, changed: String)] = [
         ([.created, .modified, .moved, .deleted], "x", "xy"),
-        // What it differs by from the change that was never told would be no news.
+        // Compared with the change that was never reported, the difference would not be an event of this mask.
         ([.created, .truncated, .moved, .deleted], "xxxxx", "xy"),
     ]
 
     @Test(arguments: changes)
-    func `what is being written to a file that was changed and renamed is told when it is finished, once`(
+    func `writing to a file that was changed and renamed is reported once, when it is finished`(
         _ change: (mask: EventMask, told: String, changed: String)
     ) {
         withTempTree { tree in

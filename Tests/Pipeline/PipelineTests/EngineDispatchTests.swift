@@ -9,10 +9,10 @@ import System
 import TestKit
 import Testing
 
-/// How jobs run: side by side, again, and to the end.
+/// The execution of jobs: in parallel, in retries and until a stop.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineDispatchTests {
-    @Test func `limits of the program and of each rule are kept, and used`() {
+    @Test func `limits of the program and of each rule are respected and used`() {
         withTempTree { tree in
             let gate = Gate()
             let run = EngineRun(
@@ -40,7 +40,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `one path never has two actions at once, whatever the rules`() {
+    @Test func `a path never has two actions at once, whatever the rules are`() {
         withTempTree { tree in
             let rules = ["a", "b", "c"].map { Rule.sample($0, [tree.path("in/**")], settle: .zero, concurrency: 8) }
             let run = EngineRun(rules, jobs: 16) { _, _ in
@@ -62,7 +62,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a rule that fails or hangs holds nobody back`() {
+    @Test func `a rule that fails or hangs does not delay others`() {
         withTempTree { tree in
             let gate = Gate()
             let run = EngineRun([
@@ -85,9 +85,9 @@ struct EngineDispatchTests {
         }
     }
 
-    // MARK: Again
+    // MARK: Retries
 
-    @Test func `a failing job is tried after growing pauses, then is a dead letter`() throws {
+    @Test func `a failing job is retried after growing delays and then fails`() throws {
         try withTempTree { tree in
             let policy = RetryPolicy(attempts: 5, delay: .milliseconds(20), maximumDelay: .milliseconds(60))
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, _ in
@@ -111,7 +111,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a failure for good is not tried again, and a skip is none`() {
+    @Test func `a permanent failure is not retried, and a skip is not a failure`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")])]) { _, invocation in
                 Outcome(invocation.job.event.path.lastComponent.first == UInt8(ascii: "s") ? .skipped : .failed)
@@ -126,7 +126,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `an action that is not ready spends no attempt`() {
+    @Test func `an action that is not ready uses no attempt`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 1)
             let count = Shared(0)
@@ -142,8 +142,8 @@ struct EngineDispatchTests {
         }
     }
 
-    /// A pause that is over before the engine goes to sleep must not let it oversleep.
-    @Test func `however short the pause, the job comes again`() {
+    /// A delay that ends before the engine sleeps must not make it miss the deadline.
+    @Test func `a job is retried however short the delay is`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1_000))]) {
                 _, invocation in
@@ -156,7 +156,7 @@ struct EngineDispatchTests {
         }
     }
 
-    /// A job that waits for its path must not keep the engine from waking for another one.
+    /// A job that waits for its path must not prevent the engine from waking for another one.
     @Test func `a job behind a busy path delays no other`() {
         withTempTree { tree in
             let gate = Gate()
@@ -170,7 +170,7 @@ struct EngineDispatchTests {
             }
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { run.calls.contains { $0.rule == "slow" } })
-            // The quick rule's job for the same path waits for it, while another one of it is tried three times.
+            // The quick rule's job for the same path waits for it, while another of its jobs is tried three times.
             TestFile.write(tree.path("in/b"), "x")
             let isDone = Deadline.wait {
                 run.attempts.contains { $0.rule == "quick" && $0.state == .succeeded }
@@ -184,7 +184,7 @@ struct EngineDispatchTests {
 
     // MARK: Steps
 
-    @Test func `a list goes on after the step that succeeded`() {
+    @Test func `a list continues after the step that succeeded`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 9, delay: .milliseconds(1))
             let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["one", "two", "three"], retry: policy)]) {
@@ -209,7 +209,7 @@ struct EngineDispatchTests {
     }
 
     @Test(arguments: [false, true])
-    func `after a change of the rules a list resumes behind the last step that is the same`(isRestart: Bool) throws {
+    func `after a reload, a list resumes after the last unchanged step`(isRestart: Bool) throws {
         try withTempTree { tree in
             let policy = RetryPolicy(attempts: 9, delay: .seconds(2))
             let rule = Rule.sample("r", [tree.path("in/*")], actions: ["one", "extra", "two"], retry: policy)
@@ -244,7 +244,7 @@ struct EngineDispatchTests {
         #expect(calls.map(\.steps) == [0, 1, 2, 1, 2, 3])
     }
 
-    @Test func `a job fails whose rule has lost the step that took its file away`() throws {
+    @Test func `a job fails if its rule has lost the step that removed its file`() throws {
         try withTempTree { tree in
             let policy = RetryPolicy(attempts: 9, delay: .seconds(1))
             let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["move", "two"], retry: policy)]) {
@@ -264,7 +264,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `new content begins the list again`() {
+    @Test func `new content restarts the list`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 1_000, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
             let done = Shared<[UInt64]>([])
@@ -286,7 +286,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a failing step ends the list`() {
+    @Test func `a failing step stops the list`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["one", "two"])]) { _, _ in
                 Outcome(.skipped, "enough")
@@ -300,9 +300,9 @@ struct EngineDispatchTests {
 
     // MARK: Changed before the start
 
-    /// Whether the change is found by the attempt or by settling, the file is told once, with what it holds then.
+    /// Whether the attempt or settling finds the change, the file is reported once, with its current content.
     @Test(arguments: [EventMask.created, [.created, .modified]])
-    func `a file that changed before its action began is told as created with the new content`(events: EventMask) {
+    func `a file that changed before its action started is reported as created with new content`(events: EventMask) {
         withTempTree { tree in
             let gate = Gate()
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: events)]) { _, _ in
@@ -326,7 +326,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a file that went before its action began is skipped`() {
+    @Test func `a file that was removed before its action started is skipped`() {
         withTempTree { tree in
             let gate = Gate()
             let run = EngineRun([.sample("r", [tree.path("in/*")])]) { _, _ in
@@ -349,7 +349,7 @@ struct EngineDispatchTests {
 
     // MARK: Stop
 
-    @Test func `a stop finishes what is accepted`() {
+    @Test func `a stop finishes accepted jobs`() {
         withTempTree { tree in
             let gate = Gate()
             let run = EngineRun([.sample("r", [tree.path("in/*")])]) { _, _ in
@@ -367,9 +367,9 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a stop tells which paths have not settled`() {
+    @Test func `a stop reports the paths that have not settled`() {
         withTempTree { tree in
-            // The calls of the second rule show that the paths have come.
+            // The calls of the second rule show that the paths were received.
             let run = EngineRun([
                 .sample("r", [tree.path("in/*")], settle: .seconds(600)),
                 .sample("o", [tree.path("in/*")], settle: .zero),
@@ -385,7 +385,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a stop does not wait for jobs that rest`() {
+    @Test func `a stop does not wait for jobs that back off`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(delay: .seconds(600)))]) { _, _ in
                 Outcome(.retry)
@@ -397,7 +397,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a stop at once interrupts what runs, and it does not count`() {
+    @Test func `an immediate stop interrupts running actions without counting the attempt`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], concurrency: 2)]) { _, invocation in
                 _ = Deadline.wait { invocation.stop.isRaised }
@@ -415,7 +415,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a run for once handles what is there, retries included, and ends`() {
+    @Test func `a run with once handles existing files, including retries, and exits`() {
         withTempTree { tree in
             for number in 0..<20 { TestFile.write(tree.path("in/s/\(number)"), "x") }
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(10))
@@ -429,7 +429,7 @@ struct EngineDispatchTests {
         }
     }
 
-    @Test func `a run for once with nothing to do ends`() {
+    @Test func `a run with once and nothing to do exits`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")])], isOnce: true)
             #expect(run.end()?.succeeded == 0)

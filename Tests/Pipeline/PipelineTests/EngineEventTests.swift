@@ -9,7 +9,7 @@ import System
 import TestKit
 import Testing
 
-/// What a rule is told of what happens on the disk.
+/// The events that a rule receives for changes on the disk.
 @Suite(.timeLimit(.minutes(15)))
 struct EngineEventTests {
     static let all: EventMask = [.created, .modified, .moved, .deleted]
@@ -19,7 +19,7 @@ struct EngineEventTests {
         precondition(result == 0, "cannot rename \(from): errno \(errno)")
     }
 
-    @Test func `of five thousand files in fifty new folders each has one job`() {
+    @Test func `five thousand files in fifty new directories create one job each`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/**")], concurrency: 4)])
@@ -38,7 +38,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `a file that is written in pieces is told once, whole`() {
+    @Test func `a file written in pieces is reported once, complete`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")])])
@@ -59,7 +59,7 @@ struct EngineEventTests {
 
     // MARK: Moves
 
-    @Test func `a chain of moves is one move`() {
+    @Test func `a chain of moves is reported as one move`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let gate = Gate()
@@ -69,7 +69,7 @@ struct EngineEventTests {
             }
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
-            // Each hop is accepted before the next is made, but nobody has been told yet.
+            // Each hop is accepted before the next one, but no action has received it yet.
             for (from, to) in [("a", "b"), ("b", "c"), ("c", "d")] {
                 Self.move(tree.path("in/\(from)"), tree.path("in/\(to)"))
                 #expect(run.isDue(tree.path("in/\(to)")))
@@ -84,7 +84,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `moves without a pause in between end at the last name`() {
+    @Test func `moves without a pause are reported with the last name`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: [.moved, .deleted])])
@@ -92,13 +92,13 @@ struct EngineEventTests {
             Self.move(tree.path("in/b"), tree.path("in/c"))
             #expect(Deadline.wait { run.told.contains { $0.hasPrefix("r moved c") } })
             run.stop()
-            // The name in between may have been told, and may have been skipped as gone.
+            // The name in between may have been reported, or skipped as missing.
             #expect(run.calls.allSatisfy { $0.kind == .moved })
             #expect(run.calls.count { $0.path == tree.path("in/c") } == 1)
         }
     }
 
-    @Test func `without moves in the mask the halves are told`() {
+    @Test func `without moves in the mask, both halves are reported`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let run = EngineRun([
@@ -114,13 +114,13 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `a renamed folder moves every file in it, once`() {
+    @Test func `a renamed directory moves every file in it once`() {
         withTempTree { tree in
             for number in 0..<50 { TestFile.write(tree.path("in/d/e/\(number)"), "x") }
             let run = EngineRun([.sample("r", [tree.path("in/**")], events: Self.all)])
             Self.move(tree.path("in/d"), tree.path("in/n"))
             #expect(run.ended(50))
-            // The new folder is watched as the old one was.
+            // The new directory is watched as the old one was.
             TestFile.write(tree.path("in/n/e/new"), "x")
             #expect(Deadline.wait { run.told.contains("r created new") })
             run.stop()
@@ -134,7 +134,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `a folder that leaves the tree deletes its files, and comes back as new ones`() {
+    @Test func `a directory that leaves the tree deletes its files, and they are new when it returns`() {
         withTempTree { tree in
             for number in 0..<10 { TestFile.write(tree.path("in/d/\(number)"), "x") }
             let run = EngineRun([.sample("r", [tree.path("in/**")], events: Self.all)])
@@ -150,7 +150,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `a file that takes the place of another is modified there`() {
+    @Test func `a file that replaces another one is reported as modified`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "old")
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: Self.all)])
@@ -162,7 +162,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `a hard link is a new file, and its end is no end of the other`() {
+    @Test func `a hard link is a new file, and its removal does not affect the other name`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: Self.all)])
@@ -171,7 +171,7 @@ struct EngineEventTests {
             #expect(run.ended(1))
             TestFile.removeTree(tree.path("in/b"))
             #expect(run.ended(2))
-            // The file that is left is still the one that was known.
+            // The remaining name is still the known file.
             Self.move(tree.path("in/a"), tree.path("in/c"))
             #expect(run.ended(3))
             run.stop()
@@ -181,7 +181,7 @@ struct EngineEventTests {
 
     // MARK: Own writes
 
-    @Test func `what an action writes does not come back to its rule`() {
+    @Test func `a file that an action writes is not reported to its rule`() {
         withTempTree { tree in
             let run = EngineRun([
                 .sample("r", [tree.path("in/**")], events: Self.all, settle: .zero, isProgram: true),
@@ -192,7 +192,7 @@ struct EngineEventTests {
                 let output = path.parent.appending("out").appending(path.lastComponent)
                 TestFile.write(output, "made")
                 TestFile.write(path, Array(" and more".utf8), appending: true)
-                // It works in place, and says so.
+                // The action works in place and lists its input as an output.
                 return Outcome(.succeeded, outputs: [output, path])
             }
             for number in 0..<20 { TestFile.write(tree.path("in/\(number)"), "x") }
@@ -205,14 +205,14 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `what others write afterwards is told`() {
+    @Test func `later writes by other processes are reported`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], isProgram: true)]) { _, invocation in
                 TestFile.write(invocation.job.event.path, "in place")
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("in/a"), "x")
-            // What it wrote itself comes back once, since somebody else might have written it.
+            // The action's own write is reported once, because another process might have made it.
             #expect(run.ended(2))
             TestFile.write(tree.path("in/a"), "by somebody else")
             #expect(run.ended(4))
@@ -222,7 +222,7 @@ struct EngineEventTests {
     }
 
     @Test(arguments: [PluginResponse.Outcome.notReady, .retry])
-    func `a program that wrote in place and is to be asked again is asked again`(ending: PluginResponse.Outcome) {
+    func `a program that wrote in place and asks to be retried is retried`(ending: PluginResponse.Outcome) {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], isProgram: true)]) { _, invocation in
                 guard invocation.job.previous == nil else { return Outcome(.succeeded) }
@@ -236,7 +236,7 @@ struct EngineEventTests {
         }
     }
 
-    /// The step after it takes longer than the removal takes to settle.
+    /// The next step takes longer than the removal needs to settle.
     @Test(arguments: [true, false])
     func `the file that a built-in action removed is not reported as deleted`(isRetried: Bool) {
         withTempTree { tree in
@@ -246,7 +246,7 @@ struct EngineEventTests {
                 let path = invocation.job.event.path
                 if action.name == "move" {
                     TestFile.removeTree(path)
-                    // The engine has seen it go before this action is over.
+                    // The engine notices the removal before this action is over.
                     TestFile.write(path.parent.parent.appending("seen"), "x")
                     return Outcome(.succeeded)
                 }
@@ -263,7 +263,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `a file behind a symbolic link is for the rule alone whose root the link is`() {
+    @Test func `a file behind a symbolic link is only for the rule whose root is the link`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.makeFolder(tree.path("elsewhere"))
@@ -279,7 +279,7 @@ struct EngineEventTests {
         }
     }
 
-    @Test func `an output behind a symbolic link does not come back either`() {
+    @Test func `an output behind a symbolic link is not reported either`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             _ = tree.path("in").withCString { from in tree.path("link").withCString { symlink(from, $0) } }
@@ -301,11 +301,11 @@ struct EngineEventTests {
         }
     }
 
-    // MARK: The whole
+    // MARK: Random changes
 
-    /// An index that only knows what it is told must in the end hold what the disk holds.
+    /// An index that is built only from events must finally equal the disk.
     @Test(arguments: [(1, true), (2, true), (3, false), (4, false)] as [(UInt64, Bool)])
-    func `an index of random work agrees with the disk`(seed: UInt64, hasMoves: Bool) {
+    func `an index built from random changes agrees with the disk`(seed: UInt64, hasMoves: Bool) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in/d0"))
             let root = tree.path("in")
@@ -317,7 +317,7 @@ struct EngineEventTests {
                 [
                     .sample(
                         "r", [tree.path("in/**")], events: events, settle: .milliseconds(5),
-                        // An action that never removes its input: a file that goes meanwhile went by other hands.
+                        // The action never removes its input, so a missing file was removed by another process.
                         actions: ["log"], concurrency: 3, retry: policy)
                 ]
             ) { _, invocation in

@@ -10,7 +10,7 @@ import System
 import TestKit
 import Testing
 
-/// What is done when jobs fail for good, and when all of a rule's jobs fail.
+/// Actions on failure, and rules all of whose jobs fail.
 @Suite(.timeLimit(.minutes(2)))
 struct EngineFailureTests {
     static func action(_ name: String, events: EventMask? = nil, isProgram: Bool = false) -> Action {
@@ -30,7 +30,7 @@ struct EngineFailureTests {
 
     // MARK: On failure
 
-    @Test func `the last attempt is followed by a list of its own, which knows why`() throws {
+    @Test func `the last attempt is followed by the on_failure list, which receives the reason`() throws {
         try withTempTree { tree in
             let seen = Shared<[Invocation]>([])
             let rule = Self.rule(
@@ -64,7 +64,7 @@ struct EngineFailureTests {
     }
 
     @Test(arguments: [Outcome.Ending.failed, .retry, .notReady, .skipped])
-    func `what fails there ends its list, and is tried once`(ending: Outcome.Ending) {
+    func `a failure in the list stops it, and the list is tried once`(ending: Outcome.Ending) {
         withTempTree { tree in
             let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("first"), Self.action("second")])]) {
                 action, _ in
@@ -79,7 +79,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `it is not done for a job that succeeds, or comes again`() {
+    @Test func `the list does not run for a job that succeeds or is retried`() {
         withTempTree { tree in
             let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("first")], attempts: 2)]) {
                 _, invocation in
@@ -92,7 +92,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `an event that its handler doesn't take is left alone`() {
+    @Test func `an action is skipped for events that its handler does not support`() {
         withTempTree { tree in
             let rule = Self.rule(tree.root, onFailure: [Self.action("move", events: [.created, .moved])])
                 .with { $0.events = [.created, .deleted] }
@@ -108,7 +108,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `of a batch it is done for those that have failed, together`() {
+    @Test func `in a batch, the list runs once for the failed events`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let runs = Shared<[String]>([])
@@ -132,7 +132,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `what it writes and takes away comes back as no event`() {
+    @Test func `changes made by the list are not reported`() {
         withTempTree { tree in
             let rule = Self.rule(tree.root, onFailure: [Self.action("move")]).with {
                 $0.events = [.created, .modified, .moved, .deleted]
@@ -164,7 +164,7 @@ struct EngineFailureTests {
                 if action.name == "act" { return Outcome(isBack.value ? .succeeded : .failed, "no luck") }
                 if action.name == "first" || isBack.value { return Outcome(.succeeded, "did \(action.name)") }
                 _ = Deadline.wait { invocation.stop.isRaised }
-                // Of a kill nothing comes back before the store is copied.
+                // After a kill, the result must not arrive before the store is copied.
                 if end == "a kill" { _ = Deadline.wait { isBack.value } }
                 return .interrupted("stopped")
             }
@@ -191,7 +191,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `while a list runs, its rule leaves the path alone`() {
+    @Test func `while the list runs, the rule starts nothing for the path`() {
         withTempTree { tree in
             let gate = Gate()
             let rule = Self.rule(tree.root, onFailure: [Self.action("slow")])
@@ -212,9 +212,9 @@ struct EngineFailureTests {
         }
     }
 
-    // MARK: A rule that fails
+    // MARK: Failing rules
 
-    @Test func `a rule that fails is slowed down, and one job that succeeds lets all go on`() {
+    @Test func `a failing rule is slowed down until one of its jobs succeeds`() {
         withTempTree { tree in
             let isUp = Shared(false)
             let run = EngineRun(
@@ -230,11 +230,11 @@ struct EngineFailureTests {
             }
             for number in 0..<50 { TestFile.write(tree.path("in/\(number)"), "x") }
             #expect(Deadline.wait { run.signs == ["r slowed after 5: down"] })
-            // Five different files have to fail, and the first ones may be tried again before the others have settled.
+            // Five different files have to fail, and the first ones may be retried before the others have settled.
             let before = run.calls.count { $0.rule == "r" }
             TestFile.write(tree.path("other/a"), "x")
             #expect(Deadline.wait { run.attempts.contains { $0.rule == "other" } })
-            // One may have been begun beside the last; with pauses of a second and more only a few can have come since.
+            // One may have started beside the last. With delays of at least a second, only a few can have followed.
             let burnt = run.calls.count { $0.rule == "r" } - before
             #expect(burnt < 10, "\(burnt) attempts")
             isUp.change { $0 = true }
@@ -244,7 +244,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `files that the action refuses slow nothing down`() {
+    @Test func `files that the action refuses do not slow down the rule`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, invocation in
                 let name = invocation.job.event.path.lastComponent
@@ -261,7 +261,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `damaged files that are tried again between good ones slow nothing down`() {
+    @Test func `damaged files retried between good ones do not slow down the rule`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(200), maximumDelay: .milliseconds(200))
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, invocation in
@@ -281,7 +281,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `one file that is written again and again slows nothing down`() {
+    @Test func `one file written repeatedly does not slow down the rule`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, _ in
                 .uncertain(.retry, "ended with status 1", code: "status-1")
@@ -295,7 +295,7 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `a run for once gives each job its attempts without pauses between them`() {
+    @Test func `a run with once gives each job its attempts without delays between them`() {
         withTempTree { tree in
             for number in 0..<40 { TestFile.write(tree.path("in/\(number)"), "x") }
             let start = ContinuousClock.now

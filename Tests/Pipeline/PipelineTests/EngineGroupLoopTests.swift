@@ -9,7 +9,7 @@ import System
 import TestKit
 import Testing
 
-/// Sets that start themselves, and sets that only look as if they did.
+/// Groups that trigger themselves, and groups that only appear to.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineGroupLoopTests {
     @Test func `S27 a set that feeds itself ends with dead letters that say why`() throws {
@@ -29,11 +29,11 @@ struct EngineGroupLoopTests {
             #expect(Deadline.wait { !run.braked.isEmpty })
             #expect(Deadline.wait { run.counts.dead == 2 && run.counts.running == 0 })
             #expect(run.braked.count == 1)
-            // Other sets of the rule go on.
+            // Other groups of the rule continue.
             TestFile.write(root.appending("b.nfo"), "1")
             TestFile.write(root.appending("b.mkv"), "1")
             #expect(Deadline.wait { run.told.contains("films created b.nfo") })
-            // What somebody else does to it waits until it has rested.
+            // A change by another process waits until the group's pause is over.
             TestFile.write(root.appending("a.mkv"), "somebody else")
             #expect(Deadline.wait { run.counts.pending >= 1 })
             run.stop()
@@ -45,7 +45,7 @@ struct EngineGroupLoopTests {
         }
     }
 
-    @Test func `a set that is looked at again and again, and not run, is not braked`() throws {
+    @Test func `a group that is checked repeatedly without a run is not slowed down`() throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try EngineGroupTests.films(root).with {
@@ -67,7 +67,7 @@ struct EngineGroupLoopTests {
             #expect(Deadline.wait { run.held.count == 2 && asked.value > 0 })
             for _ in 0..<(LoopGuard.limit + 10) {
                 let before = asked.value
-                // A path that is hinted is checked again.
+                // Checks every hinted path again.
                 run.rescan()
                 #expect(Deadline.wait { asked.value > before })
             }
@@ -79,7 +79,7 @@ struct EngineGroupLoopTests {
         }
     }
 
-    @Test func `a set that stays incomplete is worth one warning`() throws {
+    @Test func `a group that stays incomplete causes one warning`() throws {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun(
@@ -89,7 +89,7 @@ struct EngineGroupLoopTests {
             for name in ["a.mkv", "a.srt"] { TestFile.write(root.appending(name), "1") }
             #expect(Deadline.wait { !run.signs.isEmpty })
             #expect(ContinuousClock.now - start >= .milliseconds(400))
-            // Then it waits without a limit, and so does the other file of the set.
+            // The file then waits without a limit, and so does the other file of the group.
             #expect(Deadline.wait { run.held.allSatisfy { $0.until == nil } })
             for name in ["b.mkv", "b.nfo"] { TestFile.write(root.appending(name), "1") }
             #expect(Deadline.wait { run.batches.count == 1 })

@@ -9,10 +9,12 @@ import System
 import TestKit
 import Testing
 
-/// Files that belong to a set by name, and that the rule does not take, or not yet.
+/// Files that belong to a group by name but that the rule does not match, or not yet.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineGroupRefusalTests {
-    /// Has everything that waits checked again, and waits until the engine has handled another set since.
+    /// Reloads the rules, which checks all waiting paths again.
+    ///
+    /// Returns when the engine has then handled another group.
     private static func lookAgain(_ run: EngineRun, _ rules: [Rule], _ root: PathBytes, after other: String) -> Bool {
         let before = run.batches.count
         guard run.reloadAndWait(rules) else { return false }
@@ -21,7 +23,7 @@ struct EngineGroupRefusalTests {
         return Deadline.wait { run.batches.count > before }
     }
 
-    /// A rule whose files have to pass a command that plays `ready`.
+    /// A rule with a `ready` command, which the test plays.
     private static func asked(_ root: PathBytes, _ retry: RetryPolicy) throws -> Rule {
         try EngineGroupTests.films(root, retry: retry).with {
             $0.ready = Readiness()
@@ -33,7 +35,7 @@ struct EngineGroupRefusalTests {
         calls.filter { $0.action == action }.map { String(decoding: $0.path.lastComponent, as: UTF8.self) }
     }
 
-    @Test func `what a condition leaves is no member of a set until it holds`() throws {
+    @Test func `a file that fails a condition is not a member of a group until the condition holds`() throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try EngineGroupTests.films(root).with {
@@ -49,7 +51,7 @@ struct EngineGroupRefusalTests {
             TestFile.write(root.appending("a.nfo"), "12345")
             #expect(Deadline.wait { run.batches.count == 3 })
             #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
-            // And it leaves the set again.
+            // The file leaves the group again.
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "123456")
             #expect(Deadline.wait { run.held.count == 1 })
@@ -59,7 +61,7 @@ struct EngineGroupRefusalTests {
         }
     }
 
-    @Test func `a set keeps a file whose condition held when it was told of it`() throws {
+    @Test func `a group keeps a file whose condition held when it was reported`() throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try EngineGroupTests.films(root).with {
@@ -69,7 +71,7 @@ struct EngineGroupRefusalTests {
             TestFile.write(root.appending("a.mkv"), "1")
             let written = ContinuousClock.now
             #expect(Deadline.wait { run.held.count == 1 })
-            // By now it is older.
+            // The file is now older.
             #expect(Deadline.wait { ContinuousClock.now - written > .milliseconds(700) })
             TestFile.write(root.appending("a.nfo"), "1")
             #expect(Deadline.wait { run.batches.count == 1 })
@@ -79,7 +81,7 @@ struct EngineGroupRefusalTests {
         }
     }
 
-    @Test func `a file that an earlier rule with stop takes is no member of a set`() throws {
+    @Test func `a file that an earlier rule with stop matches is not a member of a group`() throws {
         try withTempTree { tree in
             let root = tree.root
             let first = Rule.sample("first", [root.appending("a.nfo")]).with { $0.isLast = true }
@@ -91,7 +93,7 @@ struct EngineGroupRefusalTests {
             #expect(Self.lookAgain(run, rules, root, after: "b"))
             #expect(EngineGroupTests.runs(run) == [["b.mkv", "b.nfo"]])
             #expect(run.told.filter { $0.hasSuffix("a.nfo") } == ["first created a.nfo"])
-            // Without that rule it is one.
+            // Without that rule it is a member.
             #expect(run.reloadAndWait([rules[1]]))
             #expect(Deadline.wait { run.batches.count == 2 })
             run.stop()
@@ -100,7 +102,7 @@ struct EngineGroupRefusalTests {
     }
 
     @Test(arguments: [PluginResponse.Outcome.failed, .skipped, .retry])
-    func `what 'ready' has refused holds its set until it changes`(ending: PluginResponse.Outcome) throws {
+    func `a file that ready refused keeps its group waiting until it changes`(ending: PluginResponse.Outcome) throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy(attempts: 1))
@@ -128,7 +130,7 @@ struct EngineGroupRefusalTests {
         }
     }
 
-    @Test func `what was refused is known to the next run, and tried again when 'ready' is another`() throws {
+    @Test func `a refusal is known to the next run, and the file is retried with another ready command`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.makeFolder(root.appending("in"))
@@ -165,7 +167,7 @@ struct EngineGroupRefusalTests {
         }
     }
 
-    @Test func `a file that 'ready' lets pass in another attempt is handled with its set`() throws {
+    @Test func `a file that ready accepts in another attempt is handled with its group`() throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy(attempts: 3, delay: .milliseconds(1)))
@@ -190,7 +192,7 @@ struct EngineGroupRefusalTests {
         }
     }
 
-    @Test func `a set whose 'ready' is stopped is asked again, and nothing of it counts as begun`() throws {
+    @Test func `a group whose ready command was stopped is checked again, and none of it counts as started`() throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy())

@@ -19,12 +19,12 @@ struct EngineGroupTests {
         }
     }
 
-    /// The names that each run of the action was for.
+    /// The file names of each run of the action.
     static func runs(_ run: EngineRun) -> [[String]] {
         run.batches.map { $0.map { String(decoding: $0.path.lastComponent, as: UTF8.self) } }
     }
 
-    @Test func `the action runs once when all that is required has settled`() throws {
+    @Test func `the action runs once when all required files have settled`() throws {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun([try Self.films(root)], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
@@ -36,7 +36,7 @@ struct EngineGroupTests {
             #expect(Self.runs(run) == [["a.mkv", "a.nfo", "a.srt"]])
             #expect(run.attempts.allSatisfy { $0.attempt == 1 })
             #expect(run.held.count == 1)
-            // One that changes has all of them handled again.
+            // A change of one file makes all of them run again.
             TestFile.write(root.appending("a.nfo"), [1, 2])
             #expect(Deadline.wait { run.batches.count == 2 })
             #expect(Self.runs(run).last == ["a.mkv", "a.nfo", "a.srt"])
@@ -46,7 +46,7 @@ struct EngineGroupTests {
         }
     }
 
-    @Test func `a set waits for a file that is still written to`() throws {
+    @Test func `a group waits for a file that is still being written`() throws {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun([try Self.films(root)], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
@@ -64,7 +64,7 @@ struct EngineGroupTests {
         }
     }
 
-    @Test func `what was there before counts, and a set that fails is tried again together`() throws {
+    @Test func `existing files count, and a group that fails is retried together`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(root.appending("a.mkv"), [1])
@@ -88,7 +88,7 @@ struct EngineGroupTests {
         }
     }
 
-    @Test func `many sets that come in any order are each handled once`() throws {
+    @Test func `many groups that arrive in any order are each handled once`() throws {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun(

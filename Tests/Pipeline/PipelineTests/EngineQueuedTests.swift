@@ -10,10 +10,10 @@ import System
 import TestKit
 import Testing
 
-/// What happens to a file whose job waits for its turn.
+/// Changes to a file whose job waits for a slot.
 @Suite(.timeLimit(.minutes(3)))
 struct EngineQueuedTests {
-    /// A run of one lane, which the file `busy` holds until it is let go; `a` may have been told before.
+    /// A run with one lane that the file `busy` occupies until it is released; `a` may have been reported before.
     private final class Held: Sendable {
         let run: EngineRun
         let folder: PathBytes
@@ -53,7 +53,7 @@ struct EngineQueuedTests {
         func letGo() { gate.open() }
         func letMovesGo() { second.open() }
 
-        /// All that was told, when the last file has been.
+        /// Releases the lane and returns all reported events when the last file has been reported.
         func ended() -> [String] {
             letGo()
             letMovesGo()
@@ -81,21 +81,21 @@ struct EngineQueuedTests {
         #expect(text.withCString { Glibc.write(descriptor, $0, strlen($0)) } == text.utf8.count)
     }
 
-    /// In place, without a moment in which it is shorter.
+    /// Overwrites a file in place, without a time at which it is shorter.
     private static func overwrite(_ path: PathBytes, _ text: String) {
         let descriptor = open(path)
         write(text, to: descriptor)
         close(descriptor)
     }
 
-    /// Sets its times, as touch(1) does, to what they can't be otherwise.
+    /// Sets the times of a file as touch(1) does, to a time that no other change in the test sets.
     private static func touch(_ path: PathBytes) {
         let time = timespec(tv_sec: 1_000_000_000, tv_nsec: 0)
         #expect(path.withCString { utimensat(AT_FDCWD, $0, [time, time], 0) } == 0)
     }
 
     @Test(arguments: [nil, "x"])
-    func `a file that is touched while its job waits is told, as it is then`(_ told: String?) {
+    func `a file touched while its job waits is reported with its current state`(_ told: String?) {
         withTempTree { tree in
             let held = Held(tree.path("in"), told == nil ? [.created, .modified] : Self.all, told: told)
             #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
@@ -108,7 +108,7 @@ struct EngineQueuedTests {
         }
     }
 
-    @Test func `a file that is touched after it was not ready is told again`() {
+    @Test func `a file touched after it was not ready is reported again`() {
         withTempTree { tree in
             let file = tree.path("in/a")
             let rule = Rule.sample("r", [tree.root.appending("in/*")], events: [.created, .modified])
@@ -129,7 +129,7 @@ struct EngineQueuedTests {
         }
     }
 
-    @Test func `a file that was changed, renamed and touched while its job waits is told of both`() {
+    @Test func `a file changed, renamed and touched while its job waits is reported as both`() {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "x")
             held.letMovesGo()
@@ -143,16 +143,16 @@ struct EngineQueuedTests {
         }
     }
 
-    /// What was in it at the rename may be half.
+    /// The content at the time of the rename may be incomplete.
     @Test(arguments: [nil, "old"])
-    func `a new file that is renamed while it is written again is told when it is finished, once`(_ told: String?) {
+    func `a new file renamed while it is written again is reported once, when it is finished`(_ told: String?) {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: told)
             TestFile.write(tree.path("new"), "x")
             #expect(held.isDue("a") { Self.rename(tree.path("new"), held.path("a")) })
             let writer = Self.open(held.path("a"), O_WRONLY | O_APPEND)
             Self.write("HALF", to: writer)
-            // The new file is not due while it is written.
+            // The new file is not due while it is being written.
             if told == nil {
                 Self.rename(held.path("a"), held.path("b"))
             } else {
@@ -171,9 +171,9 @@ struct EngineQueuedTests {
         }
     }
 
-    /// Only its times tell of what was written, and the sign of that was for the old name.
+    /// Only the times show that the file was written, and the hint of that write was for the old name.
     @Test(arguments: [true, false])
-    func `new content of the same size is told of a file that is renamed and gets another mode`(_ isOpen: Bool) {
+    func `new content of the same size is reported for a file that is renamed and gets another mode`(_ isOpen: Bool) {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "xxxxx", settle: .milliseconds(300))
             held.letMovesGo()
@@ -193,7 +193,7 @@ struct EngineQueuedTests {
         }
     }
 
-    @Test func `the same without any job that waits`() {
+    @Test func `the same applies without a waiting job`() {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "xxxxx", settle: .milliseconds(300))
             held.letGo()
@@ -207,8 +207,8 @@ struct EngineQueuedTests {
         }
     }
 
-    /// From what it was told last the file is shorter, though it grew since.
-    @Test func `a rule told of truncation hears of what settles while the move waits`() {
+    /// The file is shorter than in the last report, although it grew since.
+    @Test func `a rule that asks for truncation receives what settles while the move waits`() {
         withTempTree { tree in
             let held = Held(tree.path("in"), [.created, .truncated, .moved, .deleted], told: "xxxxx")
             held.letMovesGo()
@@ -227,7 +227,7 @@ struct EngineQueuedTests {
         }
     }
 
-    @Test func `a change is told of a file that is renamed again while the action for the first rename runs`() {
+    @Test func `a change is reported for a file renamed again while the action for the first rename runs`() {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "x")
             #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })

@@ -18,14 +18,14 @@ struct EngineReadyTests {
         }
     }
 
-    @Test func `a job waits for its done file, and its arrival wakes it`() throws {
+    @Test func `a job waits for its done file and starts when the file is created`() throws {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun([try Self.marked(root)])
             TestFile.write(root.appending("a.txt"), [1])
             TestFile.write(root.appending("b.txt"), [1])
             #expect(Deadline.wait { run.held.count == 2 })
-            // By now the next look is at least a second away.
+            // The next check is now at least a second away.
             let start = ContinuousClock.now
             TestFile.write(root.appending("a.txt.done"), [])
             #expect(run.ended(1))
@@ -37,7 +37,7 @@ struct EngineReadyTests {
         }
     }
 
-    @Test func `a file that changes while it waits is told with its new state, and one that goes is skipped`() throws {
+    @Test func `a file that changes while it waits is reported as it is then, and a deleted one is skipped`() throws {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun([try Self.marked(root)])
@@ -107,7 +107,7 @@ struct EngineReadyTests {
         }
     }
 
-    @Test func `what an action says is never taken for a refusal`() {
+    @Test func `a result of the action is never taken for a refusal`() {
         withTempTree { tree in
             let root = tree.root
             let rule = Rule.sample("r", [root.appending("*")], retry: RetryPolicy(attempts: 3, delay: .zero))
@@ -134,7 +134,7 @@ struct EngineReadyTests {
         }
     }
 
-    @Test func `a run that ends by itself leaves what is not ready, and waits for an age`() throws {
+    @Test func `a run with once leaves files that are not ready and waits for a minimum age`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(root.appending("a.txt"), [1])

@@ -10,7 +10,7 @@ import System
 import TestKit
 import Testing
 
-/// An engine that goes on where another one was killed.
+/// An engine that continues where another one was killed.
 @Suite(.timeLimit(.minutes(2)))
 struct EngineRecoveryTests {
     /// The store of an engine that was killed while an action ran for a new file.
@@ -34,7 +34,7 @@ struct EngineRecoveryTests {
     }
 
     @Test(arguments: [("move", true), ("delete", true), ("copy", false), ("index", false), ("log", false)])
-    func `an action that may have taken its file away is run again where nothing is any more`(
+    func `an action that may have removed its file is run again if nothing is at the path`(
         name: String, isRun: Bool
     ) throws {
         try withTempTree { tree in
@@ -52,7 +52,7 @@ struct EngineRecoveryTests {
         }
     }
 
-    @Test func `an action that was never begun is not run for a file that is gone`() {
+    @Test func `an action that was never started does not run for a missing file`() {
         withTempTree { tree in
             let rule = Rule.sample("r", [tree.path("in/*")], actions: ["move"])
             let gate = Gate()
@@ -72,7 +72,7 @@ struct EngineRecoveryTests {
         }
     }
 
-    /// A store with a job whose last attempt was interrupted, as all before.
+    /// A store with a job whose attempts, including the last one, were all interrupted.
     private static func interrupted(_ rule: Rule, _ file: PathBytes, attempt: Int) throws -> DiskStore {
         let store = DiskStore.inMemory()
         guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskFault() }
@@ -94,12 +94,12 @@ struct EngineRecoveryTests {
     private struct DiskFault: Error {}
 
     @Test(arguments: [1, 3])
-    func `a job that is interrupted again and again fails`(attempts: Int) throws {
+    func `a job that is interrupted repeatedly fails`(attempts: Int) throws {
         try withTempTree { tree in
             let file = tree.path("in/a")
             TestFile.write(file, "x")
             let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: attempts))
-            // Five more than it has attempts are no proof yet.
+            // Five interruptions beyond the allowed attempts are still accepted.
             let last = EngineRun([rule], on: try Self.interrupted(rule, file, attempt: attempts + 4))
             #expect(last.ended(1))
             #expect(last.attempts.first?.state == .succeeded && last.calls.map(\.attempt) == [attempts + 5])
@@ -117,7 +117,7 @@ struct EngineRecoveryTests {
         }
     }
 
-    @Test func `a change while an interrupted action ran is what it is run for again, also with drop`() throws {
+    @Test func `a change while an interrupted action ran starts another run, also with drop`() throws {
         try withTempTree { tree in
             let file = tree.path("in/a")
             let rule = Rule.sample("r", [tree.path("in/*")]).with { $0.whileBusy = .drop }
@@ -134,7 +134,7 @@ struct EngineRecoveryTests {
         }
     }
 
-    @Test func `jobs of rules that do not run are reported`() throws {
+    @Test func `jobs of rules that are not loaded are reported`() throws {
         try withTempTree { tree in
             let old = Rule.sample("old", [tree.path("in/*")])
             let store = try Self.killed(old, creating: tree.path("in/a"))
@@ -145,7 +145,7 @@ struct EngineRecoveryTests {
         }
     }
 
-    @Test func `what a rule takes no more is forgotten, and what is only away is not`() throws {
+    @Test func `paths that a rule no longer matches are forgotten, and temporarily missing ones are not`() throws {
         try withTempTree { tree in
             let store = DiskStore.inMemory()
             let old = Rule.sample("r", [tree.path("in/*"), tree.path("away/*")])

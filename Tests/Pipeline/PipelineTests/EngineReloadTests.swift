@@ -10,10 +10,10 @@ import System
 import TestKit
 import Testing
 
-/// Other rules, while the watching goes on.
+/// Reloads of rules while watching continues.
 @Suite(.timeLimit(.minutes(3)))
 struct EngineReloadTests {
-    @Test func `a thousand files that come during a hundred reloads are each handled once`() {
+    @Test func `a thousand files created during a hundred reloads are each handled once`() {
         withTempTree { tree in
             for name in ["in", "other", "in/deep"] { TestFile.makeFolder(tree.path(name)) }
             let kept = Rule.sample("kept", [tree.root.appending("in/**")], settle: .milliseconds(40), concurrency: 4)
@@ -38,7 +38,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `a rule that is new is told of what comes, not of what was there`() {
+    @Test func `a new rule receives new files, not existing ones`() {
         withTempTree { tree in
             for name in ["in", "new"] { TestFile.makeFolder(tree.path(name)) }
             TestFile.write(tree.path("new/old"), "x")
@@ -55,7 +55,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `of other paths a rule is told what comes, and of the old ones nothing more`() {
+    @Test func `a rule with new paths receives their events and none of the old paths`() {
         withTempTree { tree in
             for name in ["in", "new"] { TestFile.makeFolder(tree.path(name)) }
             TestFile.write(tree.path("new/old"), "x")
@@ -74,7 +74,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `what settles at that moment is told, also to a rule that does not catch up`() {
+    @Test func `files that settle during a reload are reported, also to a rule that does not catch up`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.root.appending("in/*")], settle: .milliseconds(300)).with {
@@ -92,7 +92,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `an action that runs ends under its old rule, and a rule that is gone has nothing more run`() {
+    @Test func `a running action finishes under its old rule, and a removed rule starts nothing more`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
@@ -111,7 +111,7 @@ struct EngineReloadTests {
             #expect(run.ended(1))
             let first = run.attempts.first
             #expect(first?.action == "old" && first?.state == .succeeded)
-            // It is there again, by another name, and does what it has to do now.
+            // The rule is loaded again, under another name, and does what is pending.
             let renamed = Rule.sample("s", [tree.root.appending("in/*")], actions: ["new"]).with {
                 $0.formerly = ["r"]
             }
@@ -123,7 +123,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `an action that fails after its rule was renamed is tried again under the new name`() {
+    @Test func `an action that fails after its rule was renamed is retried under the new name`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
@@ -147,7 +147,7 @@ struct EngineReloadTests {
     }
 
     @Test(arguments: [Outcome(.succeeded), Outcome(.retry, "not now")], [false, true])
-    func `a rule that comes back while its action runs does not run it beside that`(
+    func `a rule that is loaded again while its action runs does not run it a second time`(
         _ outcome: Outcome, sharesFile: Bool
     ) {
         withTempTree { tree in
@@ -173,7 +173,7 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/b"), "")
             #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/b") } })
             let isDone = outcome.ending == .succeeded
-            // What both rules receive of the file waits for the action.
+            // Events of the file for both rules wait for the action.
             if isDone { TestFile.write(tree.path("in/a.txt"), "xy") }
             #expect(run.calls.count == 2)
             gate.open()
@@ -185,7 +185,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `an action that runs goes on counting for its rule under another name`() {
+    @Test func `a running action counts for its rule under another name`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
@@ -198,7 +198,7 @@ struct EngineReloadTests {
             #expect(Deadline.wait { run.calls.count == 1 })
             #expect(run.reloadAndWait([rule.with { ($0.name, $0.formerly) = ("s", ["r"]) }]))
             TestFile.write(tree.path("in/b"), "x")
-            // The old name is another rule's by now.
+            // The old name now belongs to another rule.
             let other = Rule.sample("r", [tree.root.appending("other/*")])
             #expect(run.reloadAndWait([rule.with { $0.name = "s" }, other]))
             let before = DiskProbe.now()
@@ -214,7 +214,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `a path rests after a run that began under another name`() {
+    @Test func `a path cools down after a run that started under another name`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
@@ -235,7 +235,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `what is due of a path that the rule takes no more is not told, and what is retried is skipped`() {
+    @Test func `due work for a path that the rule no longer matches is dropped, and retries are skipped`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
@@ -263,7 +263,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `rules that can't run leave the others in place`() {
+    @Test func `invalid rules leave the others in place`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.root.appending("in/*")])
@@ -278,7 +278,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `roots within each other come and go`() {
+    @Test func `nested roots are added and removed`() {
         withTempTree { tree in
             for name in ["in", "in/deep", "in/deep/er"] { TestFile.makeFolder(tree.path(name)) }
             let outer = Rule.sample("outer", [tree.root.appending("in/**")])

@@ -11,7 +11,7 @@ import Testing
 /// Files that are removed or renamed while a program runs for them.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineRemovalTests {
-    /// Waits until a last file has been handled, and everything before it.
+    /// Waits until a last file, and everything before it, has been handled.
     private static func finish(_ run: EngineRun, _ tree: borrowing TemporaryTree) {
         TestFile.write(tree.path("in/last"), "x")
         #expect(Deadline.wait { run.told.contains("r created last") })
@@ -19,7 +19,7 @@ struct EngineRemovalTests {
         run.stop()
     }
 
-    /// The paths that exist according to the events alone.
+    /// The paths that exist according to the events.
     private static func paths(toldBy run: EngineRun) -> Set<PathBytes> {
         var paths: Set<PathBytes> = []
         for attempt in run.attempts where attempt.state == .succeeded {

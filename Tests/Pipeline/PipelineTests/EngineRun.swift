@@ -13,7 +13,7 @@ import System
 import TestKit
 import Testing
 
-/// One call of an action, as it was seen.
+/// A recorded call of an action.
 struct Call: Sendable {
     var rule: String
     var action: String
@@ -26,7 +26,7 @@ struct Call: Sendable {
     var start: ContinuousClock.Instant
 }
 
-/// An engine on a thread of its own, on the real kernel, with actions that tests play.
+/// An engine on its own thread, on the real file system, with actions supplied by tests.
 final class EngineRun: Sendable {
     private struct State {
         var calls: [Call] = []
@@ -36,9 +36,9 @@ final class EngineRun: Sendable {
         var signs: [String] = []
         var waiting: [String: Int] = [:]
         var isReady = false
-        /// How many folders were watched when it was ready.
+        /// The number of directories that were watched when the engine was ready.
         var folders = 0
-        /// How many signs of life came.
+        /// The number of signs of life.
         var alive = 0
         var reloads = 0
         var refusals: [StartError] = []
@@ -56,7 +56,7 @@ final class EngineRun: Sendable {
     private let thread = Mutex<WorkerThread?>(nil)
     let store: DiskStore
 
-    /// Starts an engine, and waits until it watches.
+    /// Starts an engine and waits until it watches.
     convenience init(
         _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
         on store: DiskStore = .inMemory(),
@@ -68,7 +68,7 @@ final class EngineRun: Sendable {
         }
     }
 
-    /// Starts an engine whose actions take several events at once.
+    /// Starts an engine whose actions receive several events at once.
     init(
         _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
         on store: DiskStore = .inMemory(),
@@ -155,21 +155,21 @@ final class EngineRun: Sendable {
         }
     }
 
-    // MARK: What was seen
+    // MARK: Observations
 
     var calls: [Call] { state.withLock { $0.calls } }
     var attempts: [AttemptReport] { state.withLock { $0.attempts } }
     var batches: [[AttemptReport]] { state.withLock { $0.batches } }
     var braked: [PathBytes] { state.withLock { $0.braked } }
-    /// What was said besides attempts: rules that are slowed down or recover, jobs that are superseded.
+    /// Reports other than attempts: rules that are slowed down or recover, and jobs that are superseded.
     var signs: [String] { state.withLock { $0.signs } }
-    /// How many jobs wait for rules that do not run.
+    /// The number of jobs that wait for rules that are not loaded.
     var waiting: [String: Int] { state.withLock { $0.waiting } }
     var folders: Int { state.withLock { $0.folders } }
     var alive: Int { state.withLock { $0.alive } }
-    /// How often other rules were ready.
+    /// How often new rules were ready.
     var reloads: Int { state.withLock { $0.reloads } }
-    /// Why other rules were not taken.
+    /// The reasons that new rules were refused.
     var refusals: [StartError] { state.withLock { $0.refusals } }
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
     var mostPerPath: Int { state.withLock { $0.mostPerPath } }
@@ -186,15 +186,15 @@ final class EngineRun: Sendable {
     }
 
     var status: EngineStatus? { engine.withLock { $0 }?.status(at: .now) ?? state.withLock { $0.lastStatus } }
-    /// The numbers of jobs by state since the start; due paths count as pending.
+    /// The number of jobs by state since the start; due paths count as pending.
     var counts: JobCounts { status?.queue ?? JobCounts() }
 
     /// The paths that wait for their actions, while the engine runs.
     var due: [DuePath] { engine.withLock { $0 }?.duePaths(limit: .max, within: .seconds(20)) ?? [] }
-    /// The paths that wait for something else than a slot.
+    /// The paths that wait for something other than a slot.
     var held: [DuePath] { due.filter { $0.reason != nil } }
 
-    /// Waits until a path has settled, and its action is due, since the time; by default since any time.
+    /// Waits until a path has settled and its action is due, after the given time; by default at any time.
     func isDue(_ path: PathBytes, since time: Timestamp = Timestamp(seconds: 0, nanoseconds: 0)) -> Bool {
         Deadline.wait { self.due.contains { $0.path == path && $0.since > time } }
     }
@@ -202,13 +202,13 @@ final class EngineRun: Sendable {
     /// Waits until no job runs or waits.
     var isIdle: Bool { Deadline.wait { self.counts.open == 0 && self.status?.settling == 0 } }
 
-    /// Waits until so many attempts have ended, and been recorded.
+    /// Waits until the given number of attempts have finished and been recorded.
     func ended(_ count: Int) -> Bool { Deadline.wait { self.attempts.count >= count } }
 
-    // MARK: Ending
+    // MARK: Stopping
 
     func reload(_ rules: [Rule]) { engine.withLock { $0 }?.reload(Ruleset(rules)) }
-    /// Exchanges the rules, and waits until the others are watched for.
+    /// Replaces the rules and waits until the new ones are watched.
     func reloadAndWait(_ rules: [Rule]) -> Bool {
         let before = reloads
         reload(rules)
@@ -218,7 +218,9 @@ final class EngineRun: Sendable {
     func askToStop() { engine.withLock { $0 }?.stop() }
     func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }
 
-    /// Waits for the end of the engine; nil when it does not come.
+    /// Waits for the engine to finish.
+    ///
+    /// Returns nil if it does not finish in time.
     func end(within limit: Duration = .seconds(90)) -> EngineSummary? {
         guard Deadline.wait(within: limit, until: { self.summary != nil }) else { return nil }
         thread.withLock { thread in
@@ -231,7 +233,7 @@ final class EngineRun: Sendable {
         return summary
     }
 
-    /// Stops, after all that is due is done.
+    /// Stops the engine after all due work is done.
     @discardableResult
     func stop() -> EngineSummary? {
         askToStop()
@@ -240,7 +242,7 @@ final class EngineRun: Sendable {
 }
 
 extension Rule {
-    /// A rule as loading would make it, settling quickly.
+    /// A rule as the loader would create it, with a short settle time.
     static func sample(
         _ name: String, _ globs: [PathBytes], events: EventMask = [.created, .modified],
         settle: Duration = .milliseconds(30), actions: [String] = ["act"], isProgram: Bool = false,
@@ -257,17 +259,17 @@ extension Rule {
     }
 }
 
-/// A door that actions wait at until a test opens it.
+/// A gate at which actions wait until a test opens it.
 final class Gate: Sendable {
     private let isOpen = Atomic(false)
 
     func open() { isOpen.store(true, ordering: .releasing) }
 
-    /// Waits for the door, though not for ever.
+    /// Waits for the gate to open, with a time limit.
     func pass() { _ = Deadline.wait(within: .seconds(300)) { self.isOpen.load(ordering: .acquiring) } }
 }
 
-/// A value that threads may share.
+/// A value shared by threads.
 final class Shared<Value: Sendable>: Sendable {
     private let storage: Mutex<Value>
 
@@ -280,7 +282,7 @@ final class Shared<Value: Sendable>: Sendable {
 }
 
 extension Rule {
-    /// The rule with some keys set otherwise.
+    /// Returns the rule with some keys changed.
     func with(_ change: (inout Rule) -> Void) -> Rule {
         var rule = self
         change(&rule)
@@ -289,7 +291,7 @@ extension Rule {
 }
 
 extension DiskStore {
-    /// A store that ends with its test.
+    /// A store that exists only for its test.
     static func inMemory() -> DiskStore {
         do {
             return try DiskStore(inMemory: nil, now: DiskProbe.now())
@@ -300,6 +302,6 @@ extension DiskStore {
 }
 
 extension Logger {
-    /// A log that nobody reads.
+    /// A log that discards everything.
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

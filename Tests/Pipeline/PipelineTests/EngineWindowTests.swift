@@ -7,7 +7,7 @@ import TestKit
 import Testing
 
 struct EngineWindowTests {
-    /// A clock that shows a time of day now, and goes on from there.
+    /// A clock that currently shows the given time of day and continues from there.
     static func clock(showing hour: Int64, _ minute: Int64, _ second: Int64) -> LocalClock {
         let now = DiskProbe.now().seconds
         let offset = (hour * 3_600 + minute * 60 + second - now % 86_400)
@@ -16,7 +16,7 @@ struct EngineWindowTests {
 
     static let evening = RunWindow([RunWindow.Span(start: 22 * 60, end: 23 * 60)])
 
-    @Test func `jobs wait outside of the hours, and run when they begin`() {
+    @Test func `jobs wait outside the hours and run when these start`() {
         withTempTree { tree in
             let root = tree.root
             let rule = Rule.sample("late", [root.appending("*")]).with { $0.window = Self.evening }
@@ -25,7 +25,7 @@ struct EngineWindowTests {
             TestFile.write(root.appending("a"), [1])
             TestFile.write(root.appending("b"), [1])
             #expect(Deadline.wait { run.held.count == 2 || !run.calls.isEmpty })
-            // The action receives the newer state of a file that waits.
+            // The action receives the newer state of a waiting file.
             TestFile.write(root.appending("a"), [1, 2, 3])
             #expect(run.ended(2))
             #expect(ContinuousClock.now - start > .seconds(1))
@@ -33,13 +33,13 @@ struct EngineWindowTests {
             #expect(run.told.sorted() == ["late created a", "late created b"])
             #expect(run.calls.first { $0.path.lastComponent.elementsEqual("a".utf8) }?.size == 3)
             #expect(run.attempts.allSatisfy { $0.attempt == 1 })
-            // The write may also come in the moment in which the hours begin.
+            // The write may also happen just as the hours start.
             let closed = run.signs.filter { $0.hasPrefix("late opens at ") }
             #expect(closed.count == 1 && closed.first?.hasSuffix("22:00") == true, "\(run.signs)")
         }
     }
 
-    @Test func `a run that ends by itself does not wait for the hours`() {
+    @Test func `a run with once does not wait for the hours`() {
         withTempTree { tree in
             let root = tree.root
             TestFile.write(root.appending("a"), [1])

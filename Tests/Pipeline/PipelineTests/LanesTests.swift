@@ -13,7 +13,7 @@ struct LanesTests {
 
     static let start = ContinuousClock.now
 
-    /// Rules of programs, in the order of the names.
+    /// Rules whose actions are programs, in the order of the names.
     static func rules(_ names: String..., concurrency: Int = 1) -> [Rule] {
         names.map { Rule.sample($0, ["/in/*"], concurrency: concurrency) }
     }
@@ -27,7 +27,9 @@ struct LanesTests {
         lanes.end(JobID(id), at: start + time)
     }
 
-    /// Fills the slots as the dispatcher does, while only these rules have due work; gives those that start.
+    /// Fills the slots as the dispatcher does while only these rules have due work.
+    ///
+    /// Returns the rules that started.
     static func fill(_ lanes: inout Lanes, _ rules: [Rule], due: Set<String>, at time: Duration) -> [String] {
         var begun: [String] = []
         lanes.beginFilling()
@@ -48,7 +50,7 @@ struct LanesTests {
         return begun
     }
 
-    @Test func `a job takes a slot of the program and one of its rule`() {
+    @Test func `a job takes a slot of the program and a slot of its rule`() {
         let wide = Rule.sample("wide", ["/in/*"], concurrency: 9)
         let narrow = Rule.sample("narrow", ["/in/*"], concurrency: 1)
         var lanes = Lanes(limit: 3, rules: [wide, narrow])
@@ -67,7 +69,7 @@ struct LanesTests {
 
     // MARK: Kinds
 
-    @Test func `brief actions take no slot, and are limited apart`() {
+    @Test func `brief actions take no slot and have a separate limit`() {
         let brief = ["log", "move"].map { Rule.sample($0, ["/in/*"], actions: [$0], concurrency: 9) }
         let program = Rule.sample("program", ["/in/*"], concurrency: 9)
         var lanes = Lanes(limit: 2, rules: brief + [program])
@@ -84,7 +86,7 @@ struct LanesTests {
     }
 
     @Test(arguments: ["webhook", "a program", "a program of ready", "a program after a failure"])
-    func `what may take long takes a slot`(_ what: String) {
+    func `an action that may take long takes a slot`(_ what: String) {
         let log = Rule.sample("r", ["/in/*"], actions: ["log"])
         let program = Rule.sample("p", ["/in/*"], actions: ["x"], isProgram: true).actions
         let rule =
@@ -104,7 +106,7 @@ struct LanesTests {
 
     // MARK: Turns
 
-    @Test func `rules take turns by the slot time that they have used, whatever their names`() {
+    @Test func `rules take turns by the slot time that they have used, whatever their names are`() {
         let rules = Self.rules("c", "b", "a")
         var lanes = Lanes(limit: 1, rules: rules)
         let lengths = ["c": 10, "b": 1, "a": 2]
@@ -118,12 +120,12 @@ struct LanesTests {
             used[name, default: 0] += lengths[name] ?? 1
             Self.end(&lanes, "\(name) \(Duration.seconds(time - (lengths[name] ?? 1)))", at: .seconds(time))
         }
-        // Nobody has used anything yet: they start in the order of the rules.
+        // No rule has used any time yet, so they start in their order.
         #expect(order.prefix(3) == ["c", "b", "a"])
         #expect(lengths.keys.allSatisfy { abs((used[$0] ?? 0) - 200) <= 10 }, "\(used)")
     }
 
-    @Test func `a rule that had nothing to do saves nothing up, and goes before one that runs on and on`() {
+    @Test func `an idle rule accumulates no credit but goes before a rule that runs continuously`() {
         let rules = Self.rules("busy", "late")
         var lanes = Lanes(limit: 1, rules: rules)
         for time in 0..<100 {
@@ -140,20 +142,20 @@ struct LanesTests {
         #expect(order.count { $0 == "late" } == 3, "\(order)")
     }
 
-    @Test func `the order of the rules decides what starts first, and only that`() {
+    @Test func `the order of the rules decides only what starts first`() {
         let rules = Self.rules("z", "y", "x", "w")
         var lanes = Lanes(limit: 2, rules: rules)
         #expect(Self.fill(&lanes, rules, due: ["w", "x", "y", "z"], at: .zero) == ["z", "y"])
         Self.end(&lanes, "z \(Duration.zero)", at: .seconds(1))
         Self.end(&lanes, "y \(Duration.zero)", at: .seconds(2))
-        // Those that have used nothing get the slots, whatever comes before them.
+        // The rules that have used no time get the slots, whatever comes before them.
         #expect(Self.fill(&lanes, rules, due: ["w", "x", "y", "z"], at: .seconds(2)) == ["x", "w"])
         for name in ["w", "x"] { Self.end(&lanes, "\(name) \(Duration.seconds(2))", at: .seconds(3)) }
-        // With a slot for each, what they have used says nothing.
+        // With a slot for each rule, the used time has no effect.
         #expect(Self.fill(&lanes, rules, due: ["y", "z"], at: .seconds(3)) == ["z", "y"])
     }
 
-    @Test func `when nothing runs and nothing waits, all that was used is forgotten`() {
+    @Test func `when nothing runs or waits, the used time is reset`() {
         let rules = Self.rules("first", "second")
         var lanes = Lanes(limit: 1, rules: rules)
         Self.run(&lanes, "first", "1")
@@ -165,7 +167,7 @@ struct LanesTests {
 
     // MARK: Extra slots
 
-    @Test func `a rule that waits for a second gets a slot beyond the limit, and keeps it while it has due work`() {
+    @Test func `a rule that waits for a second gets an extra slot and keeps it while it has due work`() {
         let rules = Self.rules("slow", "quick", "other")
         var lanes = Lanes(limit: 1, extra: 1, rules: rules)
         #expect(Self.fill(&lanes, rules, due: ["slow", "quick"], at: .zero) == ["slow"])
@@ -174,21 +176,21 @@ struct LanesTests {
         #expect(Self.fill(&lanes, rules, due: ["slow", "quick"], at: .milliseconds(999)).isEmpty)
         #expect(Self.fill(&lanes, rules, due: ["slow", "quick"], at: .seconds(1)) == ["quick"])
         #expect(lanes.waiting.isEmpty && lanes.deadline == nil)
-        // It goes on without a wait, though another one has used nothing yet.
+        // It continues without a wait, although another rule has not used any time yet.
         for step in 1..<9 {
             Self.end(&lanes, "quick \(Duration.seconds(step))", at: .seconds(step + 1))
             #expect(Self.fill(&lanes, rules, due: ["slow", "quick", "other"], at: .seconds(step + 1)) == ["quick"])
         }
         #expect(lanes.waiting.keys.sorted() == ["other"])
-        // No slot is left for which it could wait until a date.
+        // No slot is left, so there is no deadline to wait for.
         #expect(lanes.deadline == nil)
-        // The one that has waited takes what is given back, in the same turn.
+        // The waiting rule takes the released slot in the same turn.
         Self.end(&lanes, "quick \(Duration.seconds(9))", at: .seconds(10))
         #expect(Self.fill(&lanes, rules, due: ["slow", "other"], at: .seconds(10)) == ["other"])
         #expect(lanes.count == 2)
     }
 
-    @Test func `a rule that runs something gets no extra slot, nor does any when the limit is strict`() {
+    @Test func `a rule that already runs an action gets no extra slot, and a strict limit allows none`() {
         let rules = Self.rules("slow", "quick") + [.sample("wide", ["/in/*"], concurrency: 9)]
         var lanes = Lanes(limit: 2, extra: 2, rules: rules)
         #expect(Self.fill(&lanes, rules, due: ["slow", "wide"], at: .zero) == ["slow", "wide"])
@@ -210,7 +212,7 @@ struct LanesTests {
         #expect(lanes.deadline == Self.start + .milliseconds(2_100))
     }
 
-    /// One slot, three rules, of which one has a thousand jobs: as the dispatcher does it.
+    /// One slot and three rules, one of which has a thousand jobs, driven as by the dispatcher.
     @Test func `a rule with a thousand jobs does not starve those with few`() {
         var backlog = Backlog()
         var now = ContinuousClock.now
@@ -229,9 +231,9 @@ struct LanesTests {
         #expect(Set(order.prefix(3)) == ["alpha", "large", "zeta"])
     }
 
-    /// As the dispatcher does it, with rules that come and go, jobs of any length, and a rule that has very many.
+    /// Driven as by the dispatcher, with rules that come and go, jobs of any length and one rule with very many jobs.
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `any play keeps all limits, the order within a rule, and every rule's turn`(seed: UInt64) throws {
+    func `every random run keeps all limits, the order within a rule and every rule's turn`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let isShared = !seed.isMultiple(of: 2)
         let rules = ["a", "b", "c", "d"].map { name in
@@ -259,7 +261,7 @@ struct LanesTests {
             now += .milliseconds(1)
             if step < 1_500, Int.random(in: 0..<4, using: &generator) == 0 {
                 let rule = try #require(rules.randomElement(using: &generator)).name
-                // Each path is used once in a rule, so that nothing is merged; odd seeds have rules share them.
+                // Each path is used once per rule, so that nothing is merged. With odd seeds, rules share paths.
                 let folder = isShared ? "shared" : rule
                 accept(rule, PathBytes("/\(folder)/\(accepted[rule, default: []].count)"))
             }
@@ -295,7 +297,7 @@ struct LanesTests {
             for rule in rules {
                 #expect(running.count { $0.rule == rule.name } == lanes.count(of: rule.name))
                 #expect(lanes.count(of: rule.name) <= rule.concurrency)
-                // The attempts are short: turns come long before extra slots do.
+                // The attempts are short, so a rule's turn comes long before an extra slot does.
                 #expect(waited[rule.name, default: .zero] < .milliseconds(200))
             }
         }
@@ -307,7 +309,9 @@ struct LanesTests {
     }
 }
 
-/// The jobs of rules that wait, in order; a path has one that runs at a time.
+/// The waiting jobs of rules, in order.
+///
+/// At most one job runs per path.
 private struct Backlog {
     private var jobs: [String: [Job]] = [:]
     private var busy: Set<PathBytes> = []
@@ -318,7 +322,7 @@ private struct Backlog {
 
     func hasDue(_ rule: String) -> Bool { jobs[rule, default: []].contains { !busy.contains($0.event.path) } }
 
-    /// Removes the first job whose path is free.
+    /// Removes and returns the first job whose path is free.
     mutating func take(_ rule: String) -> Job? {
         guard let index = jobs[rule]?.firstIndex(where: { !busy.contains($0.event.path) }) else { return nil }
         let job = jobs[rule]?.remove(at: index)

@@ -3,14 +3,14 @@ import Pipeline
 import System
 import Testing
 
-/// Rules that start themselves, with time by hand.
+/// Rules that trigger themselves, with a manual clock.
 struct LoopGuardTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         /// Milliseconds between two runs.
         let apart: Int
         let count: Int
-        /// The number of the run that is one too many; nil for none.
+        /// The number of the run that trips the guard; nil for none.
         let tripped: Int?
     }
 
@@ -47,7 +47,7 @@ struct LoopGuardTests {
         #expect(!isTrippedAgain)
     }
 
-    @Test func `what is taken back does not count, and what belongs to a path rests with it`() {
+    @Test func `a withdrawn run does not count, and paths that belong together are paused together`() {
         var loop = LoopGuard()
         let now = ContinuousClock.now
         loop.takeBack("/a")
@@ -61,7 +61,7 @@ struct LoopGuardTests {
         #expect(ends == [nil, now + LoopGuard.period, now + LoopGuard.period])
     }
 
-    @Test func `many paths with one run each do not use memory without end`() {
+    @Test func `many paths with one run each use bounded memory`() {
         var loop = LoopGuard()
         var now = ContinuousClock.now
         for number in 0..<20_000 {

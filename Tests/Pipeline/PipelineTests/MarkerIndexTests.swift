@@ -14,7 +14,7 @@ struct MarkerIndexTests {
         }
     }
 
-    @Test func `a file that a rule may wait for is found inside of its roots alone`() throws {
+    @Test func `a file that a rule may wait for is found only inside its roots`() throws {
         let index = MarkerIndex([
             try Self.rule("a", ["/in/a/*.txt", "/srv/**/*.pdf"], waitsFor: "${name}.done"),
             try Self.rule("b", ["/in/b/*"], waitsFor: "_SUCCESS"), try Self.rule("c", ["/in/c/*"], waitsFor: nil),
@@ -27,7 +27,7 @@ struct MarkerIndexTests {
         ] { #expect(index.mayHold(path) == isHeld, "\(path)") }
     }
 
-    @Test func `of ten thousand rules few are asked`() throws {
+    @Test func `few of ten thousand rules are checked`() throws {
         let rules = try (0..<10_000).map { number in
             try Self.rule("r\(number)", [PathBytes("/in/\(number)/*.txt")], waitsFor: "${name}.done")
         }

@@ -33,7 +33,7 @@ struct PriorityTests {
             lanes.end(job.id, at: now)
             served[name, default: 0] += 1
         }
-        // One of ten is owed, by turns to the two.
+        // One in ten slots goes to the two rules in turn.
         #expect(served["a"].map { (3...5).contains($0) } == true)
         #expect(served["b"].map { (3...5).contains($0) } == true)
     }

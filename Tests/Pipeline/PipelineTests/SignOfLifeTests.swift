@@ -4,10 +4,10 @@ import Rules
 import TestKit
 import Testing
 
-/// The report that says that turns of the engine end.
+/// The report that shows that the engine completes its turns.
 @Suite(.timeLimit(.minutes(2)))
 struct SignOfLifeTests {
-    @Test func `signs of life come while nothing happens, and after other rules were loaded`() {
+    @Test func `signs of life arrive while nothing happens and after a reload`() {
         withTempTree { tree in
             for name in ["in", "other"] { TestFile.makeFolder(tree.path(name)) }
             let run = EngineRun([Rule.sample("all", [tree.path("in/*")])], signOfLife: .milliseconds(20)) {

@@ -3,9 +3,9 @@ import TestKit
 import Testing
 
 struct WorkerPoolTests {
-    @Test func `work that was taken for quick and is not runs side by side once the rest is woken`() {
+    @Test func `work that turns out to be slow runs in parallel after the other threads are woken`() {
         let pool = WorkerPool(limit: 2)
-        // The first rounds may find threads awake that nobody has woken for them; the later ones find them at rest.
+        // In the first rounds, threads may be awake without having been woken; in later rounds they are idle.
         for round in 1...10 {
             #expect(Deadline.wait { pool.isAtRest })
             let hasCome = Shared(false)
@@ -24,7 +24,7 @@ struct WorkerPoolTests {
         }
     }
 
-    @Test func `half of the threads do for work that is quick`() {
+    @Test func `half of the threads suffice for quick work`() {
         let pool = WorkerPool(limit: 2)
         let done = Shared(0)
         for round in 1...100 {

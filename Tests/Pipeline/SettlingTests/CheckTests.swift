@@ -5,7 +5,9 @@ import System
 import TestKit
 import Testing
 
-/// Another test that starts a process holds every descriptor for a moment, so what is free now is waited for.
+/// Checks of real files.
+///
+/// A process that another test starts briefly has copies of all descriptors, so the tests wait.
 struct CheckTests {
     private func check(
         _ path: PathBytes, _ policy: SettlePolicy, isPolled: Bool = false, reading extras: DiskProbe.Extras = [],

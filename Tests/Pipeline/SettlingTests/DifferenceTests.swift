@@ -15,35 +15,35 @@ struct DifferenceTests {
         return difference(.file(extended: list(before)), .file(extended: list(after))).attributes
     }
 
-    @Test func `equal snapshots differ in nothing`() {
+    @Test func `equal snapshots have no differences`() {
         #expect(difference(.file(), .file()).isEmpty)
     }
 
-    @Test func `growing, shrinking and rewriting are content`() {
+    @Test func `growing, shrinking and rewriting change the content`() {
         #expect(difference(.file(size: 1), .file(size: 2)).content == ["extended"])
         #expect(difference(.file(size: 2), .file(size: 1)).content == ["truncated"])
         #expect(difference(.file(modified: 1), .file(modified: 2)).content == ["overwritten"])
     }
 
-    @Test func `a touch is an attribute`() {
+    @Test func `a touch changes an attribute`() {
         let touched = difference(.file(modified: 1), .file(modified: 2), mayBeWritten: false)
         #expect(touched.content.isEmpty)
         #expect(touched.attributes == ["mtime"])
     }
 
-    @Test func `a mode is an attribute and no content`() {
+    @Test func `a mode is an attribute, not content`() {
         let changed = difference(.file(mode: 0o644), .file(mode: 0o600))
         #expect(changed.content.isEmpty)
         #expect(changed.attributes == ["mode"])
     }
 
-    @Test func `another file in the same place is a replacement even with equal size and time`() {
+    @Test func `another file at the same path is a replacement even if size and time are equal`() {
         let replaced = difference(.file(inode: 1), .file(inode: 2))
         #expect(replaced.isReplaced)
         #expect(replaced.content == ["overwritten"])
     }
 
-    @Test func `a folder's own times are nobody's change`() {
+    @Test func `the times of a directory are not a change`() {
         #expect(difference(.file(modified: 1, type: .directory), .file(modified: 2, type: .directory)).isEmpty)
     }
 

@@ -30,7 +30,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `a reader is no writer`() {
+    @Test func `a reader is not a writer`() {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
@@ -41,7 +41,7 @@ struct DiskProbeTests {
     }
 
     @Test func `S31 a writer of another user's file is found by its descriptor, and none is no proof`() async {
-        // In a process of its own, because it becomes another user for good.
+        // The test needs a separate process, because it permanently becomes another user.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()
             let path = tree.path("a")
@@ -53,7 +53,7 @@ struct DiskProbeTests {
             let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             precondition(DiskProbe.writers(of: path) == .somebody)
             close(writer)
-            // What was found stands for a moment.
+            // The answer is cached for a short time.
             let answer: DiskProbe.Holders = isRoot ? .unknown : .nobody
             precondition(Deadline.wait { DiskProbe.writers(of: path) == answer })
             _ = path.withCString { unlink($0) }
@@ -67,7 +67,7 @@ struct DiskProbeTests {
             let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
             let reader = other.withCString { open($0, O_RDONLY | O_CLOEXEC) }
             defer { for descriptor in [writer, reader] { close(descriptor) } }
-            // A child that another test starts has the descriptors until it calls execve.
+            // A child process of another test has the descriptors until it calls execve(2).
             let found = WriterSearch.writers(of: [path, other, tree.path("missing")])
             let own = found[path, default: []].first { $0.process == getpid() }
             let name = TestFile.read("/proc/self/comm").map { String(decoding: $0.dropLast(), as: UTF8.self) }
@@ -160,7 +160,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `a link is looked at, not followed`() {
+    @Test func `a link is checked, not followed`() {
         withTempTree { tree in
             let path = tree.path("link")
             _ = path.withCString { symlink("/etc/passwd", $0) }
@@ -172,7 +172,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `names that are not text are found by their bytes`() {
+    @Test func `names that are not valid UTF-8 are found by their bytes`() {
         withTempTree { tree in
             let path = tree.root.appending([0x63, 0xE9, 0xFF, 0x0A])
             TestFile.write(path, "xyz")
@@ -185,7 +185,7 @@ struct DiskProbeTests {
         }
     }
 
-    @Test func `identity survives a rename and not a replacement`() {
+    @Test func `the identity survives a rename but not a replacement`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "1")
             let before = DiskProbe.look(at: tree.path("a"))

@@ -30,7 +30,7 @@ struct FinishedProbeTests {
             look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
-    /// Looks again and again, each time at the next of these, until the verdict is not to wait.
+    /// Repeats the check, each time with the next snapshot, until the verdict is not to wait.
     private func pauses(
         _ sights: [Snapshot], writers: DiskProbe.Holders?, policy: SettlePolicy, isPolled: Bool = false
     ) -> (pauses: [Duration], end: FinishedProbe.Verdict?) {
@@ -46,11 +46,11 @@ struct FinishedProbeTests {
         return (pauses, nil)
     }
 
-    @Test func `nobody who can write is the proof`() {
+    @Test func `a file is finished if no process can write to it`() {
         #expect(judge(.present(.file()), writers: .nobody) == .finished(.file(), isForced: false))
     }
 
-    @Test func `a writer is waited for, with growing pauses up to about a second`() {
+    @Test func `a writer is waited for with growing delays up to about a second`() {
         var pauses: [Duration] = []
         for round in 0..<18 {
             let verdict = judge(.present(.file()), writers: .somebody, round: round)
@@ -65,14 +65,14 @@ struct FinishedProbeTests {
         #expect(pauses.last == .seconds(1))
     }
 
-    @Test func `where nobody can tell, two equal samples decide`() {
+    @Test func `without knowledge of writers, two equal samples decide`() {
         let looks = [Snapshot.file(size: 10), .file(size: 11), .file(size: 11)]
         let seen = pauses(looks, writers: .unknown, policy: SettlePolicy())
         #expect(seen.pauses == [.seconds(1), .seconds(1)])
         #expect(seen.end == .finished(.file(size: 11), isForced: false))
     }
 
-    @Test func `an equal size with another time is no equal sample`() {
+    @Test func `an equal size with another time is not an equal sample`() {
         let seen = pauses([.file(modified: 100), .file(modified: 101)], writers: .unknown, policy: SettlePolicy())
         #expect(seen.pauses == [.seconds(1), .seconds(1)])
         #expect(seen.end == nil)
@@ -113,7 +113,7 @@ struct FinishedProbeTests {
             self.judge(file, writers: writers, locks: locks, at: time, policy: policy, sample: sample)
         }
         #expect(judge(at: 1_299) == .wait(.microseconds(100), sample: nil, isHeld: true))
-        // A holder may still write: two looks have to agree.
+        // The process that has the file open may still write: two samples must be equal.
         let sample = FinishedProbe.Sample(.file(modified: 1_000))
         #expect(judge(at: 1_300) == .wait(.seconds(1), sample: sample))
         #expect(judge(at: 1_301, sample: sample) == .finished(.file(modified: 1_000), isForced: false))
@@ -165,14 +165,14 @@ struct FinishedProbeTests {
         #expect(judge(.unreadable(errno: 5), policy: policy, waited: .seconds(99)) == .unreadable(errno: 5))
     }
 
-    @Test func `folders and links have no writers`() {
+    @Test func `directories and links have no writers`() {
         for type in [FileType.directory, .symlink, .other] {
             let thing = Snapshot.file(type: type)
             #expect(judge(.present(thing), isPolled: true) == .finished(thing, isForced: false))
         }
     }
 
-    @Test func `gone is told apart from unreadable`() {
+    @Test func `a missing file is distinguished from an unreadable one`() {
         #expect(judge(.absent) == .gone)
         #expect(judge(.unreadable(errno: 13)) == .unreadable(errno: 13))
     }
@@ -248,7 +248,7 @@ struct FinishedTreeTests {
         #expect(judge(.busy, longest: .seconds(60), waited: .seconds(60)) == .finished(folder, isForced: true))
     }
 
-    @Test func `a folder that went during the look is gone`() {
+    @Test func `a directory removed during the check is gone`() {
         #expect(judge(.absent) == .gone)
         #expect(judge(.unreadable(errno: 13)) == .unreadable(errno: 13))
     }

@@ -37,7 +37,7 @@ struct PartialFileTests {
     }
 
     @Test(arguments: PartialFile.companions)
-    func `a file with content waits for the companions of programs that write to the final name`(
+    func `a file with content waits for companions of programs that write to the final name`(
         entry: PartialFile.Companion
     ) {
         withTempTree { tree in

@@ -15,7 +15,7 @@ struct SettlerTests {
         settler.takeDue(at: start + offset).map(\.key)
     }
 
-    @Test func `a second write restarts the quiet time`() {
+    @Test func `a second write restarts the settle time`() {
         var settler = Settler<String, Int>()
         add(&settler, "a", at: .zero)
         add(&settler, "a", at: .seconds(1))
@@ -25,7 +25,7 @@ struct SettlerTests {
         #expect(due(&settler, at: .seconds(9)).isEmpty)
     }
 
-    @Test func `signs of one path become one note`() {
+    @Test func `hints for one path become one note`() {
         var settler = Settler<String, Int>()
         for step in 0..<50 { add(&settler, "a", at: .milliseconds(10 * step)) }
         let taken = settler.takeDue(at: start + .seconds(3))
@@ -33,7 +33,7 @@ struct SettlerTests {
         #expect(settler.count == 0)
     }
 
-    @Test func `a busy path does not hold back another`() {
+    @Test func `a busy path does not delay another`() {
         var settler = Settler<String, Int>()
         add(&settler, "quiet", at: .zero)
         for step in 0..<40 { add(&settler, "busy", at: .milliseconds(100 * step)) }
@@ -42,7 +42,7 @@ struct SettlerTests {
         #expect(due(&settler, at: .milliseconds(5900)) == ["busy"])
     }
 
-    @Test func `paths come out in the order of their deadlines`() {
+    @Test func `paths are returned in the order of their deadlines`() {
         var settler = Settler<String, Int>()
         add(&settler, "late", at: .seconds(1))
         add(&settler, "early", at: .zero)
@@ -50,14 +50,14 @@ struct SettlerTests {
         #expect(due(&settler, at: .seconds(5)) == ["early", "middle", "late"])
     }
 
-    @Test func `no quiet time is due at once`() {
+    @Test func `a settle time of zero is due at once`() {
         var settler = Settler<String, Int>()
         add(&settler, "a", at: .zero, quiet: .zero)
         #expect(settler.nextDeadline == start)
         #expect(due(&settler, at: .zero) == ["a"])
     }
 
-    @Test func `a shorter quiet time brings the deadline forward`() {
+    @Test func `a shorter settle time brings the deadline forward`() {
         var settler = Settler<String, Int>()
         add(&settler, "a", at: .zero, quiet: .seconds(60))
         add(&settler, "a", at: .seconds(1), quiet: .zero)
@@ -65,7 +65,7 @@ struct SettlerTests {
         #expect(due(&settler, at: .seconds(100)).isEmpty)
     }
 
-    @Test func `what is put back keeps its note and counts its rounds`() {
+    @Test func `a path that is put back keeps its note and counts its rounds`() {
         var settler = Settler<String, Int>()
         add(&settler, "a", at: .zero)
         for (key, entry) in settler.takeDue(at: start + .seconds(2)) {
@@ -76,7 +76,7 @@ struct SettlerTests {
         #expect(again.map(\.entry.since) == [start])
     }
 
-    @Test func `a sign after being put back starts the rounds anew`() {
+    @Test func `a hint after a path was put back restarts the rounds`() {
         var settler = Settler<String, Int>()
         add(&settler, "a", at: .zero)
         for (key, entry) in settler.takeDue(at: start + .seconds(2)) {
@@ -96,7 +96,7 @@ struct SettlerTests {
             ) { _ in }
             if !settler.takeDue(at: start + .milliseconds(100 * step)).isEmpty { due.append(step) }
         }
-        // It is dirty again with the first write after it was taken.
+        // The path becomes dirty again with the first write after it was taken.
         #expect(due == [100, 201])
     }
 
@@ -120,7 +120,7 @@ struct SettlerTests {
         #expect(due(&settler, at: .seconds(2)) == ["a"])
     }
 
-    @Test func `random traffic comes due exactly when it has been quiet`() {
+    @Test func `random traffic is due exactly when it has been quiet`() {
         var random = SystemRandomNumberGenerator()
         var settler = Settler<Int, Int>()
         var last: [Int: Int] = [:]
@@ -138,13 +138,13 @@ struct SettlerTests {
         #expect(last.values.allSatisfy { $0 > 19_999 - 50 })
     }
 
-    @Test func `what is left of very many comes out as if there had been few`() {
+    @Test func `the rest of very many paths is returned as if there had been few`() {
         var settler = Settler<Int, Int>()
         func add(_ key: Int, at offset: Duration) {
             settler.add(key, note: 1, quiet: .seconds(2), at: start + offset) { $0 += 1 }
         }
         for number in 0..<10_000 { add(number, at: .milliseconds(number)) }
-        // Some are touched again, so that an old deadline of theirs is passed over.
+        // Some paths are touched again, so that their old deadlines must be skipped.
         let late = Array(stride(from: 9_000, to: 10_000, by: 2))
         for number in late { add(number, at: .seconds(10)) }
         var taken: [Int] = []
@@ -157,7 +157,7 @@ struct SettlerTests {
         #expect(settler.takeDue(at: start + .seconds(62)).map(\.key) == [1])
     }
 
-    @Test func `a note outlives that those around it are taken`() {
+    @Test func `a note remains valid when its neighbors are taken`() {
         var settler = Settler<String, Int>()
         for number in 0..<5_000 { add(&settler, "\(number)", at: .zero) }
         settler.add("stays", note: 7, quiet: .seconds(3_600), at: start) { _ in }

@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 struct TreeProbeTests {
-    /// Another test that starts a process holds every descriptor for a moment, so rest is waited for.
+    /// Returns the tree when it is at rest; a process that another test starts briefly has copies of all descriptors.
     private func rested(_ root: PathBytes) -> TreeFacts? {
         Deadline.poll {
             if case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Place(root)) { facts } else { nil }
@@ -101,7 +101,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `what is no folder is told apart`() {
+    @Test func `a path that is not a directory is reported as such`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "x")
             #expect(KernelFileSystem().tree(at: DiskProbe.Place(tree.path("a"))) == .absent)
@@ -110,7 +110,7 @@ struct TreeProbeTests {
     }
 
     @Test func `S44 a folder that can't be listed is unreadable, one below makes the whole uncertain`() async {
-        // In a process of its own, because root may read everything.
+        // The check needs a separate process, because root may read everything.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()
             _ = tree.root.withCString { chmod($0, 0o755) }

@@ -9,7 +9,7 @@ struct WatchedPathsTests {
 
     private func isPresent(_ sight: DiskProbe.Sight) -> Bool { if case .present = sight { true } else { false } }
 
-    @Test func `nothing is seen or read behind a link below the root`() {
+    @Test func `nothing behind a link below the root is visible or readable`() {
         withTempTree { tree in
             TestFile.write(tree.path("outside/secret"), "x")
             TestFile.makeFolder(tree.path("in/sub"))
@@ -28,7 +28,7 @@ struct WatchedPathsTests {
             #expect(files.isBehindLink(root.appending("link/secret"), root: root))
             #expect(!files.isBehindLink(root.appending("missing/x"), root: root))
             #expect(!files.isBehindLink(root.appending("link"), root: root))
-            // A link is an entry itself.
+            // The link itself is an entry.
             #expect(isPresent(files.look(at: root.appending("link"), reading: .extended)))
             #expect(DiskProbe.openForReading(root.appending("file"), below: root) == -ELOOP)
             for name in ["link", "inner", "link/x", "file"] {
@@ -38,7 +38,7 @@ struct WatchedPathsTests {
         }
     }
 
-    @Test func `names are listed in a root that is a link, below it, and outside of all roots`() {
+    @Test func `names are listed in a root that is a link, below it, and outside all roots`() {
         withTempTree { tree in
             TestFile.write(tree.path("real/sub/a"), "x")
             link(tree.path("root"), to: "real")
@@ -50,7 +50,7 @@ struct WatchedPathsTests {
         }
     }
 
-    @Test func `a root that is a link is followed, also inside of another root`() {
+    @Test func `a root that is a link is followed, also inside another root`() {
         withTempTree { tree in
             TestFile.write(tree.path("real/sub/a"), "x")
             TestFile.makeFolder(tree.path("in"))
@@ -61,7 +61,7 @@ struct WatchedPathsTests {
         }
     }
 
-    @Test func `a directory that is another one by now is found after the answers were forgotten`() {
+    @Test func `a replaced directory is found after the cached answers were dropped`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/sub/a"), "x")
             TestFile.write(tree.path("outside/b"), "x")
@@ -77,7 +77,7 @@ struct WatchedPathsTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `directories that are swapped for links while they are looked at lead nowhere`() {
+    func `directories that are swapped for links during the check lead nowhere`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/sub/deep/a"), "mine")
             TestFile.write(tree.path("outside/deep/a"), "secret text")

@@ -2,16 +2,16 @@ import Glibc
 import Reconciling
 import Simulation
 
-/// Runs the core in simulated worlds, and prints what goes wrong.
+/// Runs the core in simulated worlds and prints failures.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
 ///               [--invariant] [--ledger [--omitting RULE]]
 ///     simulator --seed N [--steps N] [--ledger [--omitting RULE]] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
-/// Without a seed it does runs until one fails, or for 60 seconds; with `--keep-going` until the end, and counts the faults
-/// by their kind. With `--invariant` the ledger is judged after each step as well. A run of a known seed has to fail, and is
-/// not counted then. The digest stands for all that actions received, and is the same for the same runs.
+/// Without a seed, it performs runs until one fails or for 60 seconds; with `--keep-going`, until the end, counting
+/// the failures by kind. With `--invariant`, the ledger is also checked after each step. A run of a known seed must
+/// fail and is not counted. The digest covers everything that actions received and is equal for equal runs.
 struct Simulator {
     private var first: UInt64 = 1
     private var runs = UInt64.max

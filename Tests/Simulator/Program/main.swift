@@ -1,7 +1,7 @@
 import Glibc
 import Simulation
 
-// The order of Swift's sets and dictionaries must not differ from run to run.
+// The order of Swift's sets and dictionaries must not differ between runs.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
     setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
     execv("/proc/self/exe", CommandLine.unsafeArgv)

@@ -2,9 +2,9 @@ import Dispatch
 import Synchronization
 import System
 
-/// Work on a thread of its own that goes on only while its owner waits for it.
+/// Work on a separate thread that runs only while its owner waits for it.
 ///
-/// At any moment either the owner or one coroutine runs, so that the order of all they do is the owner's.
+/// At any time, either the owner or one coroutine runs, so the owner determines the order of everything they do.
 final class Coroutine: Sendable {
     private let resumed = DispatchSemaphore(value: 0)
     private let paused = DispatchSemaphore(value: 0)
@@ -12,7 +12,7 @@ final class Coroutine: Sendable {
 
     var isOver: Bool { ended.load(ordering: .acquiring) }
 
-    /// Makes a coroutine that has not begun.
+    /// Creates a coroutine that has not started.
     init(_ body: @escaping @Sendable (Coroutine) -> Void) {
         CoroutineThreads.shared.run { [self] in
             resumed.wait()
@@ -22,21 +22,21 @@ final class Coroutine: Sendable {
         }
     }
 
-    /// Lets it run to its next ``pause()`` or to its end.
+    /// Runs the coroutine to its next ``pause()`` or to its end.
     func resume() {
         precondition(!isOver, "it has ended")
         resumed.signal()
         paused.wait()
     }
 
-    /// Called by the body: lets the owner go on until it calls ``resume()``.
+    /// Suspends the body, which calls this, until the owner calls ``resume()`` again.
     func pause() {
         paused.signal()
         resumed.wait()
     }
 }
 
-/// Threads that are used again and again.
+/// Threads that are reused.
 private final class CoroutineThreads: Sendable {
     static let shared = CoroutineThreads()
 

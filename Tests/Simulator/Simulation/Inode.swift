@@ -1,14 +1,15 @@
 import FileEvents
 import System
-
-/// A file, directory or link of the world; its place in the table of inodes is never used again, its number is.
+/// A file, directory or link of the world.
+///
+/// Its index in the inode table is never reused, its number is.
 struct Inode {
     let volume: Int
     let number: UInt64
     let type: FileType
-    /// Which content the file has; each write makes another one.
+    /// The content of the file; each write creates a new one.
     var content = 0
-    /// What it begins with, by whom it was written before something was added, and up to where.
+    /// The contents before the last one, each with the offset of its end, if data was appended.
     var parts: [(content: Int, end: UInt64)] = []
     var size: UInt64 = 0
     var modified: Timestamp
@@ -16,15 +17,15 @@ struct Inode {
     let born: Timestamp
     var mode: UInt16
     var uid: UInt32 = 1000
-    /// Names of a file.
+    /// The number of names of a file.
     var links = 0
-    /// Processes that have it open for writing.
+    /// The number of processes that have the file open for writing.
     var writers = 0
-    /// What a directory holds.
+    /// The entries of a directory.
     var entries: [PathBytes: Int] = [:]
-    /// Where a link leads.
+    /// The target of a link.
     var target: PathBytes?
-    /// The directory that holds a directory.
+    /// The parent of a directory.
     var parent = 0
     var isFoldingCase = false
     var hasBirth = true
@@ -35,13 +36,13 @@ struct Inode {
 struct Volume {
     let minor: UInt32
     var root = 0
-    /// The inode that it is mounted over, while it is.
+    /// The inode that the file system is mounted over, if any.
     var covers: Int?
-    /// The id of the present mount; 0 when there is none.
+    /// The id of the current mount; 0 if there is none.
     var mount: UInt64 = 0
-    /// Its mount point's path.
+    /// The path of the mount point.
     var point: PathBytes
-    /// Numbers of removed inodes, ascending: the lowest is given away first.
+    /// The numbers of removed inodes, ascending: the lowest is reused first.
     var free: [UInt64] = []
     var nextNumber: UInt64 = 12
 
@@ -56,7 +57,7 @@ struct Volume {
     }
 }
 
-/// A file that a process has open for writing, and the name by which it was opened, wherever that was moved to.
+/// A file that a process has open for writing, and the name by which it was opened, following its renames.
 struct WriteHandle {
     let node: Int
     var directory: Int
@@ -64,7 +65,7 @@ struct WriteHandle {
     var isUnlinked = false
 }
 
-/// One record of the kernel's queue.
+/// A record of the kernel's queue.
 struct KernelEvent {
     struct Kinds: OptionSet {
         let rawValue: UInt32
@@ -91,13 +92,13 @@ struct KernelEvent {
         static let names: Kinds = [.deleteSelf, .moveSelf, .create, .movedFrom, .movedTo, .delete, .attrib]
         static let raw: Kinds = [.open, .access, .closeNoWrite]
         static let always: Kinds = [.unmount, .ignored]
-        /// What the kernel tells while the directory is locked against other changes of names.
+        /// The events that the kernel reports while the directory is locked against other changes of names.
         static let nameChanges: Kinds = [.create, .movedFrom, .movedTo, .delete]
     }
 
     var watch: Int32
     var kinds: Kinds
-    /// Nil when it is about the watched directory itself.
+    /// Nil for the watched directory itself.
     var name: PathBytes?
     var isFolder: Bool
     var readable: Duration

@@ -5,12 +5,12 @@ import Storage
 import System
 
 extension SimulatedRun {
-    /// Judges a run between two steps.
+    /// Checks a run between two steps.
     ///
-    /// A rule that asks for all events and refuses nothing has received what the ledger has: the ledger equals the sum of
-    /// the events whose actions have succeeded, and a path of which ledger and disk differ is on its way.
+    /// A rule that asks for all events and refuses nothing has received what the ledger contains: the ledger equals the
+    /// sum of the events whose actions have succeeded. A path on which ledger and disk differ is still being processed.
     ///
-    /// - Returns: What is wrong; nil if nothing is.
+    /// - Returns: The error; nil if there is none.
     func invariantFault() -> String? {
         guard isRunning else { return nil }
         for (index, rule) in rules.enumerated() where rule.isPlain && (index == 0 || !rules[0].stops) {
@@ -36,7 +36,7 @@ extension SimulatedRun {
         return one.hasSameContent(as: other)
     }
 
-    /// Whether something is still to be read, listed, settled or done about a path.
+    /// Whether something about a path is still to be read, listed, settled or done.
     private func isOnItsWay(_ path: PathBytes, _ rule: String) -> Bool {
         world.waitingEvents > 0 || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
             || program?.hasPending(rule, path) == true
@@ -46,7 +46,7 @@ extension SimulatedRun {
 }
 
 extension SimulatedRule {
-    /// Whether all that happens to its files is received, and by its action alone.
+    /// Whether the rule receives all changes to its files, with a single action that reads them.
     var isPlain: Bool {
         events == .differences && refusedSize == nil && outside.isEmpty && steps == [.read] && catchUp && !isPolled
             && onFailure.isEmpty && !stops && whileBusy == .coalesce && group.isEmpty && !isTree && !follows

@@ -3,9 +3,9 @@ import Reconciling
 import Rules
 package import System
 
-// Frozen events, and changes while an action runs, as the engine treats them.
+// Frozen events, and changes while an action runs, handled as in the engine.
 extension LedgerRun {
-    /// The numbers of rows, apart from those of offers.
+    /// The number of the first row, above the numbers of offers.
     private static let firstRow: UInt64 = 1_000_000
 
     /// Stores the events that the reconciler has frozen, with the commit of the ledger.
@@ -27,7 +27,7 @@ extension LedgerRun {
         reconciler?.frozen = []
     }
 
-    /// Starts actions for the rows of a view whose paths are free, in order.
+    /// Starts actions, in order, for the rows of a view whose paths are free.
     func leaseFrozen(_ view: Int, only path: PathBytes?) {
         var busy = Set(activities.filter { $0.view == view }.flatMap { paths(of: $0) })
         for row in mirrors[view].frozen {
@@ -58,7 +58,7 @@ extension LedgerRun {
         }
     }
 
-    /// Ends a step, or an attempt, of the action for a frozen event.
+    /// Finishes a step or an attempt of the action for a frozen event.
     func endFrozen(_ index: Int, _ row: Offer, succeeded: Bool, isFinal: Bool) {
         let activity = activities[index]
         let view = activity.view
@@ -82,7 +82,7 @@ extension LedgerRun {
         commit()
     }
 
-    /// Appends a piece of text to what was received before; that of a row that was given up is lost.
+    /// Appends a piece of text to the text received so far; the text of a failed row is lost.
     func recordText(_ view: Int, _ offer: Offer) {
         let event = offer.event
         let file = event.snapshot.identity
@@ -110,7 +110,7 @@ extension LedgerRun {
         world.files(below: world.base).filter { $0.value.identity == file }.keys.min().flatMap { world.text($0) }
     }
 
-    /// Serves the rules as they are from now on.
+    /// Replaces the rules.
     package func reload(_ rules: [SimulatedRule]) {
         commit()
         let changed = views.indices.map { index in
@@ -123,10 +123,10 @@ extension LedgerRun {
         commit()
     }
 
-    /// Whether an event was leased whose action has not ended.
+    /// Whether an event was leased whose action has not finished.
     package var hasOffers: Bool { views.indices.contains { reconciler?.offers(of: $0).isEmpty == false } }
 
-    /// The files that have been open for writing for long.
+    /// The files that have been open for writing for a long time.
     package var held: [PathBytes] { (reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
 
     /// Records a change that the rule drops.

@@ -8,7 +8,7 @@ import Settling
 import Storage
 package import System
 
-/// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that keep mirrors of the files.
+/// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that maintain mirrors of the files.
 package final class LedgerRun: CoreRun {
     package let world: World
     package let rules: [SimulatedRule]
@@ -23,9 +23,9 @@ package final class LedgerRun: CoreRun {
     private var lastOffer: UInt64 = 0
     /// The number of frozen events.
     var rows: UInt64 = 0
-    /// How many changes had come between two inspections by the program before the present step.
+    /// The number of changes between two inspections by the program before the current step.
     private var racesBefore = 0
-    /// The files with several names that were changed, and the names by which.
+    /// The files with several names that were changed, each with the name used.
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     private var hasStarted = false
     /// A rule of the core that is left out.
@@ -35,34 +35,36 @@ package final class LedgerRun: CoreRun {
     var mirrors: [Mirror]
     package internal(set) var history: [String] = []
     package internal(set) var fault: String?
-    /// Whether a step of an action that does not run is a fault.
+    /// Whether a step of an action that does not run is an error.
     var isStrict = false
     package var trace: (@Sendable (String) -> Void)?
 
-    /// What one rule's action knows.
+    /// The state that the action of one rule knows.
     struct Mirror {
         var contents: [PathBytes: Int] = [:]
         var untracked: Set<PathBytes> = []
         var archive: [UInt64: Snapshot] = [:]
-        /// The trees of directories that are one unit, as the action has read them.
+        /// The trees of directories handled as one unit, as the action has read them.
         var trees: [PathBytes: [PathBytes: Int]] = [:]
         var noted: Set<UInt64> = []
-        /// The failed offers that are still to be committed.
+        /// The failed offers that are not committed yet.
         var failed: [UInt64: Offer?] = [:]
         /// The files as the sum of the events whose actions have succeeded.
         var received: [PathBytes: Snapshot] = [:]
-        /// The paths that an event has named, and that the action may still know.
+        /// The paths that an event has named and that the action may still know.
         var named: Set<PathBytes> = []
-        /// What `copy` has written, by offer.
+        /// The files that `copy` has written, by offer.
         var outputs: [UInt64: Set<PathBytes>] = [:]
         /// The offers of moves from a path that an action has written since.
         var rewritten: Set<UInt64> = []
         var isForgiven = false
-        /// The text of each followed file, as it was received.
+        /// The text received for each followed file.
         var texts: [FileIdentity: [UInt8]] = [:]
-        /// The files of which an action has given text up.
+        /// The files of which an action has given up a piece of text.
         var lost: Set<FileIdentity> = []
-        /// The rows of frozen events, first in, first out; they outlive a kill.
+        /// The rows of frozen events, first in, first out.
+        ///
+        /// They survive a kill.
         var frozen: [Offer] = []
     }
 
@@ -71,11 +73,11 @@ package final class LedgerRun: CoreRun {
         var offer: UInt64
         var stage = ActionStage.leased
         var hasEffect = false
-        /// Whether it runs for a frozen event.
+        /// Whether the action runs for a frozen event.
         var isFrozen = false
     }
 
-    /// Makes a world without files and starts the program.
+    /// Creates a world without files and starts the program.
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
         foldsCase: Bool = false, omitting omitted: CoreRule? = nil
@@ -169,10 +171,10 @@ package final class LedgerRun: CoreRun {
         commit()
     }
 
-    /// Whether the watcher has hinted what was not received yet.
+    /// Whether the watcher has hints that were not received yet.
     private var hasUnread = false
 
-    /// Receives what was hinted when the result of an action arrived.
+    /// Receives the hints that existed when the result of an action arrived.
     func receiveAll() {
         guard omitted != .drain else { return }
         watcher?.drainAll()
@@ -202,7 +204,7 @@ package final class LedgerRun: CoreRun {
         }
         store.commit(changes)
         reconciler?.markCommitted()
-        // Turns visit active views alone.
+        // Turns visit active views only.
         for view in views.indices where reconciler?.active.contains(view) == reconciler?.isIdle(view) {
             fault = fault ?? "\(rules[view].name): the view is active without work, or has work and is not active"
         }
@@ -256,7 +258,7 @@ package final class LedgerRun: CoreRun {
         rules[view].steps[min(offer.steps, rules[view].steps.count - 1)]
     }
 
-    /// What must never be leased.
+    /// Returns the error if the offer must never be leased.
     private func wrong(_ view: Int, _ offer: Offer) -> String? {
         let event = offer.event
         let name = world.name(of: offer.path)
@@ -269,7 +271,7 @@ package final class LedgerRun: CoreRun {
         if let twice = offer.paths.first(where: others.contains) {
             return "\(world.name(of: twice)) is named by two jobs"
         }
-        // A change may put an open file there after the last check for writers.
+        // A change may put an open file at the path after the last check for writers.
         if event.kind != .moved, event.kind != .deleted, world.isBeingWritten(offer.path), offer.steps == 0,
             !offer.isInterrupted, world.raceCount == racesBefore
         {
@@ -292,7 +294,7 @@ package final class LedgerRun: CoreRun {
         return views[view].mask.isSuperset(of: asks) ? "deleted \(name), which the action never knew" : nil
     }
 
-    /// Records what a step has written, once it has succeeded.
+    /// Records the output of a step after it has succeeded.
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
             guard world.snapshot(output) != nil else { continue }
@@ -314,8 +316,9 @@ package final class LedgerRun: CoreRun {
         mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
     }
 
-    /// Judges between two steps: the ledger equals the sum of the events whose actions have ended, and what differs from the
-    /// disk is on its way.
+    /// Checks between two steps that the ledger equals the sum of the events whose actions have finished.
+    ///
+    /// Every difference from the disk must still be in progress.
     private func invariantFault() -> String? {
         guard reconciler != nil else { return nil }
         for view in views.indices where rules[view].isPlain && !rules[view].isRemote {
@@ -403,7 +406,7 @@ package final class LedgerRun: CoreRun {
         activities[index].hasEffect = perform(activities[index].view, offer)
     }
 
-    /// One step of an action, which reads the disk as it is now.
+    /// Performs one step of an action, which reads the disk as it is now.
     private func perform(_ view: Int, _ offer: Offer) -> Bool {
         let event = offer.event
         let path = event.path
@@ -509,12 +512,14 @@ package final class LedgerRun: CoreRun {
 
     // MARK: Steps
 
-    /// Does one step; false if it makes no sense.
+    /// Performs one step.
+    ///
+    /// Returns false if it is not applicable.
     @discardableResult
     package func take(_ step: Step) -> Bool {
         if trace != nil { trace?("\(step)") }
         racesBefore = world.raceCount
-        // It comes in this step or later.
+        // The change happens in this step or later.
         if let operation = world.race { note(operation) }
         switch step {
         case .world(let operation, let isHintLost):
@@ -564,7 +569,7 @@ package final class LedgerRun: CoreRun {
         case .undo(let name):
             world.endRace()
             let path = world.base.appending(name.bytes)
-            // A rewritten text looks like one that has grown.
+            // A rewritten file can't be distinguished from one that has grown.
             let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)
             guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
                 let view = views.indices.first,
@@ -595,9 +600,9 @@ package final class LedgerRun: CoreRun {
         return watcher.map(work) ?? false
     }
 
-    /// Notes that another process changes files.
+    /// Records that another process changes files.
     private func note(_ operation: Operation) {
-        // What another process changes while a repeat is under way may be taken for the program's own change.
+        // A change by another process during a repeat may be mistaken for the program's own change.
         let changed = operation.paths.map { world.base.appending($0.bytes) }
         let files = changed.compactMap { world.snapshot($0)?.identity }
         for path in changed {
@@ -640,7 +645,7 @@ package final class LedgerRun: CoreRun {
             while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
-        // What was changed by a name that is gone is seen with the next hint of the file.
+        // A change through a removed name is noticed with the next hint of the file.
         let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
         let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
         hints?.add(others.map { Hint(path: $0, signs: .attributes) })
@@ -674,7 +679,7 @@ package final class LedgerRun: CoreRun {
         return "it does not come to rest"
     }
 
-    /// Runs the steps and all that follows, and judges.
+    /// Performs the steps and all remaining work, and checks the result.
     package func run(_ steps: [Step]) -> String? {
         for step in steps where fault == nil {
             if !take(step), step.isOfAction, isStrict { fault = "nothing to \(step)" }
@@ -733,7 +738,7 @@ package final class LedgerRun: CoreRun {
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
             guard let handled = rows[path]?.handled else { return "\(name) is not in the ledger" }
-            // Nothing hints what is written by a name that no rule matches.
+            // No hint reports a write through a name that no rule matches.
             if snapshot.links > 1, present.count(where: { $0.value.identity == snapshot.identity }) < snapshot.links {
                 continue
             }

@@ -1,9 +1,8 @@
 import FileEvents
 package import System
-
-/// A change of the world, as one process makes it.
+/// A change of the world by one process.
 ///
-/// The notation has the paths relative to the base directory of the world, a directory's with a slash at its end.
+/// In the notation, paths are relative to the base directory of the world, and a directory ends with a slash.
 package enum Operation: Sendable, Hashable, CustomStringConvertible {
     case create(PathBytes), write(PathBytes), append(PathBytes), replace(PathBytes), delete(PathBytes)
     case rename(PathBytes, PathBytes), swap(PathBytes, PathBytes), folder(PathBytes, PathBytes)
@@ -14,7 +13,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
     case mount(PathBytes), umount(PathBytes)
     case hide(PathBytes), show(PathBytes)
 
-    /// Reads the notation, such as `rename a x/b`.
+    /// Parses the notation, such as `rename a x/b`.
     package init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false).map { PathBytes(String($0)) }
         guard words.count >= 2, !words.contains(where: { $0.bytes.isEmpty }) else { return nil }
@@ -49,7 +48,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
         self = made
     }
 
-    /// The word of the notation.
+    /// The verb in the notation.
     package var verb: String {
         switch self {
         case .create: "create"
@@ -76,7 +75,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The paths as they are written; the second of `symlink` is the link's target.
+    /// The paths as written; the second path of `symlink` is the target of the link.
     package var paths: [PathBytes] {
         switch self {
         case .create(let path), .write(let path), .append(let path), .replace(let path), .delete(let path),

@@ -5,7 +5,7 @@ import Rules
 package import System
 import TestKit
 
-/// What runs in a simulated world.
+/// The code that runs in a simulated world.
 package enum SimulatedCore: Equatable {
     /// The engine, with its ledger in SQLite.
     case engine
@@ -17,18 +17,18 @@ package enum SimulatedCore: Equatable {
 package protocol CoreRun: AnyObject {
     var world: World { get }
     var rules: [SimulatedRule] { get }
-    /// What is wrong; nil if nothing is.
+    /// The first error; nil if there is none.
     var fault: String? { get }
-    /// What actions received and did.
+    /// Everything that actions received and did.
     var history: [String] { get }
-    /// How far each action has come that was begun, and its path.
+    /// The stage of each started action, and its path.
     var actions: [(stage: ActionStage, path: PathBytes?)] { get }
-    /// Does one step; false if it makes no sense.
+    /// Performs one step. Returns false if it is not applicable.
     @discardableResult func take(_ step: Step) -> Bool
-    /// Does steps and all that follows, and judges.
+    /// Performs the steps and all remaining work, and checks the result.
     func run(_ steps: [Step]) -> String?
     var trace: (@Sendable (String) -> Void)? { get set }
-    /// Judges between two steps.
+    /// Checks the invariant between two steps.
     func checkInvariant()
 }
 
@@ -38,37 +38,37 @@ package enum ActionStage { case leased, begun, done }
 package struct RandomRun {
     package let seed: UInt64
     package private(set) var rules: [SimulatedRule]
-    /// Whether the kernel tells of some things late.
+    /// Whether the kernel delays some events.
     package let delays: Bool
     /// Whether files have birth times.
     package let hasBirth: Bool
-    /// The steps as they were done; they repeat the run.
+    /// The performed steps, which repeat the run.
     package private(set) var steps: [Step] = []
-    /// What is wrong; nil if nothing is.
+    /// The error; nil if there is none.
     package private(set) var fault: String?
 
-    /// Stands for all that actions received and did.
+    /// A digest of everything that actions received and did.
     package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
 
     private let core: SimulatedCore
     private let checksInvariant: Bool
     private var dice: SeededGenerator
-    /// The source of the operations that come between two inspections of files by the program.
+    /// The generator of the operations that happen between two inspections of files by the program.
     private var races: SeededGenerator
     private var habits: Habits
     /// The last rename, which may be undone.
     private var renamed: (from: PathBytes, to: PathBytes)?
     /// The paths of the last operation.
     private var recent: [PathBytes] = []
-    /// Kinds of steps that come next, the first one last.
+    /// The kinds of the next steps, in reverse order.
     private var coming: [StepKind] = []
 
-    /// Draws a run and does it.
+    /// Draws a run and performs it.
     ///
     /// - Parameters:
-    ///   - seed: What it is drawn from.
-    ///   - count: How many steps are drawn.
-    ///   - core: What runs.
+    ///   - seed: The seed.
+    ///   - count: The number of steps to draw.
+    ///   - core: The core to run.
     ///   - checksInvariant: See ``SimulatedRun/checksInvariant``.
     package init(seed: UInt64, steps count: Int, on core: SimulatedCore = .engine, checksInvariant: Bool = false) {
         self.core = core
@@ -78,7 +78,7 @@ package struct RandomRun {
         races = SeededGenerator(seed: seed &+ 2 << 32)
         var rules = [Self.rule(&dice, "rule")]
         if dice.chance(0.25) { rules.append(Self.rule(&dice, "other")) }
-        // What one rule takes away, another one never sees: nothing is promised of that.
+        // If one rule takes a file away, another may never see it: nothing is guaranteed then.
         if rules.count > 1, rules.contains(where: { $0.steps.contains { $0 == .take || $0 == .edit } }) {
             rules.removeLast()
         }
@@ -87,7 +87,7 @@ package struct RandomRun {
             rules[0].events = .differences
         }
         if rules.contains(where: \.follows) {
-            // A text that is made anew cannot be distinguished from one that has grown.
+            // A file that is replaced can't be distinguished from one that has grown.
             for index in rules.indices { rules[index].steps = rules[index].steps.map { $0 == .copy ? .read : $0 } }
         }
         self.rules = rules
@@ -110,7 +110,7 @@ package struct RandomRun {
         }
     }
 
-    /// Makes a run that has not begun.
+    /// Creates a run that has not started.
     package func makeRun() -> any CoreRun {
         if case .ledger(let omitted) = core {
             return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, omitting: omitted)
@@ -120,7 +120,7 @@ package struct RandomRun {
         return run
     }
 
-    /// Takes out what the reconciler alone does not do.
+    /// Removes the features that the reconciler alone does not implement.
     private mutating func simplify() {
         var dice = SeededGenerator(seed: seed &+ 1 << 32)
         for index in rules.indices {
@@ -129,7 +129,7 @@ package struct RandomRun {
             (rule.batch, rule.cooldown, rule.onFailure) = (nil, .zero, [])
             (rule.group, rule.opens, rule.refusesContent, rule.stops) = ([], nil, false, false)
             if rule.whileBusy == .coalesce, !rule.follows, !rule.isTree, dice.chance(0.1) { rule.whileBusy = .drop }
-            // Nothing hints the names below a directory that the rule excludes.
+            // No hint reports the names below a directory that the rule excludes.
             if rule.isTree { rule.outside = [] }
             rules[index] = rule
         }
@@ -138,7 +138,7 @@ package struct RandomRun {
     private static func rule(_ dice: inout SeededGenerator, _ name: String) -> SimulatedRule {
         var rule = SimulatedRule()
         rule.name = name
-        // Of which most is promised.
+        // Plain rules have the strongest guarantees.
         if dice.chance(0.3) { return rule }
         rule.steps =
             dice.pick([
@@ -167,9 +167,10 @@ package struct RandomRun {
         return rule
     }
 
-    /// Makes the rule one of a kind of its own.
+    /// Gives the rule one of the special features.
     ///
-    /// An action that changes its input feeds itself with these, or takes away what the others of a set wait for.
+    /// With these, an action that changes its input would trigger itself or remove files that the rest of a group
+    /// waits for.
     private static func addKind(_ dice: inout SeededGenerator, _ rule: inout SimulatedRule) {
         switch dice.below(16) {
         case 0:
@@ -193,19 +194,19 @@ package struct RandomRun {
         if case .ledger = core, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
         let kind = coming.popLast() ?? habits.steps.pick(&dice)
         if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
-        // What happens while it takes up again what was cut off.
+        // Changes while the program resumes interrupted work.
         if kind == .kill, dice.chance(habits.afterKill) { coming = [.settle, .world, .world, .lease] }
         switch kind {
         case .world:
             let step = world(run)
             guard case .world(let operation, isHintLost: false) = step, seed % 3 == 0, races.chance(0.3),
-                // A file that is seen under two names is read under both.
+                // A file that is visible under two names is read under both.
                 !rules.contains(where: \.follows)
             else { return step }
             switch operation {
             // A file may be opened between the last inspection and the lease.
             case .open: return step
-            // Something may be mounted there by then.
+            // A file system may be mounted there by then.
             case .hide, .show: return step
             default: break
             }
@@ -217,7 +218,7 @@ package struct RandomRun {
         case .settle: return .settle
         case .lease: return .lease
         case .act: return act(run)
-        // What is cut off matters most.
+        // Kills matter most while an action runs.
         case .kill where run.actions.isEmpty && dice.chance(0.7): return .lease
         case .kill: return dice.chance(0.5) ? .kill : .crash
         case .halt: return .halt
@@ -268,7 +269,7 @@ package struct RandomRun {
             return step(.rename(last.to, last.from))
         }
         switch habits.operations.pick(&dice) {
-        // A text that is made anew can't be told from one that has grown.
+        // A file that is replaced can't be distinguished from one that has grown.
         case .write where follows, .open where follows: return step(.append(file))
         case .create: return step(.create(name))
         case .write: return step(.write(file))
@@ -279,7 +280,7 @@ package struct RandomRun {
         case .delete: return step(.delete(file))
         case .chmod: return step(.chmod(file))
         case .link:
-            // An action that changes a file by one name changes it by all; of each name its own text is told.
+            // An action that changes a file through one name changes all names; text is reported per name.
             return run.rules.contains { $0.steps.contains(.edit) || $0.steps.contains(.copy) || $0.follows }
                 ? step(.touch(file)) : step(.link(file, name))
         case .swap: return step(.swap(file, dice.pick(there)))
@@ -292,7 +293,7 @@ package struct RandomRun {
                 .mkdir(directory), .rmdir(directory), .swap("x/", "y/"),
                 .mount(directory), .umount(directory), .symlink(name, "x/a"), .touch(file),
             ]
-            // The kernel does not tell of the mode of a mounted directory.
+            // The kernel does not report the mode of a mounted directory.
             let modes: [Operation] = run.world.mountedOnce.isEmpty ? [.hide(directory), .show(directory)] : []
             return step(dice.pick(operations + modes))
         case .touch: return step(.touch(file))
@@ -302,9 +303,9 @@ package struct RandomRun {
         }
     }
 
-    /// Leaves out steps while the run still fails in the same way, until none can be spared.
+    /// Removes steps while the run still fails in the same way, until none can be removed.
     ///
-    /// - Returns: The steps that matter.
+    /// - Returns: The necessary steps.
     package func shrunk() -> [Step] {
         guard let fault else { return [] }
         let kind = Self.kind(of: fault)
@@ -333,7 +334,7 @@ package struct RandomRun {
         }
     }
 
-    /// A fault without the names and numbers in it, by which faults of one kind are told apart.
+    /// Returns an error without its names and numbers, which identifies its kind.
     package static func kind(of fault: String) -> String {
         String(
             fault.split(separator: " ").filter { !$0.contains { $0.isNumber || "/:".contains($0) } && $0.count > 1 }
@@ -351,8 +352,10 @@ extension RandomRun {
         case create, write, replace, rename, delete, chmod, link, swap, folder, directory, touch, open
     }
 
-    /// What the steps of one run are drawn from: half of the runs do some things more often, and others never, so that
-    /// they come to states that a mixture of all does not come to.
+    /// The frequencies from which the steps of one run are drawn.
+    ///
+    /// Half of the runs use some kinds more often and others never, so that they reach states that a uniform mixture
+    /// does not.
     fileprivate struct Habits {
         var names: [PathBytes]
         var steps = Weighted<StepKind>([
@@ -364,11 +367,11 @@ extension RandomRun {
             .create: 1, .write: 1, .replace: 1, .rename: 2, .delete: 1, .chmod: 1, .link: 1, .swap: 1, .folder: 1,
             .directory: 1, .touch: 1, .open: 2,
         ])
-        /// How often one operation follows another at once.
+        /// How often an operation immediately follows another.
         var burst = 0.0
         /// How often a kill is followed by leases, operations and time to settle.
         var afterKill = 0.0
-        /// How often an operation is about a path of the one before.
+        /// How often an operation uses a path of the previous one.
         var focus = 0.0
 
         init(_ dice: inout SeededGenerator, _ rules: [SimulatedRule]) {
@@ -385,13 +388,13 @@ extension RandomRun {
         }
     }
 
-    /// Kinds that are drawn, some more often than others.
+    /// Kinds with relative frequencies.
     fileprivate struct Weighted<Kind: Equatable> {
         private var weights: [(kind: Kind, weight: Int)]
 
         init(_ weights: KeyValuePairs<Kind, Int>) { self.weights = weights.map { ($0, $1) } }
 
-        /// Has some drawn more often, others more rarely or never.
+        /// Makes some kinds more frequent and others less frequent or absent.
         mutating func vary(_ dice: inout SeededGenerator, by factors: [Int], keeping kept: [Kind]) {
             for index in weights.indices {
                 let factor = dice.pick(factors)

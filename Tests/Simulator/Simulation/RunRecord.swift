@@ -3,50 +3,49 @@ import Pipeline
 import Rules
 import Storage
 import System
-
-/// What the actions of a run have received and done, for its judgement.
+/// A record of everything that the actions of a run have received and done, for the final check.
 struct RunRecord {
-    /// What one rule's action knows.
+    /// The state that the action of one rule knows.
     struct Mirror {
-        /// The content that each path has, as the action has read it.
+        /// The content of each path, as the action has read it.
         var contents: [PathBytes: Int] = [:]
-        /// The mode that each path has, as the action has seen it.
+        /// The mode of each path, as the action has seen it.
         var modes: [PathBytes: UInt16] = [:]
-        /// What was in each directory that is one unit, as the action has seen it.
+        /// The content of each directory handled as one unit, as the action has seen it.
         var trees: [PathBytes: [PathBytes: Int]] = [:]
-        /// The text of each file, as it was received.
+        /// The text received for each file.
         var texts: [FileIdentity: [UInt8]] = [:]
         /// The files of which a piece of text was given up.
         var doubtfulTexts: Set<FileIdentity> = []
-        /// Paths of which a job was given up, or about which nothing is promised for other reasons.
+        /// Paths with a failed job, or without guarantees for other reasons.
         var untracked: Set<PathBytes> = []
-        /// The files as the sum of all events whose actions have succeeded has them.
+        /// The files as the sum of all events whose actions have succeeded.
         var received: [PathBytes: Snapshot] = [:]
         /// The files as they were offered to actions that succeeded.
         var handled: [PathBytes: Snapshot] = [:]
-        /// Paths of which there was a job since their deletion was told last.
+        /// Paths for which there was a job since their deletion was last reported.
         var offered: Set<PathBytes> = []
-        /// Whether nothing is promised of what has happened.
+        /// Whether nothing is guaranteed about past changes.
         var isForgiven = false
     }
 
     var mirrors: [Mirror]
-    /// What was received and done, in order.
+    /// Everything received and done, in order.
     var history: [String] = []
     var fault: String?
     var dead: [JobID] = []
-    /// The failed jobs that were run again by hand.
+    /// The failed jobs that were retried manually.
     var retried: Set<JobID> = []
     /// The files of the jobs.
     private var files: [JobID: FileIdentity] = [:]
-    /// The files that first steps have taken away, by their jobs.
+    /// The files that first steps have taken away, by job.
     private var archive: [JobID: Taken] = [:]
-    /// The jobs whose later steps have noted the file, or that were given up.
+    /// The jobs whose later steps have recorded the file, or that failed.
     private var noted: Set<JobID> = []
-    /// What `copy` has written, by its jobs.
+    /// The files that `copy` has written, by job.
     private(set) var outputs: [JobID: [PathBytes]] = [:]
 
-    /// The files that `copy` has written last, by path.
+    /// The files that `copy` has last written, by path.
     private var written: [PathBytes: (file: FileIdentity?, time: Timestamp)] = [:]
 
     private struct Taken: Hashable {
@@ -58,9 +57,10 @@ struct RunRecord {
 
     private func index(_ rule: String, _ run: SimulatedRun) -> Int? { run.rules.firstIndex { $0.name == rule } }
 
-    /// What must not be offered: a deletion of a file of which there was no job.
+    /// Returns the error if the job is the deletion of a file for which there was no job.
     ///
-    /// Directories are there at the start; and of a queue's events each has been accepted with those before it.
+    /// Directories that existed at the start are excluded, and so are the events of a queue, each of which was accepted
+    /// with those before it.
     func checkDeletion(_ job: Job, _ run: SimulatedRun) -> String? {
         guard job.event.kind == .deleted, job.steps.isEmpty, !job.isInterrupted, job.previous == nil,
             let index = index(job.rule, run), !run.rules[index].isTree, run.rules[index].whileBusy != .queue,
@@ -70,7 +70,7 @@ struct RunRecord {
         return "deleted \(run.world.name(of: job.event.path)), of which nothing was told"
     }
 
-    /// Notes the files of which there are jobs.
+    /// Records the files for which there are jobs.
     mutating func noteAccepted(_ jobs: [Job], _ run: SimulatedRun) {
         for job in jobs where job.event.kind != .deleted {
             guard let index = index(job.rule, run) else { continue }
@@ -79,9 +79,10 @@ struct RunRecord {
         }
     }
 
-    /// What must not be offered: a file that has been handled as it is, without a word that says so.
+    /// Returns the error if the job offers a file that was already handled in its current state, without an event that
+    /// says so.
     func checkOnce(_ job: Job, _ run: SimulatedRun) -> String? {
-        // The files of a set are all offered when one of them has changed, and a text piece by piece.
+        // A change of one file offers all files of its group, and text is offered piece by piece.
         guard let index = index(job.rule, run), run.rules[index].group.isEmpty, !run.rules[index].follows,
             job.attempt == 1,
             !job.isInterrupted, job.steps.isEmpty, job.previous == nil,
@@ -95,8 +96,8 @@ struct RunRecord {
         return "\(job.event.kind) \(run.world.name(of: job.event.path)) again, as it was handled"
     }
 
-    /// What must not be offered: what the rule refuses, or an earlier one keeps, or comes outside of the rule's hours, or is
-    /// not the whole of a set.
+    /// Returns the error if the rule refuses the file, an earlier rule stops it, the time is outside the rule's hours,
+    /// or the group is incomplete.
     func checkAdmission(_ job: Job, with others: [Job], _ run: SimulatedRun) -> String? {
         guard let index = index(job.rule, run), job.attempt == 1, !job.isInterrupted, job.steps.isEmpty else {
             return nil
@@ -122,27 +123,27 @@ struct RunRecord {
         let event = job.event
         if let from = event.from { mirrors[index].received[from] = nil }
         mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
-        // One that a user has run again is older than what the queue has told since.
+        // A job retried by the user is older than the later events of the queue.
         if retried.contains(job.id), run.rules[index].whileBusy == .queue {
             mirrors[index].untracked.formUnion(event.paths)
         }
         switch event.kind {
         case .deleted:
             mirrors[index].handled[event.path] = nil
-            // What came since is another file's.
+            // The path now belongs to another file.
             if run.program?.offersFile(job.rule, event.path) != true {
                 mirrors[index].offered.remove(event.path)
             }
         case .moved:
-            // A move offers the content that was handled under the old name; what differs from it follows.
+            // A move offers the content handled under the old name; a difference from it follows.
             let handled = event.from.flatMap { mirrors[index].handled.removeValue(forKey: $0) }
             let isSame = handled.map { $0.hasSameContent(as: event.snapshot) } ?? false
             mirrors[index].handled[event.path] = isSame ? event.snapshot : nil
-        // An action after which the file is gone counts as having removed it: it is new when it is back.
+        // If the file is missing after an action, the action counts as having removed it. It is new when it returns.
         default: mirrors[index].handled[event.path] = run.world.snapshot(event.path).map { _ in event.snapshot }
         }
         for output in outputs {
-            // What is there when the program records it may be another file, which the rule wants.
+            // When the program records the output, the path may have another file that the rule wants.
             mirrors[index].offered.insert(output)
             guard let present = run.world.snapshot(output), run.rules[index].wants(present) else { continue }
             mirrors[index].contents[output] = run.world.content(output)
@@ -150,12 +151,12 @@ struct RunRecord {
         }
     }
 
-    /// Forgets what a failed attempt has written, which is nobody's output.
+    /// Forgets the output of a failed attempt, which does not count as an output.
     mutating func noteFailure(_ job: Job) {
         for output in outputs[job.id] ?? [] { written[output] = nil }
     }
 
-    /// Appends a piece of text to what was received of the file before; that of a job that was given up is lost.
+    /// Appends a piece of text to the text received for the file; the text of a failed job is lost.
     private mutating func recordText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
         let event = job.event
         guard let tail = event.tail else { return }
@@ -177,9 +178,9 @@ struct RunRecord {
         mirrors[index].texts[file] = known.prefix(start) + tail.bytes
     }
 
-    /// Does one step of an action, which reads the files as they are now.
+    /// Performs one step of an action, which reads the files as they are now.
     ///
-    /// - Returns: Whether it has come to its effect.
+    /// - Returns: Whether the step had its effect.
     mutating func perform(_ behaviour: Behaviour, _ job: Job, _ run: SimulatedRun) -> Bool {
         guard let index = index(job.rule, run) else { return false }
         let prefix = index == 0 ? "" : "\(job.rule): "
@@ -192,7 +193,7 @@ struct RunRecord {
             history.append("\(prefix)note \(name)")
             return true
         case .take:
-            // An interrupted attempt did it: known by the identity of the file at the target.
+            // An interrupted attempt did it, as the identity of the file at the target shows.
             if archive[job.id] != nil { return true }
             guard let present = world.snapshot(event.path), present.hasSameContent(as: event.snapshot) else {
                 return false
@@ -232,7 +233,7 @@ struct RunRecord {
                 job.attempt == 1 && !job.isInterrupted ? held ?? content : content ?? held
         default: if let content { mirrors[index].contents[event.path] = content }
         }
-        // A move from where the action has written since leaves that.
+        // A move from a path that the action has written since does not affect that file.
         if let from = event.from, hasWritten(from, since: event, world) {
             mirrors[index].contents[from] = world.content(from)
         }
@@ -247,7 +248,7 @@ struct RunRecord {
         return true
     }
 
-    /// Whether the action has written another file to a path since a move from there.
+    /// Whether the action has written another file to a path since a move from it.
     private func hasWritten(_ path: PathBytes, since event: FileEvent, _ world: World) -> Bool {
         guard let last = written[path], let file = last.file else { return false }
         return file == world.snapshot(path)?.identity && file != event.before?.identity && last.time > event.time
@@ -255,15 +256,16 @@ struct RunRecord {
 
     func hasTaken(_ job: JobID) -> Bool { archive[job] != nil }
 
-    /// Whether a file was taken away by the first step of a job whose next one never ran.
+    /// Whether the first step of a job has taken a file away and its next step never ran.
     ///
-    /// A file of several names may be back at the path before the step is known to have ended: then another job has it.
+    /// A file with several names may be at the path again before the step is known to have finished; it then belongs to
+    /// another job.
     var hasLostStep: Bool {
         let done = Set(archive.filter { noted.contains($0.key) }.values)
         return archive.values.contains { !done.contains($0) }
     }
 
-    /// Takes what the engine reports of an attempt.
+    /// Records the engine's report of an attempt.
     mutating func note(_ attempt: AttemptReport, _ run: SimulatedRun) {
         guard let index = index(attempt.rule, run) else { return }
         let name = run.world.name(of: attempt.path)
@@ -289,7 +291,7 @@ struct RunRecord {
         for index in mirrors.indices { mirrors[index].untracked.formUnion(paths) }
     }
 
-    /// With `catch_up: false`, changes that had not become jobs before a kill are not reported.
+    /// With `catch_up: false`, changes without a job at the time of a kill are not reported.
     mutating func forgive(_ run: SimulatedRun) {
         for (index, rule) in run.rules.enumerated() where !rule.catchUp { mirrors[index].isForgiven = true }
     }

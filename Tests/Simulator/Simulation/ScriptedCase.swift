@@ -3,28 +3,30 @@ package import Reconciling
 import Rules
 import System
 
-/// A run of given steps, and what the action has to receive.
+/// A run of given steps, and the events that the action must receive.
 package struct ScriptedCase: Sendable, CustomStringConvertible {
     package var name: String
-    /// The second one is called `other`, and so is what it receives.
+    /// The rules.
+    ///
+    /// The second one is named `other`, also in the expected events.
     package var rules: [SimulatedRule]
     private var hasBirth = true
     private var foldsCase = false
     package var steps: String
-    /// In the notation of ``RunRecord``, the order of different paths left out.
+    /// The expected events in the notation of ``RunRecord``; the order of different paths is ignored.
     package var expected: String
 
-    /// What the reconciler of `Sources/Pipeline` gives, if that is something else.
+    /// The expected events of the reconciler of `Sources/Pipeline`, if they differ.
     private var expectedOfLedger: String?
 
     package var description: String { name }
 
-    /// Whether the reconciler alone can run it.
+    /// Whether the reconciler alone can run the case.
     package var isForLedger: Bool {
         return !foldsCase && rules.allSatisfy(\.isForLedger) && !steps.contains("hold")
     }
 
-    /// Whether the engine can: it has no undo here, and no jobs on other hosts.
+    /// Whether the engine can run the case: here it has no undo and no jobs on other hosts.
     package var isForEngine: Bool { !steps.contains("undo") && !rules.contains(where: \.isRemote) }
 
     fileprivate func onLedger(gives expected: String) -> Self {
@@ -42,7 +44,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
         rules = [rule]
     }
 
-    /// The case with a second rule.
+    /// Returns the case with a second rule.
     fileprivate func beside(_ change: (inout SimulatedRule) -> Void = { _ in }) -> Self {
         var rule = SimulatedRule()
         rule.name = "other"
@@ -66,7 +68,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
 
     /// Runs the case.
     ///
-    /// - Returns: What is wrong; nil if nothing is.
+    /// - Returns: The error; nil if there is none.
     package func run(trace: (@Sendable (String) -> Void)? = nil) -> String? {
         let run = SimulatedRun(rules, hasBirth: hasBirth, foldsCase: foldsCase)
         run.trace = trace
@@ -85,7 +87,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
 
     /// Runs the case with the reconciler of `Sources/Pipeline`.
     ///
-    /// - Returns: What is wrong; nil if nothing is.
+    /// - Returns: The error; nil if there is none.
     package func runLedger(
         omitting rule: CoreRule? = nil, trace: (@Sendable (String) -> Void)? = nil
     ) -> String? {
@@ -112,20 +114,20 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
 }
 
 extension SimulatedRule {
-    /// The action takes the file away, then notes it.
+    /// Makes the action take the file away, then record it.
     fileprivate mutating func takes() {
         steps = [.take, .note]
         events = [.created, .modified]
     }
 
-    /// The action changes its input.
+    /// Makes the action change its input.
     fileprivate mutating func edits() { steps = [.edit] }
 }
 
 extension ScriptedCase {
     package static let all = model + others
 
-    /// Cases that each show one rule of the core, or a sequence that has gone wrong.
+    /// Cases that each show one rule of the core or a sequence that once failed.
     private static let model: [ScriptedCase] = [
         ScriptedCase("certain", "create a, start a, crash, delete a", gives: "created a, deleted a"),
         ScriptedCase("withheld", "create a, settle, lease, delete a", gives: "") { $0.refusedSize = 0 },
@@ -204,7 +206,7 @@ extension ScriptedCase {
             "renamed while down, polled", "create a, list, give a, list, give a, halt, rename a b, boot",
             gives: "created a, moved a>b"
         ) { $0.isPolled = true },
-        // The first size is 42, the second one less than 40.
+        // The first size is 42, the second one is less than 40.
         ScriptedCase(
             "refused, then of a size that is let through, and deleted",
             "create a, rest, replace a, rest, delete a", gives: ""
@@ -288,7 +290,7 @@ extension ScriptedCase {
         ).onLedger(gives: "created a, moved a>c, created b, modified c"),
     ]
 
-    /// Several rules, gates, and file systems of other kinds.
+    /// Cases with several rules, gates, and special file systems.
     private static let others: [ScriptedCase] = [
         ScriptedCase("two rules on a file", "create a, write a", gives: "created a, other: created a").beside(),
         ScriptedCase("stop", "create a, settle, delete a", gives: "skipped a") { $0.stops = true }.beside(),

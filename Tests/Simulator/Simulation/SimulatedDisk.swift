@@ -5,7 +5,7 @@ import Synchronization
 package import System
 import TestKit
 
-/// What the program sees of the world's files.
+/// The program's view of the files of the world.
 extension World: FileSystem {
     package func open(root: PathBytes) throws(SystemError) -> OpenDirectory {
         try opened { (state: inout WorldState) throws(SystemError) -> Int in
@@ -79,7 +79,7 @@ extension World: FileSystem {
         }
     }
 
-    /// Nobody locks a file in the world.
+    /// No process locks files in the world.
     package func locks(of place: DiskProbe.Place) -> DiskProbe.Holders {
         state.withLock { state in
             guard let node = try? state.node(place), state.nodes[node].type == .file else { return .unknown }
@@ -135,7 +135,7 @@ extension World: FileSystem {
 }
 
 extension WorldState {
-    /// An existing directory.
+    /// Returns an existing directory.
     func directory(
         _ path: PathBytes, from start: Int? = nil, following links: Links
     ) throws(SystemError) -> Int {
@@ -147,7 +147,7 @@ extension WorldState {
         }
     }
 
-    /// What is at a place, a last link not followed.
+    /// Returns the inode at a place, without following a final link.
     func node(_ place: DiskProbe.Place) throws(SystemError) -> Int? {
         var start: Int?
         if let directory = place.directory {
@@ -157,7 +157,7 @@ extension WorldState {
         return try walk(place.name, from: start).node
     }
 
-    /// The entries in an order as a file system with hashed names has.
+    /// Returns the entries in the order of a file system with hashed names.
     func listing(_ directory: Int) -> [(name: PathBytes, node: Int)] {
         func hash(_ name: PathBytes) -> UInt64 {
             var generator = SeededGenerator(seed: name.bytes.reduce(5381) { $0 &* 33 &+ UInt64($1) })

@@ -9,7 +9,7 @@ import Settling
 import Storage
 import System
 
-/// The core as a simulated run uses it.
+/// The core, as used by a simulated run.
 protocol SimulatedProgram: AnyObject {
     var nextWake: ContinuousClock.Instant? { get }
     var isSettling: Bool { get }
@@ -22,21 +22,21 @@ protocol SimulatedProgram: AnyObject {
     func reload(_ ruleset: Ruleset)
 
     var counts: JobCounts { get }
-    /// The file that the ledger has at a path.
+    /// Returns the file that the ledger has for a path.
     func handled(_ rule: String, _ path: PathBytes) -> Snapshot?
     func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, Snapshot) -> Void)
     /// Whether a path has a job that does not run, or is due.
     func hasPending(_ rule: String, _ path: PathBytes) -> Bool
-    /// The paths of jobs that are nothing but a change which their own program left.
+    /// The paths of jobs that consist only of a change made by their own program.
     var repeats: [(rule: String, paths: [PathBytes])] { get }
     /// Whether a job that does not run offers a file at the path.
     func offersFile(_ rule: String, _ path: PathBytes) -> Bool
 
-    /// The program as it starts again after a kill.
+    /// Returns the storage of the program, with which it starts again after a kill.
     func afterKill(_ world: World) -> any SimulatedStorage
 }
 
-/// What outlives a kill.
+/// The state that survives a kill.
 protocol SimulatedStorage {
     func start(
         _ rules: [Rule], _ host: Host, _ executor: any AttemptExecutor,

@@ -6,15 +6,15 @@ package import Rules
 import Settling
 import System
 
-/// What one step of a simulated action does.
+/// The effect of one step of a simulated action.
 package enum Behaviour: String, Sendable, Hashable {
-    /// A program reads the file.
+    /// A program that reads the file.
     case read
-    /// A program reads the file and changes it.
+    /// A program that reads the file and changes it.
     case edit
-    /// A built-in action takes the file away.
+    /// A built-in action that takes the file away.
     case take
-    /// A built-in action that leaves the file alone.
+    /// A built-in action that leaves the file unchanged.
     case note
     /// A built-in action that writes a file of the same name into the directory `o`.
     case copy
@@ -35,7 +35,9 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var steps: [Behaviour] = [.read]
     /// Files of at least this size are refused by `where`.
     package var refusedSize: UInt64?
-    /// Whether `where` asks for the content type, which nobody can tell here: files are refused when an action is to begin.
+    /// Whether `where` asks for the content type, which is unknown here.
+    ///
+    /// Files are refused when an action is about to start.
     package var refusesContent = false
     /// Names below the base directory that the rule excludes.
     package var outside: [String] = []
@@ -45,18 +47,18 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var concurrency = 4
     package var batch: Int?
     package var cooldown = Duration.zero
-    /// Whether later rules receive nothing of what it matches.
+    /// Whether later rules do not receive the files that this rule matches.
     package var stops = false
     package var onFailure: [Behaviour] = []
-    /// The names of which one each belongs to a set, by the stem.
+    /// The names of which each group has one, with the same stem.
     package var group: [String] = []
-    /// Whether it is for directories, each one unit with all below it.
+    /// Whether the rule is for directories, each handled as one unit.
     package var isTree = false
-    /// Whether events bring the text that was added to a file.
+    /// Whether events include the text appended to a file.
     package var follows = false
-    /// The minutes of a day after which actions may begin; nil for at any time.
+    /// The minute of the day from which actions may start; nil for any time.
     package var opens: Int?
-    /// Whether its action runs on another host, and goes on when the program is killed.
+    /// Whether the action runs on another host and continues when the program is killed.
     package var isRemote = false
 
     package init() {}
@@ -95,20 +97,20 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         return rule
     }
 
-    /// Whether the set of a file has one of each kind.
+    /// Whether the group of a file has one file of each kind.
     func isComplete(_ path: PathBytes, among paths: some Sequence<PathBytes>) -> Bool {
         let stem = path.bytes.prefix { $0 != .dot }
         let set = paths.lazy.filter { $0.parent == path.parent && $0.bytes.prefix { $0 != .dot } == stem }
         return group.allSatisfy { kind in set.contains { $0.bytes.suffix(2) == Array(kind.utf8).suffix(2)[...] } }
     }
 
-    /// Whether the reconciler alone does all that it asks for.
+    /// Whether the reconciler alone implements everything that the rule uses.
     var isForLedger: Bool {
         batch == nil && cooldown == .zero && onFailure.isEmpty && group.isEmpty && opens == nil && !refusesContent
             && !stops
     }
 
-    /// Whether `where` lets a file pass.
+    /// Whether `where` accepts a file.
     func wants(_ snapshot: Snapshot) -> Bool { !refusesContent && refusedSize.map { snapshot.size < $0 } ?? true }
 
     package var description: String {

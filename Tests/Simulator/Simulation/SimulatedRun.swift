@@ -10,13 +10,13 @@ import Storage
 import Synchronization
 package import System
 
-/// A run of the core in a simulated world: its files, its time, its kills, and the actions of its rules.
+/// A run of the core in a simulated world: its files, its time, its kills and the actions of its rules.
 ///
-/// The real engine, reconciler, dispatcher and journal run, turn by turn, on the thread of the owner; the watcher and the
-/// disk are simulated. Actions run on coroutines, so that whatever happens to files can come between any two of their
+/// The real engine, reconciler, dispatcher and journal run turn by turn on the thread of the owner; the watcher and the
+/// disk are simulated. Actions run on coroutines, so that any change of files can happen between any two of their
 /// steps. The same steps give the same run.
-// The state is used by the owner's thread, and by a coroutine only while the owner waits for that: a hand-over by a
-// semaphore is between any two accesses.
+// The state is used by the owner's thread, and by a coroutine only while the owner waits for it. A semaphore hands it
+// over between any two accesses.
 package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let world: World
     package let rules: [SimulatedRule]
@@ -29,17 +29,17 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     private var hints: HintQueue?
     /// Whether the watcher has worked since the last turn.
     private(set) var hasUnreadHints = false
-    /// The attempts that were begun and have not ended, in order.
+    /// The started and unfinished attempts, in order.
     var activities: [Activity] = []
     private var active: Activity?
-    /// Whether all actions fail that no step ends.
+    /// Whether all actions without an explicit result fail.
     private var fails = false
     var record: RunRecord
-    /// The files with several names that were changed, and the names by which.
+    /// The files with several names that were changed, each with the name used.
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
-    /// Whether the ledger is judged after each step, too.
+    /// Whether the ledger is also checked after each step.
     package var checksInvariant = false
-    /// Printed as it happens; for people.
+    /// Receives a line for each event of the run, for debugging.
     package var trace: (@Sendable (String) -> Void)?
 
     static let origin = ContinuousClock.now
@@ -73,7 +73,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     }
 
     package var fault: String? { record.fault }
-    /// Done by ``take(_:)``, if at all.
+    /// Does nothing: ``take(_:)`` checks the invariant if configured.
     package func checkInvariant() {}
     package var history: [String] { record.history }
     package var actions: [(stage: ActionStage, path: PathBytes?)] {
@@ -97,7 +97,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         turn(isLeasing: false)
     }
 
-    /// Kills the program, with the effects of the actions that have begun or without them.
+    /// Kills the program, with or without the effects of the started actions.
     private func halt(afterEffects: Bool) {
         guard let killed = program else { return }
         for activity in activities where activity.stage == .begun && afterEffects { effect(of: activity) }
@@ -127,11 +127,13 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     // MARK: Steps
 
-    /// Does one step; false when it made no sense here.
+    /// Performs one step.
+    ///
+    /// Returns false if it is not applicable.
     @discardableResult
     package func take(_ step: Step) -> Bool {
         trace?(step.description)
-        // It comes in this step or later.
+        // The change happens in this step or later.
         if let operation = world.race { note(operation) }
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
@@ -195,15 +197,17 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         return true
     }
 
-    /// Lets the watcher work; false if it had nothing to do.
+    /// Lets the watcher work.
+    ///
+    /// Returns false if it had nothing to do.
     private func watch(_ work: (SimulatedWatcher) -> Bool) -> Bool {
         hasUnreadHints = true
         return watcher.map(work) ?? false
     }
 
-    /// Notes that another process changes files.
+    /// Records that another process changes files.
     private func note(_ operation: Operation) {
-        // What another process changes while a repeat is under way may be taken for the program's own change.
+        // A change by another process during a repeat may be mistaken for the program's own change.
         let changed = operation.paths.map { world.base.appending($0.bytes) }
         let files = changed.compactMap { world.snapshot($0)?.identity }
         for (rule, paths) in program?.repeats ?? [] {
@@ -217,11 +221,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
         }
         let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
-        // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
+        // An output is recorded as it is when the attempt finishes, even if another process has changed it meanwhile.
         record.leaveUntracked(open.intersection(changed))
     }
 
-    /// Lets time pass until nothing settles any more that can.
+    /// Lets time pass until nothing that can settle is unsettled.
     private func settle() {
         watcher?.drainAll()
         turn(isLeasing: false)
@@ -232,9 +236,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
     }
 
-    /// Lets all happen that can without another change of the files.
+    /// Lets everything happen that can without another change of the files.
     ///
-    /// - Returns: Why it does not come to an end; nil if it does.
+    /// - Returns: The reason that this does not finish; nil if it does.
     private func rest() -> String? {
         world.endRace()
         boot()
@@ -243,13 +247,13 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
         program?.resume()
-        // What was changed by a name that is gone is seen with the next hint of the file.
+        // A change through a removed name is noticed with the next hint of the file.
         let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
         let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
         hints?.add(others.map { Hint(path: $0, signs: .attributes) })
         var idle = 0
         for round in 0..<3_000 {
-            // What waits for a file that only a poll finds wakes again and again.
+            // A job that waits for a file that only polling finds wakes up repeatedly.
             if round % 100 == 99 { watcher?.poll() }
             watcher?.drainAll()
             while watcher?.list() == true {}
@@ -283,9 +287,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
     }
 
-    /// Runs the steps, and all that follows, and judges.
+    /// Performs the steps and all remaining work, and checks the result.
     ///
-    /// - Returns: What is wrong; nil if nothing is.
+    /// - Returns: The error; nil if there is none.
     package func run(_ steps: [Step]) -> String? {
         for step in steps where record.fault == nil { take(step) }
         take(.rest)
@@ -294,29 +298,29 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         return fault
     }
 
-    /// Ends all threads of the run.
+    /// Stops all threads of the run.
     package func end() { halt(afterEffects: false) }
 
     // MARK: Actions
 
-    /// One attempt.
+    /// An attempt.
     final class Activity {
         typealias Stage = ActionStage
 
         let coroutine: Coroutine
         var stage = Stage.leased
         var isKilled = false
-        /// What the action is run for, while it runs.
+        /// The action of the attempt, while it runs.
         var action: Action?
         var invocations: [Invocation] = []
-        /// How far each has come to its effect.
+        /// Whether the action has had its effect.
         var hasEffect = false
         var verdict = Outcome.Ending.retry
 
         init(_ coroutine: Coroutine) { self.coroutine = coroutine }
     }
 
-    /// Makes attempts coroutines.
+    /// An executor that runs attempts as coroutines.
     private final class Executor: AttemptExecutor, @unchecked Sendable {
         // The simulation outlives its engine.
         unowned let simulation: SimulatedRun
@@ -345,7 +349,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         if activity.coroutine.isOver { activities.removeAll { $0 === activity } }
     }
 
-    /// Called on the coroutine.
+    /// Performs an action; called on the coroutine.
     private func perform(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
         guard let activity = active else { preconditionFailure("an action outside of its attempt") }
         func interrupted() -> [Outcome] { invocations.map { _ in .interrupted("killed") } }
@@ -375,11 +379,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
     }
 
-    /// Does what a step of the action does to files and to what it knows.
+    /// Applies the effect of a step of the action to the files and to the record.
     private func effect(of activity: Activity) {
         guard let action = activity.action, !activity.hasEffect else { return }
         let behaviour = action.name == "move" ? .take : Behaviour(rawValue: action.name) ?? .read
-        // Of several the last one decides: a batch has one outcome here.
+        // A batch has one outcome here, which the last invocation determines.
         for invocation in activity.invocations {
             let job = invocation.job
             let tail = job.event.tail.map { " text \($0.offset)+\($0.bytes.count)\($0.isReset ? " reset" : "")" } ?? ""
@@ -400,10 +404,10 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 }
 
 extension World {
-    /// A path as operations have it.
+    /// Returns a path relative to the base directory, as operations use it.
     func name(of path: PathBytes) -> PathBytes { path.relative(to: base).map { PathBytes($0) } ?? path }
 
-    /// What files are below a directory, and their contents.
+    /// Returns the files below a directory with their contents.
     func tree(_ directory: PathBytes) -> [PathBytes: Int] {
         let files = files(below: directory).keys.compactMap { path in
             content(path).flatMap { content in path.relative(to: directory).map { (PathBytes($0), content) } }
@@ -413,7 +417,7 @@ extension World {
 }
 
 extension World {
-    /// The text of a file, by whatever name.
+    /// Returns the text of a file under any of its names.
     func text(of file: FileIdentity) -> [UInt8]? {
         files(below: base).filter { $0.value.identity == file }.keys.min().flatMap { text($0) }
     }

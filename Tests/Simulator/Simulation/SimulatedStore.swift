@@ -3,19 +3,21 @@ import Reconciling
 import Synchronization
 import System
 
-/// The changes of one commit.
+/// The changes of a commit.
 struct StoreChanges: Sendable {
-    /// Ledger rows; an empty one is deleted.
+    /// Ledger rows; an empty row is deleted.
     var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
-    /// Offers by number; nil deletes one.
+    /// Offers by number; nil deletes the offer.
     var offers: [RuleID: [UInt64: Offer?]] = [:]
-    /// Offers that were given up; nil deletes one.
+    /// Failed offers by number; nil deletes the offer.
     var failed: [RuleID: [UInt64: Offer?]] = [:]
     /// Due paths that are stored or deleted.
     var due: [RuleID: [PathBytes: DueChange]] = [:]
 }
 
-/// The store of a simulated run, in memory: what was committed outlives a simulated kill.
+/// The store of a simulated run, in memory.
+///
+/// Committed changes survive a simulated kill.
 final class SimulatedStore: LedgerStore {
     private struct Contents {
         var offers: [RuleID: [UInt64: Offer]] = [:]
@@ -36,7 +38,7 @@ final class SimulatedStore: LedgerStore {
         rows.rows(of: rule, below: directory, after: last)
     }
 
-    /// All rows of a rule.
+    /// Returns all rows of a rule.
     func rows(of rule: RuleID) -> [PathBytes: LedgerRow] {
         var all: [PathBytes: LedgerRow] = [:]
         var last: PathBytes?
@@ -48,12 +50,12 @@ final class SimulatedStore: LedgerStore {
         }
     }
 
-    /// The offers of a rule, sorted by number.
+    /// Returns the offers of a rule, sorted by number.
     func offers(of rule: RuleID) -> [Offer] {
         contents.withLock { ($0.offers[rule] ?? [:]).values.sorted { $0.number < $1.number } }
     }
 
-    /// The offers of a rule that were given up, sorted by number.
+    /// Returns the failed offers of a rule, sorted by number.
     func failedOffers(of rule: RuleID) -> [Offer] {
         contents.withLock { ($0.failed[rule] ?? [:]).values.sorted { $0.number < $1.number } }
     }

@@ -3,9 +3,9 @@ package import FileWatching
 import Synchronization
 package import System
 
-/// A watcher without a thread that gives the hints of a ``Watcher`` over a world, when it is told to work.
+/// A watcher without a thread that produces the hints of a ``Watcher`` for a world, on request.
 ///
-/// A program that was killed is another watcher over the same world: there is one queue of the kernel at a time.
+/// After a kill, the program uses another watcher of the same world; there is one kernel queue at a time.
 package final class SimulatedWatcher: HintProducer {
     private let state: Mutex<WatcherState>
     private let world: World
@@ -44,21 +44,23 @@ package final class SimulatedWatcher: HintProducer {
 
     package func drain() { drainAll() }
 
-    /// Reads what the kernel tells by now; false when that is nothing.
+    /// Reads the events that are readable now.
+    ///
+    /// Returns false if there are none.
     @discardableResult package func read() -> Bool { turn { $0.drain(all: false, &$1) } }
 
-    /// Reads all that the kernel has to tell, also what could not be read yet.
+    /// Reads all events, including those that are not readable yet.
     @discardableResult package func drainAll() -> Bool { turn { $0.drain(all: true, &$1) } }
 
-    /// Lists one directory that is due: the one that is named, or the next.
+    /// Lists one directory that is due: the given one, or the next.
     ///
-    /// - Returns: False when there is none.
+    /// - Returns: False if there is none.
     @discardableResult package func list(_ directory: PathBytes? = nil) -> Bool { turn { $0.list(directory, &$1) } }
 
-    /// Has all polled directories compared with what was in them, as when their interval has passed.
+    /// Compares all polled directories with their last state, as when their interval has passed.
     package func poll() { state.withLock { $0.beginPolls() } }
 
-    /// Whether there is something to list, or to read by now.
+    /// Whether there is a directory to list or an event to read.
     package var hasWork: Bool {
         state.withLock { watcher in
             guard !watcher.isStopped else { return false }

@@ -1,48 +1,47 @@
 import FileEvents
 package import System
-
-/// One step of a simulated run.
+/// A step of a simulated run.
 ///
-/// A list of steps repeats a run, whatever they were drawn from. A step that makes no sense any more, since one before it
-/// was left out, does nothing.
+/// A list of steps repeats a run, whatever it was drawn from. A step that is no longer applicable because an earlier
+/// one was removed does nothing.
 package enum Step: Sendable, Hashable, CustomStringConvertible {
-    /// Another process changes files; with `!` before it the kernel's queue overflows.
+    /// Another process changes files; with the prefix `!` the kernel's queue overflows.
     case world(Operation, isHintLost: Bool)
-    /// It changes files after that number of inspections by the program from now on.
+    /// Another process changes files after the given number of further inspections by the program.
     case race(Operation, inspections: Int)
-    /// The watcher reads what the kernel tells by now, or all.
+    /// The watcher reads the events that are readable now, or all.
     case drain, read
-    /// The watcher lists a directory, the next one with nil; polled directories are due.
+    /// The watcher lists a directory (the next one for nil); polled directories become due.
     case list(PathBytes?), poll
     /// Time passes.
     case wait(milliseconds: Int)
-    /// A turn of the engine, without leases or with them.
+    /// A turn of the engine, without or with leases.
     case turn, lease
-    /// A turn with the lease of one path.
+    /// A turn that leases only one path.
     case leaseOnly(PathBytes)
-    /// All that has been hinted settles, and nothing is leased.
+    /// All hinted paths settle, and nothing is leased.
     case settle
-    /// The action that was leased first starts, whatever its path.
+    /// The action for the path starts; for nil, the one that was leased first.
     case begin(PathBytes?)
-    /// It has its effect on the files; it comes to no effect.
+    /// The action has its effect on the files, or fails to have it.
     case run(PathBytes?), miss(PathBytes?)
-    /// It ends.
+    /// The action succeeds, fails and is retried, or fails permanently.
     case ok(PathBytes?), fail(PathBytes?), giveUp(PathBytes?)
-    /// The program is killed before the effects of what runs, or after them, and starts again.
+    /// The program is killed, before or after the effects of running actions, and starts again.
     case kill, crash
-    /// The program is killed, and starts again later.
+    /// The program is killed; it starts again later.
     case halt, boot
     /// A hint without a change.
     case hint(PathBytes)
-    /// The watcher lists everything again, as by `alight rescan`.
+    /// The watcher lists everything again, as for `alight rescan`.
     case rescan
-    /// `alight retry` of failed jobs, `alight pause` and `resume` of all rules.
+    /// `alight retry` for failed jobs; `alight pause` and `alight resume` for all rules.
     case retry, hold, release
-    /// `alight undo` of a change of the file.
+    /// `alight undo` for a change of the file.
     case undo(PathBytes)
-    /// The rules are loaded again.
+    /// The rules are reloaded.
     case reload
-    /// All that can happen without another change of the files happens; with actions that fail, if any.
+    /// Everything happens that can without another change of the files; with `failing`, actions fail.
     case rest, failing
 
     var isOfAction: Bool {
@@ -89,7 +88,9 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
 
     private static func text(_ verb: String, _ path: PathBytes?) -> String { path.map { "\(verb) \($0)" } ?? verb }
 
-    /// Reads the notation of one step; nil for what is none.
+    /// Parses the notation of one step.
+    ///
+    /// Returns nil if it is invalid.
     package static func read(_ text: Substring) -> [Step]? {
         let words = text.split(separator: " ").map(String.init)
         guard let verb = words.first else { return nil }
@@ -137,7 +138,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Reads steps, separated by commas.
+    /// Parses steps separated by commas.
     package static func script(_ text: String) -> [Step] {
         text.split(separator: ",").flatMap { part -> [Step] in
             let part = part.drop { $0 == " " }

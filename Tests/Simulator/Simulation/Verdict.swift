@@ -4,9 +4,9 @@ import Storage
 import System
 
 extension SimulatedRun {
-    /// Judges a run that has come to rest.
+    /// Checks a run that has settled.
     ///
-    /// - Returns: What is wrong; nil if the actions know all files as they are, and the ledger too.
+    /// - Returns: The error; nil if the actions and the ledger know the current state of all files.
     func verdict() -> String? {
         let counts = program?.counts ?? JobCounts()
         guard counts.open == waitingForSets else {
@@ -21,7 +21,7 @@ extension SimulatedRun {
         return nil
     }
 
-    /// How many jobs wait for a file that their set lacks.
+    /// The number of jobs that wait for a missing file of their group.
     private var waitingForSets: Int {
         rules.indices.filter { !rules[$0].group.isEmpty }.reduce(0) { sum, index in
             let present = files(of: loaded[index])
@@ -35,7 +35,7 @@ extension SimulatedRun {
         }
     }
 
-    /// The paths that are gone and wait for the move of their file, which waits for its set.
+    /// Returns the missing paths that wait for the move of their file, which waits for its group.
     private func gone(_ present: [PathBytes: Snapshot], _ index: Int) -> Set<PathBytes> {
         guard !rules[index].group.isEmpty else { return [] }
         var gone: Set<PathBytes> = []
@@ -46,7 +46,7 @@ extension SimulatedRun {
     }
 
     private func treeVerdict(of index: Int) -> String? {
-        // What is mounted below a directory is told as what happens to the root.
+        // A mount below a directory is reported as an event of the root.
         guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
         let mirror = record.mirrors[index]
         guard !mirror.isForgiven else { return nil }
@@ -62,7 +62,7 @@ extension SimulatedRun {
         return nil
     }
 
-    /// The files that a rule receives: its `where` lets them pass, and no rule before it takes them.
+    /// Returns the files that a rule receives: its `where` accepts them, and no earlier rule stops them.
     private func wanted(_ present: [PathBytes: Snapshot], _ index: Int) -> Set<PathBytes> {
         Set(
             present.filter { path, snapshot in
@@ -72,7 +72,7 @@ extension SimulatedRun {
             }.keys)
     }
 
-    /// The files that a rule is for.
+    /// Returns the files that a rule matches.
     func files(of rule: Rule) -> [PathBytes: Snapshot] {
         world.files(below: world.base).filter { path, snapshot in
             rule.types.contains(snapshot.type) && rule.root(taking: path) != nil
@@ -87,23 +87,23 @@ extension SimulatedRun {
         let wanted = wanted(present, index)
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
-            // A file waits for its set, of which one is missing.
+            // A file of an incomplete group waits.
             if rules[index].wants(snapshot), !rules[index].isComplete(path, among: wanted) { continue }
             guard let known = program?.handled(rule.name, path) else {
                 return "\(name) is not in the ledger"
             }
-            // Nothing hints what is written by a name that the rule does not match.
+            // No hint reports a write through a name that the rule does not match.
             let names = present.values.count { $0.identity == snapshot.identity }
             if snapshot.links > 1, names < snapshot.links { continue }
             guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rules[index].wants(snapshot) else { continue }
             if rules[index].steps.contains(.take) {
-                // Without other events a move is not seen, nor one by which a file comes.
+                // Without other events, a move is not noticed, nor one that brings a file.
                 if rule.events.contains(.attributes) { return "\(name) was not taken" }
                 continue
             }
             guard rule.events.isSuperset(of: [.created, .modified]) else { continue }
-            // What the rule before it takes, and files of a set of which one is missing.
+            // Files that an earlier rule stops, and files of incomplete groups, are skipped.
             if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { continue }
             guard rules[index].isComplete(path, among: wanted) else { continue }
             if rules[index].follows {
@@ -135,7 +135,7 @@ extension SimulatedRun {
         var ghosts: [PathBytes] = []
         program?.visit(rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
         }
-        // What a mount hides, or has taken along, is out of sight, and stays known.
+        // Files that a mount hides or an unmount has removed are not visible and remain known.
         ghosts.removeAll { path in world.mountedOnce.contains { path.isInside($0) } }
         ghosts.removeAll(where: gone(present, index).contains)
         if let ghost = ghosts.min() { return "\(world.name(of: ghost)) is in the ledger, and is gone" }

@@ -20,7 +20,7 @@ extension WatcherState {
             rescan.isOverflow = true
             return
         }
-        // What that means has been seen in the table of mounts.
+        // The mount table has already shown the unmount.
         if event.has(.unmount) { return }
         if event.has(.ignored) {
             ended(event.watch, &world)
@@ -119,7 +119,9 @@ extension WatcherState {
 
     // MARK: Mounts
 
-    /// Looks which file systems came and went; false when none did.
+    /// Checks which file systems were mounted or unmounted.
+    ///
+    /// Returns false if there is no change.
     private mutating func compareMounts(_ world: inout WorldState) -> Bool {
         guard mountEdition != world.mountEdition else { return false }
         mountEdition = world.mountEdition

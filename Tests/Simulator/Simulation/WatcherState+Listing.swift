@@ -56,7 +56,7 @@ extension WatcherState {
         }
     }
 
-    /// Tells that a folder can't be seen, once.
+    /// Reports once that a directory can't be read.
     mutating func fail(_ folder: Int, _ path: PathBytes, errno: Int32, _ world: inout WorldState) {
         guard let known = folders[folder] else { return }
         if errno == ENOENT || errno == ENOTDIR || errno == ELOOP && known.parent != nil {
@@ -75,7 +75,7 @@ extension WatcherState {
 
     // MARK: Polling
 
-    /// A round that is still going on is not begun anew.
+    /// Starts a polling round unless one is in progress.
     mutating func beginPolls() {
         guard polls.isEmpty else { return }
         polls += folders.keys.sorted().filter { folders[$0]?.isPolled == true }.map { .folder($0) }
@@ -128,7 +128,7 @@ extension WatcherState {
         folders[folder]?.memory = memory
     }
 
-    /// Tells what became of a name since the last look.
+    /// Reports the change of a name since the last poll.
     private mutating func tell(
         _ name: PathBytes, _ was: Snapshot?, _ now: Snapshot?, _ folder: Int, _ path: PathBytes,
         _ world: inout WorldState

@@ -15,7 +15,7 @@ extension WatcherState {
         case denied(errno: Int32)
     }
 
-    /// Inner roots first.
+    /// The indices of active roots, inner roots first.
     var rootOrder: [Int] { innerFirst(roots.indices.filter { !roots[$0].isRetired }) }
 
     private func innerFirst(_ indices: some Sequence<Int>) -> [Int] {
@@ -54,7 +54,7 @@ extension WatcherState {
         for root in innerFirst(checked) { check(root, because: .event, &world) }
     }
 
-    /// Looks whether the root is there and is the same directory, and does what follows.
+    /// Checks whether the root exists and is the same directory, and reacts to a change.
     mutating func check(_ index: Int, because cause: Cause, _ world: inout WorldState) {
         guard !roots[index].isRetired else { return }
         let end = follow(index, &world)
@@ -122,7 +122,7 @@ extension WatcherState {
         forget(folder, &world)
     }
 
-    /// Follows the path of a root from `/` on, and watches each directory on the way.
+    /// Follows the path of a root from `/` and watches each directory on the way.
     private mutating func follow(_ index: Int, _ world: inout WorldState) -> End {
         var path = PathBytes("/")
         var nearest = path
@@ -154,7 +154,7 @@ extension WatcherState {
         return end
     }
 
-    // MARK: Another scope
+    // MARK: Changing the scope
 
     mutating func changeScope(_ scope: WatchScope, _ number: Int, _ world: inout WorldState) {
         self.scope = scope

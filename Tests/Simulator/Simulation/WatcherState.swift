@@ -2,8 +2,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import System
-
-/// What a simulated watcher knows; the parts are those of the real one's loop.
+/// The state of a simulated watcher, with the same parts as the loop of the real one.
 struct WatcherState {
     struct Folder {
         let parent: Int?
@@ -120,7 +119,9 @@ struct WatcherState {
         world.removeWatch(watch)
     }
 
-    /// Forgets a folder and all below it; whether some of it was polled.
+    /// Forgets a directory and everything below it.
+    ///
+    /// Returns whether any of it was polled.
     @discardableResult
     mutating func forget(_ folder: Int, keepingItself: Bool = false, _ world: inout WorldState) -> Bool {
         guard let known = folders[folder] else { return false }
@@ -154,7 +155,7 @@ struct WatcherState {
         return !other.isWatchedAs(roots[root])
     }
 
-    /// Opens a folder for listing.
+    /// Opens a directory for listing.
     func open(_ path: PathBytes, _ root: Int, _ world: WorldState) throws(SystemError) -> Int {
         let top = try world.directory(roots[root].path, following: .all)
         let relative = PathBytes(path.relative(to: roots[root].path) ?? [])
@@ -225,7 +226,7 @@ struct WatcherState {
         tours[0].hasBegun = true
     }
 
-    /// Notes what is done when no directory is left to be listed.
+    /// Finishes scans when no directory is left to be listed.
     mutating func finishTours(_ world: inout WorldState) {
         while let tour = tours.first, tour.hasBegun, tour.visits.isEmpty, visits.isEmpty {
             reports.append(.listed(roots[tour.root].path, tour.origin))
@@ -251,7 +252,7 @@ struct WatcherState {
 }
 
 extension WorldState {
-    /// The mounts by id.
+    /// The mount points by mount id.
     var mounts: [UInt64: PathBytes] {
         var mounts: [UInt64: PathBytes] = [:]
         for volume in volumes where volume.mount != 0 { mounts[volume.mount] = volume.point }

@@ -2,32 +2,32 @@ import FileEvents
 import Synchronization
 package import System
 
-/// A machine's files, its time, and the kernel's queue of events.
+/// The files of a machine, its time and the kernel's event queue.
 ///
-/// The same seed and the same calls give the same answers. The processes that change it may do everything; the program
-/// that looks at it is refused by the mode 000 alone.
+/// The same seed and the same calls give the same results. The processes that change the world have all permissions;
+/// only mode 000 denies access to the program that reads it.
 package final class World: Sendable {
     let state: Mutex<WorldState>
     /// The directory to which the paths of operations are relative.
     package let base: PathBytes
 
-    /// Makes a world that has nothing but the base directory.
+    /// Creates a world that contains only the base directory.
     ///
     /// - Parameters:
-    ///   - seed: What sizes, the microseconds that operations take, and delays are drawn from.
+    ///   - seed: The seed for sizes, delays and the microseconds that operations take.
     ///   - base: An absolute path.
-    ///   - delays: Whether up to 25 ms are between the two halves of a rename, and other events between them.
+    ///   - delays: Whether up to 25 ms, and other events, may separate the two halves of a rename.
     package init(seed: UInt64 = 0, base: PathBytes = "/w", delays: Bool = false) {
         self.base = base
         state = Mutex(WorldState(seed: seed, base: base, hasDelays: delays))
     }
 
-    /// Applies one change.
+    /// Applies a change.
     ///
     /// - Parameters:
     ///   - operation: The change.
-    ///   - isHintLost: Whether the kernel's queue is full now: what happens is dropped until it is read.
-    /// - Returns: False when it can't be done; then nothing has changed.
+    ///   - isHintLost: Whether the kernel's queue is full, so that events are dropped until it is read.
+    /// - Returns: False if the change is not possible; then nothing has changed.
     @discardableResult
     package func apply(_ operation: Operation, isHintLost: Bool = false) -> Bool {
         state.withLock { state in
@@ -40,11 +40,11 @@ package final class World: Sendable {
         }
     }
 
-    /// Applies a change while the program inspects files; one that was to come before is applied at once.
+    /// Applies a change while the program inspects files; an earlier pending change is applied at once.
     ///
     /// - Parameters:
     ///   - operation: The change.
-    ///   - inspections: The number of inspections by the program before it.
+    ///   - inspections: The number of inspections by the program before the change.
     package func race(_ operation: Operation, afterInspections inspections: Int) {
         state.withLock { state in
             state.endRace()
@@ -52,13 +52,13 @@ package final class World: Sendable {
         }
     }
 
-    /// Applies the change that was to come while the program inspects files.
+    /// Applies the pending change.
     func endRace() { state.withLock { $0.endRace() } }
 
-    /// The change that is still to come while the program inspects files.
+    /// The change that is pending while the program inspects files.
     var race: Operation? { state.withLock { $0.race?.operation } }
 
-    /// How many changes have come while the program inspected files.
+    /// The number of changes applied while the program inspected files.
     var raceCount: Int { state.withLock { $0.raceCount } }
 
     // MARK: Time
@@ -67,16 +67,16 @@ package final class World: Sendable {
 
     package var time: Timestamp { state.withLock { $0.now } }
 
-    /// The time since the world began.
+    /// The time since the world was created.
     package var elapsed: Duration { state.withLock { $0.elapsed } }
 
     // MARK: Options
 
-    /// Makes names in the directory, and in those that are made in it from now on, differ by more than case.
+    /// Makes names in the directory, and in directories created in it later, case-insensitive.
     @discardableResult
     package func foldCase(in directory: PathBytes) -> Bool { setOption(directory) { $0.isFoldingCase = true } }
 
-    /// Takes the birth times of what is made below the directory from now on.
+    /// Omits the birth times of files created below the directory from now on.
     @discardableResult
     package func dropBirthTimes(in directory: PathBytes) -> Bool { setOption(directory) { $0.hasBirth = false } }
 
@@ -90,12 +90,12 @@ package final class World: Sendable {
         }
     }
 
-    /// Where a file system was mounted at any time.
+    /// The paths at which a file system was mounted at any time.
     package var mountedOnce: Set<PathBytes> { state.withLock { $0.mountedOnce } }
 
-    // MARK: Truth
+    // MARK: Actual state
 
-    /// All below a directory that is no directory itself; links are not followed.
+    /// Returns everything below a directory that is not a directory itself; links are not followed.
     package func files(below root: PathBytes) -> [PathBytes: Snapshot] {
         state.withLock { state in
             var found: [PathBytes: Snapshot] = [:]
@@ -115,24 +115,24 @@ package final class World: Sendable {
         }
     }
 
-    /// What is at an absolute path, whatever may be looked at.
+    /// Returns the metadata at an absolute path, whatever the permissions.
     package func snapshot(_ path: PathBytes) -> Snapshot? {
         state.withLock { state in state.truth(path).map { state.snapshot($0) } }
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     package func entries(of directory: PathBytes) -> [PathBytes] {
         state.withLock { state in state.truth(directory).map { state.entries($0).map(\.name) } ?? [] }
     }
 
-    /// Which content a file has; each write makes one that no file ever had.
+    /// Returns the content of a file as a number; each write creates a new one.
     package func content(_ path: PathBytes) -> Int? {
         state.withLock { state in
             state.truth(path).flatMap { state.nodes[$0].type == .file ? state.nodes[$0].content : nil }
         }
     }
 
-    /// The bytes of a file; nil if it is none.
+    /// Returns the bytes of a file; nil if the path is not a regular file.
     func text(_ path: PathBytes) -> [UInt8]? {
         state.withLock { state in
             state.truth(path).flatMap { state.nodes[$0].type == .file ? state.text($0) : nil }
@@ -143,14 +143,14 @@ package final class World: Sendable {
         state.withLock { state in state.truth(path).map { state.nodes[$0].writers > 0 } ?? false }
     }
 
-    /// Whether events were dropped, of which nothing was read yet.
+    /// Whether events were dropped and the queue has not been read since.
     var isLosing: Bool { state.withLock { $0.isOverflowed } }
 
-    /// How many events of the kernel wait to be read, also those that can't be read yet.
+    /// The number of events in the kernel's queue, including those that are not readable yet.
     package var waitingEvents: Int { state.withLock { $0.events.count } }
 }
 
 extension WorldState {
-    /// What is at a path, whatever the modes.
+    /// Returns the inode at a path, whatever the modes.
     func truth(_ path: PathBytes) -> Int? { (try? walk(path, isPrivileged: true))?.node }
 }

@@ -3,14 +3,14 @@ import Glibc
 import System
 
 extension WorldState {
-    /// A name that an operation is about.
+    /// Returns the directory entry that an operation refers to.
     private func spot(_ path: PathBytes) -> Spot? {
         let trimmed = path.bytes.last == .slash ? PathBytes(path.bytes.dropLast()) : path
         let spot = try? walk(base.resolving(trimmed.bytes), following: .middle, isPrivileged: true)
         return spot?.name == "." ? nil : spot
     }
 
-    /// A name that there is, of a file, link or directory as the notation says.
+    /// Returns an existing entry of the type that the notation specifies.
     private func existing(_ path: PathBytes, isDirectory: Bool? = nil) -> (spot: Spot, node: Int)? {
         guard let spot = spot(path), let node = spot.node else { return nil }
         let type = nodes[node].type
@@ -18,7 +18,7 @@ extension WorldState {
         return (spot, node)
     }
 
-    /// A regular file.
+    /// Returns an existing regular file.
     private func file(_ path: PathBytes) -> (spot: Spot, node: Int)? {
         guard let found = existing(path, isDirectory: false), nodes[found.node].type == .file else { return nil }
         return found
@@ -31,7 +31,9 @@ extension WorldState {
         return spot
     }
 
-    /// Does it; false, and nothing changed, when it can't be done.
+    /// Applies an operation.
+    ///
+    /// Returns false, without a change, if it is not possible.
     mutating func apply(_ operation: Operation) -> Bool {
         switch operation {
         case .create(let path): create(path)
@@ -71,7 +73,7 @@ extension WorldState {
         return true
     }
 
-    /// Opens it and writes.
+    /// Opens the file and writes to it.
     private mutating func change(_ node: Int, _ spot: Spot) {
         tell(.open, spot.name, in: spot.directory, isFolder: false)
         noteContent(node)
@@ -94,7 +96,7 @@ extension WorldState {
         return true
     }
 
-    /// The new file comes from a directory that nobody watches.
+    /// Replaces a file with a new one from an unwatched directory.
     private mutating func replace(_ path: PathBytes) -> Bool {
         guard let (spot, old) = existing(path, isDirectory: false) else { return false }
         let node = addNode(.file, in: nodes[spot.directory].volume, mode: 0o644, like: spot.directory)
@@ -108,7 +110,7 @@ extension WorldState {
         return true
     }
 
-    /// Takes a name away from what another file is renamed to.
+    /// Removes the name of a file that a rename replaces.
     private mutating func noteReplaced(_ node: Int, _ spot: Spot) {
         detach(spot.name, from: spot.directory)
         noteChange(node)
@@ -158,7 +160,7 @@ extension WorldState {
 
     private mutating func chmod(_ path: PathBytes, _ mode: UInt16?) -> Bool {
         guard let (spot, node) = existing(path), nodes[node].type != .symlink else { return false }
-        // One that comes back before its action has ended does not show.
+        // A mode that is restored before the action finishes would not be noticed.
         nodes[node].mode = mode ?? (nodes[node].mode & 0o700 | (nodes[node].mode + 1) & 0o77)
         noteChange(node)
         tellAttributes(spot, node)
@@ -167,7 +169,7 @@ extension WorldState {
 
     private mutating func tellAttributes(_ spot: Spot, _ node: Int) {
         let isFolder = nodes[node].type == .directory
-        // A mount point's name is not in the file system of its parent.
+        // The name of a mount point is not in the file system of its parent.
         if !isFolder || !isVolumeRoot(node) { tell(.attrib, spot.name, in: spot.directory, isFolder: isFolder) }
         if isFolder { tell(.attrib, node) }
     }
@@ -236,7 +238,7 @@ extension WorldState {
             nodes[target.directory].type == .directory, !isBusy(node, source),
             nodes[node].volume == nodes[target.directory].volume
         else { return false }
-        // As it will be stored: another case of the same name is kept.
+        // The name is stored as given: a rename can change the case of a name.
         let name = PathBytes((to.bytes.last == .slash ? PathBytes(to.bytes.dropLast()) : to).lastComponent)
         if isDirectory, isBelow(target.directory, node) { return false }
         var replaced: Int?
@@ -271,7 +273,9 @@ extension WorldState {
         }
     }
 
-    /// Tells both halves; the time when the second one can be read.
+    /// Reports both halves of a rename.
+    ///
+    /// Returns the time at which the second one is readable.
     private mutating func tellMove(
         _ source: Spot, _ target: (directory: Int, name: PathBytes), _ node: Int, after earliest: Duration? = nil
     ) -> Duration {
@@ -281,7 +285,7 @@ extension WorldState {
         var later = max(first, elapsed)
         if hasDelays, Bool.random(using: &generator) {
             later += .microseconds(Int64.random(in: 0...25_000, using: &generator))
-            // The kernel holds both directories until then.
+            // The kernel locks both directories until then.
             notBefore[source.directory] = later
             notBefore[target.directory] = later
         }
@@ -353,7 +357,7 @@ extension WorldState {
         detach(spot.name, from: spot.directory)
         noteNames(spot.directory)
         noteChange(node)
-        // What happened in it is queued first.
+        // Events inside the directory are queued first.
         if let earliest = notBefore[node] {
             notBefore[spot.directory] = max(earliest, notBefore[spot.directory] ?? earliest)
         }
@@ -379,7 +383,9 @@ extension WorldState {
         return true
     }
 
-    /// Refused, as by the kernel, while something is mounted below, or a process has a file or directory open.
+    /// Unmounts a file system.
+    ///
+    /// As in the kernel, this fails while something is mounted below or a process has a file or directory open.
     private mutating func unmount(_ path: PathBytes) -> Bool {
         guard let (_, node) = existing(path, isDirectory: true), isVolumeRoot(node) else { return false }
         let volume = nodes[node].volume

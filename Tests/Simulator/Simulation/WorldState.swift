@@ -3,11 +3,11 @@ import Glibc
 import System
 import TestKit
 
-/// All that a world consists of.
+/// The complete state of a world.
 struct WorldState {
     var nodes: [Inode] = []
     var volumes: [Volume] = []
-    /// Inode that is mounted over → volume.
+    /// Volumes by the inode that they are mounted over.
     var covered: [Int: Int] = [:]
     var nextMount: UInt64 = 20
     var mountEdition = 0
@@ -21,19 +21,19 @@ struct WorldState {
     var openDirectories: [Int32: Int] = [:]
     var nextDescriptor: Int32 = 1000
 
-    /// Watched inode → watch, and what is asked.
+    /// Watches and their masks by inode.
     var watches: [Int: (watch: Int32, kinds: KernelEvent.Kinds)] = [:]
     var nextWatch: Int32 = 1
-    /// In the order in which they become readable.
+    /// The queued events, in the order in which they become readable.
     var events: [KernelEvent] = []
     var isOverflowed = false
-    /// The change that comes after so many further inspections by the program.
+    /// The pending change, and the number of further inspections by the program before it.
     var race: (operation: Operation, inspections: Int)?
-    /// How many such changes there were.
+    /// The number of such changes so far.
     var raceCount = 0
-    /// Whether what happens now is dropped from the queue.
+    /// Whether new events are dropped from the queue.
     var isLosing = false
-    /// Inode of a directory → until when changes of its names wait for the second half of a rename.
+    /// By inode of a directory, the time until which changes of its names wait for the second half of a rename.
     var notBefore: [Int: Duration] = [:]
 
     static let start = Timestamp(seconds: 1_772_355_600, nanoseconds: 0)
@@ -68,7 +68,7 @@ struct WorldState {
 
     // MARK: Time
 
-    /// Lets some microseconds pass; no two calls give the same time.
+    /// Advances the time by some microseconds, so that no two calls return the same time.
     @discardableResult mutating func tick() -> Timestamp {
         elapsed += .microseconds(Int64.random(in: 1...5, using: &generator))
         return now
@@ -99,19 +99,21 @@ struct WorldState {
         return nodes.count - 1
     }
 
-    /// Gives a file of a directory the name.
+    /// Adds a name for an inode in a directory.
     mutating func attach(_ node: Int, _ name: PathBytes, in directory: Int) {
         nodes[directory].entries[name] = node
         if nodes[node].type == .directory { nodes[node].parent = directory } else { nodes[node].links += 1 }
     }
 
-    /// Takes the name away; the file goes with its last name and its last open descriptor.
+    /// Removes a name.
+    ///
+    /// The file is freed with its last name and its last open descriptor.
     mutating func detach(_ name: PathBytes, from directory: Int) {
         guard let node = nodes[directory].entries.removeValue(forKey: name) else { return }
         if nodes[node].type != .directory { nodes[node].links -= 1 }
     }
 
-    /// Frees the inode of a file or directory that has no name any more.
+    /// Frees the inode of a file or directory without names.
     mutating func release(_ node: Int) {
         guard !nodes[node].isRemoved, nodes[node].writers == 0 else { return }
         guard nodes[node].type == .directory || nodes[node].links == 0 else { return }
@@ -123,7 +125,7 @@ struct WorldState {
         endWatch(node, at: time)
     }
 
-    /// Notes that names in a directory have changed.
+    /// Records that names in a directory have changed.
     mutating func noteNames(_ directory: Int) {
         let time = tick()
         (nodes[directory].modified, nodes[directory].changed) = (time, time)
@@ -135,7 +137,7 @@ struct WorldState {
         contents += 1
         nodes[node].content = contents
         nodes[node].parts = []
-        // Often the same size, which then shows nothing.
+        // The size often stays the same, so that it does not reveal the change.
         if nodes[node].size == 0 || Bool.random(using: &generator) {
             nodes[node].size = UInt64.random(in: 20...60, using: &generator)
         }
@@ -143,7 +145,7 @@ struct WorldState {
         (nodes[node].modified, nodes[node].changed) = (time, time)
     }
 
-    /// Makes a file longer.
+    /// Appends to a file.
     mutating func noteAddition(_ node: Int) {
         nodes[node].parts.append((nodes[node].content, nodes[node].size))
         contents += 1
@@ -153,7 +155,7 @@ struct WorldState {
         (nodes[node].modified, nodes[node].changed) = (time, time)
     }
 
-    /// The bytes of a file: the numbers of its contents, again and again.
+    /// Returns the bytes of a file: the numbers of its contents, repeated.
     func text(_ node: Int) -> [UInt8] {
         var text: [UInt8] = []
         for part in nodes[node].parts + [(nodes[node].content, nodes[node].size)] {
@@ -165,7 +167,7 @@ struct WorldState {
 
     // MARK: Names
 
-    /// The inode of a name, and the name as it is stored.
+    /// Returns the inode of a name, and the name as stored.
     func lookUp(_ name: PathBytes, in directory: Int) -> (name: PathBytes, node: Int)? {
         let inode = nodes[directory]
         if let node = inode.entries[name] { return (name, node) }
@@ -179,7 +181,7 @@ struct WorldState {
         PathBytes(name.bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 })
     }
 
-    /// What is to be seen at a directory: the root of the file system that is mounted over it.
+    /// Returns the root of the file system that is mounted over a directory, or the directory itself.
     func visible(_ node: Int) -> Int {
         var node = node
         while let volume = covered[node] { node = volumes[volume].root }
@@ -194,30 +196,30 @@ struct WorldState {
         return nodes[directory].parent
     }
 
-    /// The root of all.
+    /// The root of the whole tree.
     var root: Int { visible(volumes[0].root) }
 
-    /// What a path leads to.
+    /// The result of following a path.
     struct Spot {
         var directory: Int
-        /// As it is stored, or as it was asked for when there is nothing.
+        /// The name as stored, or as requested if there is no such entry.
         var name: PathBytes
-        /// Nil when there is nothing of that name.
+        /// The inode; nil if there is no entry of that name.
         var node: Int?
-        /// The path without links, when it was followed from the root of all.
+        /// The path without links, if it was followed from the root of the tree.
         var physical: PathBytes
-        /// The directories that were passed and the name that was looked up in each.
+        /// The directories on the way, each with the name that was looked up in it.
         var steps: [(directory: Int, name: PathBytes)] = []
     }
 
     enum Links {
-        /// All are followed; all but a last one; none.
+        /// All links are followed; all except a final one; none.
         case all, middle, none
     }
 
     /// Follows a path.
     ///
-    /// - Throws: What the system call would; a missing last name is no error.
+    /// - Throws: The error of the system call. A missing last component is not an error.
     func walk(
         _ path: PathBytes, from start: Int? = nil, following links: Links = .middle, isPrivileged: Bool = false
     ) throws(SystemError) -> Spot {
@@ -267,7 +269,7 @@ struct WorldState {
         return spot
     }
 
-    // MARK: Facts
+    // MARK: Metadata
 
     func snapshot(_ node: Int) -> Snapshot {
         let inode = nodes[node]
@@ -283,14 +285,14 @@ struct WorldState {
             links: UInt32(links), mount: volume.mount)
     }
 
-    /// The names of a directory, sorted, and what they lead to.
+    /// Returns the names in a directory, sorted, with the inodes that they lead to.
     func entries(_ directory: Int) -> [(name: PathBytes, node: Int)] {
         nodes[directory].entries.sorted { $0.key < $1.key }.map { ($0.key, visible($0.value)) }
     }
 
     // MARK: The kernel's queue
 
-    /// Watches a directory; what is asked adds up.
+    /// Watches a directory; masks are combined.
     mutating func watch(_ node: Int, _ kinds: KernelEvent.Kinds) -> Int32 {
         if let known = watches[node] {
             watches[node] = (known.watch, known.kinds.union(kinds))
@@ -311,13 +313,13 @@ struct WorldState {
         endWatch(node)
     }
 
-    /// Tells of a watched directory itself.
+    /// Queues an event for a watched directory itself.
     mutating func tell(_ kinds: KernelEvent.Kinds, _ node: Int, at time: Duration? = nil) {
         guard let known = watches[node], !known.kinds.union(.always).isDisjoint(with: kinds) else { return }
         queue(KernelEvent(watch: known.watch, kinds: kinds, name: nil, isFolder: true, readable: time ?? elapsed))
     }
 
-    /// Tells of a name in a directory.
+    /// Queues an event for a name in a directory.
     mutating func tell(
         _ kinds: KernelEvent.Kinds, _ name: PathBytes, in directory: Int, isFolder: Bool, at time: Duration? = nil
     ) {
@@ -340,7 +342,7 @@ struct WorldState {
         events.insert(event, at: place)
     }
 
-    /// Removes and returns what can be read.
+    /// Removes and returns the readable events.
     mutating func takeEvents(all: Bool) -> [KernelEvent] {
         let count = all ? events.count : events.firstIndex { $0.readable > elapsed } ?? events.count
         var taken = Array(events[..<count])

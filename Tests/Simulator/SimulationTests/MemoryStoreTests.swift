@@ -8,20 +8,20 @@ import Testing
 struct MemoryStoreTests {
     private func row(_ step: Int) -> LedgerRow {
         var snapshot = Snapshot.unseen
-        // Few files, so that several paths are names of one, and some that had an inode one after the other.
+        // There are few files, so that several paths are names of one file, and some files reuse an inode.
         snapshot.identity = FileIdentity(
             deviceMajor: 0, deviceMinor: 0, inode: UInt64(step % 50), birth: Int64(step % 3))
         snapshot.size = UInt64(step)
         return LedgerRow(snapshot)
     }
 
-    @Test(arguments: 0..<20) func `rows after many changes are those of a plain table`(_ seed: UInt64) {
+    @Test(arguments: 0..<20) func `rows after many changes agree with a plain table`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let rule = RuleID(1)
         let store = MemoryStore()
         var table: [PathBytes: LedgerRow] = [:]
         for step in 0..<3_000 {
-            // Names of which one begins with another, at any depth.
+            // Some names are prefixes of others, at any depth.
             let names = (0..<Int.random(in: 1...4, using: &random)).map { _ in
                 ["a", "ab", "b", "abc"].randomElement(using: &random) ?? "a"
             }

@@ -5,7 +5,7 @@ import Simulation
 import System
 import TestKit
 
-/// Does to files of the kernel what an operation does to those of a world.
+/// Applies operations of a simulated world to real files.
 struct RealFiles: ~Copyable {
     let base: PathBytes
     private var descriptors: [(path: PathBytes, descriptor: Int32)] = []
@@ -13,7 +13,7 @@ struct RealFiles: ~Copyable {
 
     init(base: PathBytes) {
         self.base = base
-        // Other directories on the same file system, of which the watcher knows nothing.
+        // Other directories on the same file system, which are not watched.
         TestFile.makeFolder(beside)
     }
 
@@ -37,7 +37,8 @@ struct RealFiles: ~Copyable {
         from.withCString { from in to.withCString { rename(from, $0) == 0 } }
     }
 
-    /// The descriptor that is closed for a path: opened by that name, or of that file, or of one that had the name last.
+    /// Returns the index of the descriptor to close for a path: one that was opened by that name, or is of that file,
+    /// or of the last file of that name.
     private func opened(_ path: PathBytes) -> Int? {
         func name(_ descriptor: Int32) -> PathBytes {
             var buffer = [CChar](repeating: 0, count: 4096)
@@ -55,7 +56,7 @@ struct RealFiles: ~Copyable {
         return same ?? names.firstIndex(of: PathBytes("\(path) (deleted)"))
     }
 
-    /// Removes a directory and all below it, as rm(1) does.
+    /// Removes a directory and everything below it, as rm(1) does.
     private func remove(_ folder: PathBytes) -> Bool {
         for name in DiskProbe.names(in: folder) {
             let path = folder.appending(name.bytes)
@@ -70,7 +71,7 @@ struct RealFiles: ~Copyable {
         return folder.withCString { Glibc.rmdir($0) } == 0
     }
 
-    /// Does it; the world says before whether it can be done.
+    /// Applies an operation; the world has determined before whether it is possible.
     mutating func apply(_ operation: Operation) -> Bool {
         count += 1
         let path = full(operation.paths[0])

@@ -6,26 +6,26 @@ import System
 import TestKit
 import Testing
 
-/// The core in simulated worlds: see `Tests/Simulator/Simulation`.
+/// Scripted runs of the core in simulated worlds; see `Tests/Simulator/Simulation`.
 @Suite struct ScriptedCaseTests {
     @Test(arguments: ScriptedCase.all.filter(\.isForEngine))
-    func `a scripted run gives the action what it has to receive`(
+    func `a scripted run delivers the expected events to the action`(
         _ scripted: ScriptedCase
     ) {
         #expect(scripted.run() == nil)
     }
 }
 
-/// The reconciler of `Sources/Pipeline` in the same worlds.
+/// Scripted runs of the reconciler of `Sources/Pipeline` in the same worlds.
 @Suite struct LedgerCaseTests {
-    @Test(arguments: ScriptedCase.all.filter(\.isForLedger)) func `a scripted run is offered what it has to receive`(
+    @Test(arguments: ScriptedCase.all.filter(\.isForLedger)) func `a scripted run offers the expected events`(
         _ scripted: ScriptedCase
     ) {
         #expect(scripted.runLedger() == nil)
     }
 
     @Test(arguments: ["create a, start a, run, fail", "create a, settle, lease, begin, run, fail, wait 1500ms, turn"])
-    func `a job runs to its end after its rule matches the path no longer`(_ steps: String) {
+    func `a job finishes although its rule no longer matches the path`(_ steps: String) {
         let run = LedgerRun([SimulatedRule()])
         for step in Step.script(steps) { run.take(step) }
         var rule = SimulatedRule()
@@ -36,7 +36,7 @@ import Testing
         #expect(!run.hasOffers)
     }
 
-    @Test func `a path that is due is not offered after its rule matches it no longer`() {
+    @Test func `a due path is not offered after its rule no longer matches it`() {
         let run = LedgerRun([SimulatedRule()])
         for step in Step.script("create a, settle, create b, read, turn") { run.take(step) }
         var rule = SimulatedRule()
@@ -46,7 +46,7 @@ import Testing
         #expect(run.history == ["created b"])
     }
 
-    @Test func `a file that stays open for writing is held`() {
+    @Test func `a file that stays open for writing is held back`() {
         let run = LedgerRun([SimulatedRule()])
         for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
             run.take(step)
@@ -60,7 +60,7 @@ import Testing
         #expect(run.held.isEmpty)
     }
 
-    /// The first steps, and the change that comes while the program inspects files in the steps after them.
+    /// The first steps, and the change that happens while the program inspects files in the steps after them.
     private static let races = [
         ("new a, rename a b, rename b a", "write a"),
         ("new a, link a b, delete b", "write a"),
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `a file is not missed that comes back between the listing of a polled directory and the comparison`() {
+    @Test func `a file that returns between the listing of a polled directory and the comparison is not missed`() {
         var rule = SimulatedRule()
         (rule.isPolled, rule.catchUp) = (true, false)
         for count in 0..<40 {
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `what was in a directory that goes before it was listed is compared`() {
+    @Test func `files in a directory that is removed before it was listed are compared`() {
         var rule = SimulatedRule()
         rule.refusedSize = 1
         for count in 0..<40 {
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func `a change after the judgement is not dropped with the change that was judged`() {
+    @Test func `a change after a check is not dropped with the change that was checked`() {
         var rule = SimulatedRule()
         rule.whileBusy = .drop
         for count in 0..<80 {
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {
+    @Test(arguments: CoreRule.allCases) func `each rule of the core is covered by a case`(_ rule: CoreRule) throws {
         let scripted = try #require(
             ScriptedCase.all.first { $0.name == rule.rawValue || $0.name.hasPrefix("\(rule.rawValue),") })
         #expect(scripted.runLedger(omitting: rule) != nil)
@@ -124,14 +124,14 @@ import Testing
 struct SimulatedRunTests {
     private static let processes = Blocking(atMost: 2)
 
-    @Test(arguments: [1, 1001]) func `at rest the actions know all files as they are`(_ first: Int) async throws {
+    @Test(arguments: [1, 1001]) func `at rest the actions know the state of all files`(_ first: Int) async throws {
         try await Self.processes.run {
             let (status, output) = Self.simulate(["--first", "\(first)", "--runs", "1000", "--keep-going"])
             #expect(status == 0, "\(output)")
         }
     }
 
-    @Test func `what the reconciler offers adds up to the files`() async throws {
+    @Test func `the reconciler's offers add up to the files`() async throws {
         try await Self.processes.run {
             let (status, output) = Self.simulate(["--ledger", "--runs", "1500", "--keep-going"])
             #expect(status == 0, "\(output)")
@@ -150,10 +150,10 @@ struct SimulatedRunTests {
         }
     }
 
-    /// A run that fails without the rule of the core that its test leaves out.
+    /// A run that fails if the rule of the core that its test leaves out is missing.
     private static let failing = 1
 
-    @Test func `a run that fails is printed as steps that repeat it`() async throws {
+    @Test func `a failing run is printed as steps that repeat it`() async throws {
         try await Self.processes.run {
             let (status, output) = Self.simulate(["--ledger", "--omitting", "certain", "--seed", "\(Self.failing)"])
             #expect(status == 1)

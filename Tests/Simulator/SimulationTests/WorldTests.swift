@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// Operations drawn at random, of which some can't be done.
+/// Random operations, some of which are not possible.
 struct Draw {
     var dice: SeededGenerator
     static let files = ["a", "b", "c", "x/a", "x/b", "y/a", "y/b", "x/z/a", "y/z/b"].map { PathBytes($0) }
@@ -51,11 +51,11 @@ struct Draw {
         "folder x/ y/", "open a", "close a", "symlink a target", "mkdir x/", "rmdir x/", "mount x/", "umount x/",
         "hide x/", "show x/", "read a",
     ])
-    func `an operation is printed as it is read`(_ text: String) {
+    func `an operation is printed as it is parsed`(_ text: String) {
         #expect(Simulation.Operation(text)?.description == text)
     }
 
-    @Test func `other notation is refused`() {
+    @Test func `invalid notation is refused`() {
         for text in ["", "create", "rename a", "create a b", "make a", "create  a"] {
             #expect(Simulation.Operation(text) == nil, "\(text)")
         }
@@ -75,13 +75,13 @@ struct Draw {
         #expect(run() == run())
     }
 
-    /// All that is told of one path, to be compared with that of the other world.
+    /// The metadata of one path, to be compared with that in the other world.
     struct Facts: Equatable {
         var type: FileType
         var links: UInt32
-        /// The first path that has the same file.
+        /// The first path of the same file.
         var same: PathBytes
-        /// Whether it is the file that the path had before, with which changes.
+        /// Whether it is the same file as before at the path, and what has changed.
         var isKept: Bool
         var isModified: Bool
         var isChanged: Bool
@@ -119,8 +119,8 @@ struct Draw {
         return found
     }
 
-    /// Real files get the times of a tick of some milliseconds, so that these are let pass.
-    @Test(arguments: 1...4) func `files change like those of the kernel`(_ seed: UInt64) throws {
+    /// The clock of real files advances in ticks of some milliseconds, so the test lets these pass.
+    @Test(arguments: 1...4) func `files change as in the kernel`(_ seed: UInt64) throws {
         withTempTree { temporary in
             let base = temporary.path("w")
             TestFile.makeFolder(base)
@@ -186,7 +186,7 @@ struct Draw {
         #expect(world.apply(.rename("x/a", "x/A")) && world.entries(of: "/w/x") == ["A"])
     }
 
-    @Test func `an overflow loses what follows`() {
+    @Test func `events after an overflow are lost`() {
         let world = World()
         let queue = HintQueue(wake: {})
         let scope = WatchScope(roots: [WatchRoot(path: "/w")], reaches: { _ in true }, takes: { _ in true })
@@ -203,7 +203,7 @@ struct Draw {
         #expect(Set(queue.take().hints.map(\.path)) == ["/w/a", "/w/b", "/w/c"])
     }
 
-    @Test func `polling hints differences`() {
+    @Test func `polling hints at differences`() {
         let world = World()
         let queue = HintQueue(wake: {})
         let scope = WatchScope(
@@ -234,7 +234,7 @@ struct Draw {
     }
 
     @Test(arguments: [(1, false), (2, true), (3, false)] as [(UInt64, Bool)])
-    func `hints are those of the real watcher`(_ seed: UInt64, _ isRaw: Bool) throws {
+    func `the hints are those of the real watcher`(_ seed: UInt64, _ isRaw: Bool) throws {
         try withTempTree { temporary in
             let base = temporary.path("w")
             TestFile.makeFolder(base)

@@ -48,7 +48,7 @@ void ctk_unmount(const char *folder) {
 }
 
 int ctk_read_content(const char *path, struct ctk_content *content) {
-    // A pipe must not hold anyone up.
+    // O_NONBLOCK: opening a pipe without a writer must not block.
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return errno;
     content->size = 0;

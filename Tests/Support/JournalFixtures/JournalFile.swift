@@ -5,25 +5,25 @@ package import Rules
 import Storage
 package import System
 
-/// A journal's file with rows that a test puts in.
+/// A journal file whose rows are inserted by a test.
 package final class JournalFile {
     package let path: PathBytes
     private let database: DatabaseQueue
 
-    /// Makes the tables.
+    /// Creates the file and its tables.
     ///
     /// - Parameters:
-    ///   - path: Where; there must be nothing yet.
-    ///   - version: What the file says of its version.
-    /// - Throws: What SQLite throws.
+    ///   - path: The path of the file, which must not exist.
+    ///   - version: The schema version that the file states.
+    /// - Throws: Errors from SQLite or from creating the directory.
     package init(_ path: PathBytes, version: Int = JournalSchema.version) throws {
         self.path = path
         try FileManager.default.createDirectory(atPath: path.parent.description, withIntermediateDirectories: true)
         var configuration = Configuration()
         configuration.journalMode = .wal
-        // What holds the file may be committing at this moment.
+        // Another connection may be committing.
         configuration.busyMode = .timeout(5)
-        // Tests hold a transaction open as a busy engine might.
+        // Tests keep a transaction open, as a busy engine might.
         configuration.allowsUnsafeTransactions = true
         database = try DatabaseQueue(path: path.description, configuration: configuration)
         try database.write { database in
@@ -33,7 +33,9 @@ package final class JournalFile {
         }
     }
 
-    /// Closes the file; what is in it stays, and the files beside it go.
+    /// Closes the file.
+    ///
+    /// Its rows persist; the WAL and index files are removed.
     package func close() throws { try database.close() }
 
     package func add(_ jobs: [SampleJob]) throws {
@@ -70,13 +72,13 @@ package final class JournalFile {
         }
     }
 
-    /// Runs statements as the engine might, for example ones that hold the file.
+    /// Executes statements as the engine might, for example ones that lock the file.
     package func execute(_ sql: String) throws { try database.writeWithoutTransaction { try $0.execute(sql: sql) } }
 
     private static func time(_ seconds: Int) -> Int64 { Int64(seconds) * 1_000_000_000 }
 }
 
-/// A job as a row, with what a test does not care about filled in.
+/// A row of a job, with defaults for the columns that a test does not need.
 package struct SampleJob {
     package var id: String
     package var rule = "scans"
@@ -95,14 +97,14 @@ package struct SampleJob {
     /// 2026-11-20 10:24:00 UTC.
     package static let start = 1_795_170_240
 
-    /// A job of the second `second` after ``start``, whose id says that, too.
+    /// Creates a job at `second` seconds after ``start``; the id contains the same time.
     package init(_ second: Int, _ state: JobState, _ path: PathBytes, rule: String = "scans") {
         created = Self.start + second
         id = JobID(now: Timestamp(seconds: Int64(created), nanoseconds: 0), random: (UInt64(second), 0)).description
         self.state = state
         self.path = path
         self.rule = rule
-        // Names of all kinds, without a thought of what JSON escapes.
+        // Base64 represents any name without JSON escapes.
         let shown = "{\"base64\":\"\(Data(path.bytes).base64EncodedString())\"}"
         facts = """
             {"event":"created","path":\(shown),"root":"/in","snapshot":{"type":"file","size":120,\
@@ -117,7 +119,7 @@ package struct SampleJob {
     }
 }
 
-/// An attempt as a row.
+/// A row of an attempt.
 package struct SampleAttempt {
     package var nanoseconds: Int64 = 1_250_000_000
     package var outcome: String

@@ -1,7 +1,7 @@
 import CAlightLinux
 import Glibc
 
-/// Why the kernel does not say here who writes; nil when it does.
+/// The reason that the kernel does not report writers here; nil if it does.
 package let authorProblem: String? = {
     let queue = cal_fanotify_open(1)
     guard queue >= 0 else { return "this user is not told who writes: \(String(cString: strerror(-queue)))" }

@@ -1,27 +1,27 @@
 import Foundation
 import Synchronization
 
-/// Runs what blocks on threads of its own, so that Swift's few cooperative threads stay free for other tests.
+/// Runs blocking closures on separate threads, so that Swift's few cooperative threads stay available for other tests.
 ///
-/// So many at once and no more, since each mostly is a program that is built to use what there is.
+/// The number at a time is limited, because most of them wait for a program that uses the whole machine.
 package final class Blocking: Sendable {
     private let state = Mutex((running: 0, waiting: [CheckedContinuation<Void, Never>]()))
     private let limit: Int
-    /// For what mostly rests.
+    /// The instance for closures that are mostly idle.
     private static let many = Blocking(atMost: 16)
 
     package init(atMost limit: Int) { self.limit = limit }
 
-    /// Runs the closure to its end on another thread.
+    /// Runs the closure to completion on another thread.
     ///
-    /// - Throws: What the closure throws.
+    /// - Throws: Any error thrown by the closure.
     package static func run(_ body: @escaping @Sendable () throws -> Void) async throws { try await many.run(body) }
 
-    /// Runs the closure to its end on another thread, when its turn has come.
+    /// Runs the closure to completion on another thread, as soon as the limit allows.
     ///
-    /// It stays in its task, so that what it expects belongs to its test.
+    /// The closure stays in its task, so that its expectations belong to the calling test.
     ///
-    /// - Throws: What the closure throws.
+    /// - Throws: Any error thrown by the closure.
     package func run(_ body: @escaping @Sendable () throws -> Void) async throws {
         await enter()
         defer { leave() }

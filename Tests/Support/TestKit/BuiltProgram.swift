@@ -2,9 +2,9 @@ import FileEvents
 package import Glibc
 package import System
 
-/// Where things are that tests use.
+/// The paths of built products and of the checkout.
 package enum Places {
-    /// The folder of the built products, beside the test bundle.
+    /// The directory of the built products, which also contains the test bundle.
     package static let products: PathBytes = {
         var buffer = [CChar](repeating: 0, count: 4096)
         let length = readlink("/proc/self/exe", &buffer, buffer.count)
@@ -14,20 +14,20 @@ package enum Places {
     package static var alight: PathBytes { products.appending("alight") }
     package static var launcher: PathBytes { products.appending("alight-launch") }
 
-    /// The checkout, found by where this file was compiled.
+    /// The checkout, derived from the path of this source file at compile time.
     package static let checkout = PathBytes(#filePath).parent.parent.parent.parent
 }
 
-/// A program that was started by a test, its output going to files.
+/// A program started by a test, with its output redirected to files.
 ///
-/// It is killed at the end of its life if it still runs.
+/// It is killed when this object is deallocated, if it is still running.
 package final class RunningProgram {
     package let pid: pid_t
     private let outputPath: PathBytes
     private let errorPath: PathBytes
     private var status: Int32?
 
-    /// Starts a program with an environment of its own.
+    /// Starts a program with its own environment.
     package init(
         _ executable: PathBytes, _ arguments: [String], in folder: PathBytes, environment: [String: String] = [:],
         output: PathBytes
@@ -50,12 +50,12 @@ package final class RunningProgram {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
-        // As root the journal and the folder of scratch folders would be everybody's.
+        // As root, the journal and the scratch directories would otherwise be in system-wide directories.
         values["RUNTIME_DIRECTORY"] = folder.appending(".run").description
         values["XDG_STATE_HOME"] = folder.appending(".state").description
         values["ALIGHT_CONTROL"] = folder.appending(".run/control.sock").description
         values.merge(environment) { _, new in new }
-        // env(1) enters the folder and becomes the program: Swift does not see posix_spawn's own way.
+        // env(1) changes the directory and executes the program: posix_spawn's own way is not visible to Swift.
         let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
         var argv: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
@@ -79,7 +79,7 @@ package final class RunningProgram {
     package var output: String { String(decoding: TestFile.read(outputPath) ?? [], as: UTF8.self) }
     package var error: String { String(decoding: TestFile.read(errorPath) ?? [], as: UTF8.self) }
 
-    /// The whole lines of standard output so far.
+    /// The complete lines of standard output so far.
     package var lines: [String] {
         let text = output
         return text.split(separator: "\n").dropLast(text.hasSuffix("\n") ? 0 : 1).map(String.init)
@@ -87,7 +87,9 @@ package final class RunningProgram {
 
     package func signal(_ number: Int32) { kill(pid, number) }
 
-    /// Stops it, and waits until none of its threads runs; false when it ends instead.
+    /// Stops the program with SIGSTOP and waits until none of its threads runs.
+    ///
+    /// Returns false if it exits instead.
     package func freeze(within limit: Duration = .seconds(60)) -> Bool {
         signal(SIGSTOP)
         return Deadline.wait(within: limit) {
@@ -96,7 +98,7 @@ package final class RunningProgram {
         }
     }
 
-    /// The exit code when it has ended, 128 + n when a signal ended it; nil while it runs.
+    /// The exit code if the program has exited, 128 + n if a signal terminated it; nil while it runs.
     package func exitStatus() -> Int32? {
         if let status { return status }
         var raw: Int32 = 0
@@ -105,13 +107,15 @@ package final class RunningProgram {
         return status
     }
 
-    /// Waits for its end; nil when it does not come in time.
+    /// Waits for the program to exit.
+    ///
+    /// Returns nil if it does not exit in time.
     package func wait(within limit: Duration = .seconds(120)) -> Int32? {
         Deadline.poll(within: limit) { exitStatus() }
     }
 }
 
 extension String {
-    /// The end of a text that may be long.
+    /// The last lines of the string.
     package func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
 }

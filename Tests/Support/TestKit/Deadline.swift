@@ -1,12 +1,12 @@
 import Glibc
 
-/// Waits for facts, never for a while.
+/// Waits for conditions instead of for fixed times.
 ///
-/// A deadline is met only by a test that fails, so it is long: a machine may do nothing for some seconds.
+/// Only a failing test reaches a deadline, so deadlines are long: a busy machine may stall for some seconds.
 package enum Deadline {
-    /// Asks every few milliseconds until the answer is there.
+    /// Calls the closure every few milliseconds until it returns a value.
     ///
-    /// - Returns: The answer; nil when the deadline has passed without one.
+    /// - Returns: The value; nil if the deadline has passed without one.
     package static func poll<Answer>(
         within limit: Duration = .seconds(60), _ question: () throws -> Answer?
     ) rethrows -> Answer? {
@@ -18,13 +18,17 @@ package enum Deadline {
         }
     }
 
-    /// Waits until the condition holds; false when it did not in time.
+    /// Waits until the condition holds.
+    ///
+    /// Returns false if it does not hold in time.
     package static func wait(within limit: Duration = .seconds(60), until condition: () throws -> Bool) rethrows -> Bool
     {
         try poll(within: limit) { try condition() ? true : nil } ?? false
     }
 
-    /// Rests; for a writer in a scenario that pauses, which is input and not waiting.
+    /// Sleeps.
+    ///
+    /// Only for pauses that are part of a scenario's input, not for waiting.
     package static func pause(_ duration: Duration) {
         let (seconds, attoseconds) = duration.components
         var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))

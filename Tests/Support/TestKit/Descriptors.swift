@@ -1,25 +1,27 @@
 import Glibc
 
-/// Keeps the files that tests write apart from the programs that they start.
+/// Prevents programs from inheriting descriptors of files that tests are writing.
 ///
-/// A program has a copy of every descriptor from its fork to its execve(2). If one
-/// of them is open for writing, its file has a writer longer than the test thinks.
+/// Between fork and execve(2), a child process has a copy of every descriptor. If one
+/// of them is open for writing, its file has a writer for longer than the test expects.
 enum Descriptors {
-    /// pthread's own, since many may write at once; never moved.
+    /// A read-write lock, because several threads may write at once.
+    ///
+    /// Allocated once, because it must not move.
     private nonisolated(unsafe) static let lock: UnsafeMutablePointer<pthread_rwlock_t> = {
         let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
         pthread_rwlock_init(lock, nil)
         return lock
     }()
 
-    /// Calls what opens a file for writing, and closes it again.
+    /// Calls a closure that opens a file for writing and closes it again.
     static func write(_ body: () -> Void) {
         pthread_rwlock_rdlock(lock)
         defer { pthread_rwlock_unlock(lock) }
         body()
     }
 
-    /// Calls what starts a program, and returns when that has become itself.
+    /// Calls a closure that starts a program and returns after its execve(2).
     static func whileNoneIsWritten<Result>(_ body: () -> Result) -> Result {
         pthread_rwlock_wrlock(lock)
         defer { pthread_rwlock_unlock(lock) }

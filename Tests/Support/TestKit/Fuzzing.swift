@@ -1,9 +1,9 @@
 import Glibc
 
-/// How long tests with random input go on, and with which seeds.
+/// The length and the seeds of tests with random input.
 ///
-/// By themselves they are short, and the same each time. `make soak` sets
-/// `FUZZ_ROUNDS`, a factor, and `FUZZ_SEED`, which a failure is repeated with.
+/// By default they are short and the same each time. `make soak` sets
+/// `FUZZ_ROUNDS`, a factor, and `FUZZ_SEED`, with which a failure can be repeated.
 package enum Fuzzing {
     private static let factor = number("FUZZ_ROUNDS").map { max(1, Int($0)) } ?? 1
     private static let base = number("FUZZ_SEED") ?? 0
@@ -11,7 +11,7 @@ package enum Fuzzing {
     /// The seed of one case.
     package static func seed(_ number: UInt64) -> UInt64 { base &* 1_000_003 &+ number }
 
-    /// How often something is tried that is tried so often by itself.
+    /// The number of rounds, given the default number.
     package static func rounds(_ count: Int) -> Int { count * factor }
 
     private static func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }

@@ -2,13 +2,15 @@ import FileEvents
 import Glibc
 package import System
 
-/// Follows the lines that a program writes to a file.
+/// Reads the lines of a file while a program appends to it.
 package struct LineReader: ~Copyable {
     private let descriptor: Int32
     private var rest: [UInt8] = []
     package private(set) var count = 0
 
-    /// Opens the file, which exists; nil when it can't be opened.
+    /// Opens an existing file.
+    ///
+    /// Returns nil if it can't be opened.
     package init?(_ path: PathBytes) {
         descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { return nil }
@@ -16,7 +18,7 @@ package struct LineReader: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Reads the lines that came since the last call.
+    /// Calls the body with each complete line since the last call and its number, which starts at 1.
     package mutating func take(_ body: (ArraySlice<UInt8>, Int) throws -> Void) rethrows {
         var buffer = [UInt8](repeating: 0, count: 262_144)
         while true {

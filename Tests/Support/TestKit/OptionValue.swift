@@ -2,9 +2,9 @@ import FileEvents
 import Glibc
 package import System
 
-/// Reads the values of options, for the programs that play with seeds.
+/// Parses option values, for the drivers that run from seeds.
 package enum OptionValue {
-    /// A command line that can't be understood.
+    /// An invalid command line.
     package struct Wrong: Error {
         package var message: String
 

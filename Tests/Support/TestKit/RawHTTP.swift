@@ -2,12 +2,14 @@ import FileEvents
 import Glibc
 package import System
 
-/// A connection to a Unix socket or a port that speaks HTTP as badly as a test wants.
+/// A raw connection to a Unix socket or TCP port, on which a test can send malformed HTTP.
 package final class RawHTTP {
     package let descriptor: Int32
     private var received: [UInt8] = []
 
-    /// Connects; nil when nobody listens.
+    /// Connects to a Unix socket.
+    ///
+    /// Returns nil if the connection is refused.
     package init?(_ path: PathBytes) {
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
@@ -31,7 +33,9 @@ package final class RawHTTP {
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// Connects to a port of the loopback address; nil when nobody listens.
+    /// Connects to a port of the loopback address.
+    ///
+    /// Returns nil if the connection is refused.
     package init?(port: UInt16) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = Self.loopback(port)
@@ -52,7 +56,7 @@ package final class RawHTTP {
         return address
     }
 
-    /// A port of the loopback address at which nobody listened a moment ago.
+    /// Returns a port of the loopback address that was free at the time of the call.
     package static func freePort() -> UInt16 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
@@ -69,7 +73,9 @@ package final class RawHTTP {
 
     deinit { close(descriptor) }
 
-    /// Sends the text; false when the other end has gone.
+    /// Sends the string.
+    ///
+    /// Returns false if the peer has closed the connection.
     @discardableResult
     package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
@@ -84,13 +90,15 @@ package final class RawHTTP {
         return true
     }
 
-    /// All that comes until the other end closes, or a minute passes without anything.
+    /// Reads until the peer closes the connection or no data arrives for a minute.
     package func readAll() -> String {
         while fill() {}
         return String(decoding: received, as: UTF8.self)
     }
 
-    /// What has come when it holds the text, or nothing more comes.
+    /// Reads until the received data contains the string or no more data arrives.
+    ///
+    /// Returns all received data.
     package func read(until text: String) -> String {
         while !String(decoding: received, as: UTF8.self).contains(text), fill() {}
         return String(decoding: received, as: UTF8.self)
@@ -104,9 +112,9 @@ package final class RawHTTP {
         return true
     }
 
-    /// Asks once on a connection of its own.
+    /// Sends one request on a new connection.
     ///
-    /// - Returns: The status and the body; nil when nobody listens, or the answer is none.
+    /// - Returns: The status and the body; nil if the connection is refused or the response is invalid.
     package static func ask(
         _ path: PathBytes, _ method: String, _ target: String, _ body: String = "", headers: [String] = []
     ) -> (status: Int, body: String)? {
@@ -122,7 +130,7 @@ package final class RawHTTP {
 }
 
 extension String {
-    /// Where the text is, by its scalars: a line's end is one character to Swift, and two to HTTP.
+    /// Returns the range of the string, compared by bytes: CR LF is one character in Swift but two in HTTP.
     fileprivate func range(of text: String) -> Range<String.Index>? {
         let bytes = Array(utf8)
         let wanted = Array(text.utf8)

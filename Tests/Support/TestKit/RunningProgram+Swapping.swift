@@ -2,17 +2,17 @@ import FileEvents
 package import System
 
 extension RunningProgram {
-    /// Starts a process that renames each directory, puts a symbolic link in its place, and renames it back, as fast as it
-    /// can, until it is killed.
+    /// Starts a process that repeatedly renames each directory, puts a symbolic link in its place and renames it back,
+    /// as fast as possible, until it is killed.
     ///
     /// - Parameters:
-    ///   - directories: What it swaps.
-    ///   - outside: What the links lead to.
-    ///   - root: Where it works, and its output is kept.
-    ///   - isOrdinary: Whether it belongs to an ordinary user.
-    ///   - meanwhile: A line of Python for the moment in which a link is there; `outside` is a name in it.
-    ///   - pause: How many seconds the directories stay between two turns.
-    /// - Returns: The process, which is killed when nobody holds it any more.
+    ///   - directories: The directories to swap.
+    ///   - outside: The target of the links.
+    ///   - root: The working directory, which also receives the output.
+    ///   - isOrdinary: Whether the process runs as an ordinary user.
+    ///   - meanwhile: A line of Python that runs while a link is in place; it can use the name `outside`.
+    ///   - pause: The number of seconds for which the directories stay in place between two rounds.
+    /// - Returns: The process, which is killed when the object is deallocated.
     package static func swapping(
         _ directories: [PathBytes], for outside: PathBytes, in root: PathBytes, isOrdinary: Bool = false,
         meanwhile: String = "pass", pause: Double = 0

@@ -2,7 +2,9 @@ package import FileEvents
 package import System
 
 extension Snapshot {
-    /// Facts of a regular file that need not exist; files with equal numbers are the same file.
+    /// The metadata of a regular file that need not exist.
+    ///
+    /// Snapshots with equal `file` numbers are of the same file.
     package static func sample(
         file: UInt64 = 1, size: UInt64 = 5, modified: Int64 = 1_000, type: FileType = .file, mode: UInt16 = 0o644
     ) -> Snapshot {
@@ -15,7 +17,7 @@ extension Snapshot {
 }
 
 extension FileEvent {
-    /// An event of a file that need not exist.
+    /// An event for a file that need not exist.
     package static func sample(
         _ kind: EventKind = .created, _ path: PathBytes = "/in/a.txt", root: PathBytes = "/in",
         from: PathBytes? = nil, _ snapshot: Snapshot = .sample(), before: Snapshot? = nil
@@ -26,7 +28,7 @@ extension FileEvent {
     }
 }
 
-/// Random numbers that are the same in every run (SplitMix64).
+/// A random number generator with the same sequence in every run (SplitMix64).
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

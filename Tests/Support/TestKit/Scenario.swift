@@ -1,10 +1,12 @@
-/// A script of what happens to files and what is expected of the program; see CONTRIBUTING.md for the words.
+/// A script of changes to files and the expected reactions of the program.
+///
+/// CONTRIBUTING.md documents the commands.
 package struct Scenario: Sendable {
     package struct Line: Sendable {
         package var number: Int
         package var words: [[UInt8]]
 
-        /// The word at the place, as text.
+        /// The word at the index as a string; empty if there is none.
         package func text(_ place: Int) -> String {
             place < words.count ? String(decoding: words[place], as: UTF8.self) : ""
         }
@@ -45,7 +47,7 @@ package struct Scenario: Sendable {
         self.lines = lines
     }
 
-    /// `path in/*, events created moved, settle 200ms, action log` as YAML.
+    /// Converts a line such as `path in/*, events created moved, settle 200ms, action log` to YAML.
     private static func rule(_ text: String) -> String {
         var keys = ""
         for (index, part) in text.split(separator: ",").enumerated() {
@@ -65,7 +67,9 @@ package struct Scenario: Sendable {
         return keys
     }
 
-    /// Splits at blanks; `"…"` is one word, with `\n`, `\"`, `\\` and `\xNN`.
+    /// Splits a line at spaces.
+    ///
+    /// A quoted `"…"` is one word and may contain `\n`, `\"`, `\\` and `\xNN`.
     static func words(of line: some StringProtocol) -> [[UInt8]] {
         var words: [[UInt8]] = []
         var word: [UInt8]?

@@ -3,14 +3,14 @@ import Foundation
 import Glibc
 package import System
 
-/// Plays a scenario against the built program, in a folder of its own.
+/// Runs a scenario against the built program in a separate directory.
 package final class ScenarioRunner {
-    /// What went otherwise than expected; nil members are unknown.
+    /// A failed expectation.
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
     }
 
-    /// A line that the program printed of an action.
+    /// A line that the program printed for an action.
     private struct Seen: Decodable {
         var event: String
         var path: String
@@ -29,25 +29,25 @@ package final class ScenarioRunner {
     private let scenario: Scenario
     private let folder: PathBytes
     private let arguments: [String]
-    /// Whether the program, and what the script does, is an ordinary user's though the tests are root's.
+    /// Whether root runs the program and the script as an ordinary user.
     private let isOrdinary: Bool
-    /// Words in front of the program, which become it in the end.
+    /// Words in front of the command, which execute the program in the end.
     private var prefix: [String] = []
     private var hasMounts = false
     private var program: RunningProgram?
     private var runs = 0
     private var consumed = 0
-    /// Lines behind that, which were expected out of order.
+    /// Later lines that were already matched out of order.
     private var taken: Set<Int> = []
     private var open: [PathBytes: Int32] = [:]
 
-    /// Makes a runner for one run.
+    /// Creates a runner for one run.
     ///
     /// - Parameters:
-    ///   - scenario: What is to happen.
-    ///   - folder: An empty folder.
+    ///   - scenario: The scenario.
+    ///   - folder: An empty directory.
     ///   - arguments: Further options of the program.
-    ///   - isOrdinary: Whether root plays it as user 65534, to whom everything in the folder belongs then.
+    ///   - isOrdinary: Whether root runs the scenario as user 65534, who then owns everything in the directory.
     package init(
         _ scenario: Scenario, in folder: PathBytes, arguments: [String] = [], isOrdinary: Bool = false
     ) {
@@ -59,7 +59,7 @@ package final class ScenarioRunner {
 
     /// Runs all lines.
     ///
-    /// - Throws: The first expectation that failed, with its line and all that the program said.
+    /// - Throws: The first failed expectation, with its line and the output of the program.
     package func run() throws {
         TestFile.write(folder.appending("rules.yaml"), scenario.rules)
         defer { for descriptor in open.values { close(descriptor) } }
@@ -127,10 +127,10 @@ package final class ScenarioRunner {
         else { throw Failure(description: "it did not get ready") }
     }
 
-    /// Words that make the program after them an ordinary user's.
+    /// Words that run the following command as an ordinary user.
     package static let asOrdinaryUser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
-    /// Why scenarios can't be played as an ordinary user here; nil when they can.
+    /// The reason that scenarios can't run as an ordinary user here; nil if they can.
     package static let ordinaryUserProblem: String? = {
         if geteuid() != 0 { return "the tests do not run as root, so that all scenarios are an ordinary user's" }
         let words = asOrdinaryUser + ["test", "-x", Places.alight.description]
@@ -138,7 +138,7 @@ package final class ScenarioRunner {
         return isReachable ? nil : "user 65534 can't reach \(Places.alight)"
     }()
 
-    /// Why a scenario can't be played here; nil when it can.
+    /// The reason that a scenario can't run here; nil if it can.
     package static func problem(of scenario: Scenario, isOrdinary: Bool) -> String? {
         for line in scenario.lines where line.text(0) == "needs" {
             switch line.text(1) {
@@ -168,7 +168,7 @@ package final class ScenarioRunner {
         return nil
     }
 
-    /// `limit watches N` or `limit instances N`: a limit of inotify, for the program alone.
+    /// Handles `limit watches N` and `limit instances N`: sets an inotify limit for the program only.
     private func limit(_ line: Scenario.Line) throws {
         guard let name = ["watches": "max_inotify_watches", "instances": "max_inotify_instances"][line.text(1)],
             let value = Int(line.text(2))
@@ -177,9 +177,9 @@ package final class ScenarioRunner {
         prefix += ["unshare", "-Ur", "sh", "-c", script, "sh"]
     }
 
-    /// Runs a line of shell in the folder, where the program sees the same mounts.
+    /// Runs a shell command in the directory, with the same mounts as the program.
     private func shell(_ text: String) throws {
-        // nsenter(1) begins at the root of the other mounts.
+        // nsenter(1) starts at the root directory of the other namespace.
         let entered = hasMounts ? ["nsenter", "-t", String(program?.pid ?? 0), "-m"] : []
         let script = ["sh", "-c", "cd \"$0\" && eval \"$1\"", folder.description, text]
         let words = (isOrdinary ? Self.asOrdinaryUser : []) + entered + script
@@ -187,7 +187,9 @@ package final class ScenarioRunner {
         guard status == 0 else { throw Failure(description: "sh ended with \(status)") }
     }
 
-    /// Runs a command to its end; what it left in the background goes on.
+    /// Runs a command and waits for it.
+    ///
+    /// Its background processes continue.
     private static func runCommand(_ words: [String], in folder: PathBytes) -> Int32 {
         withTempTree { tree in
             let program = RunningProgram("/usr/bin/env", words, in: folder, output: tree.path("command"))
@@ -195,7 +197,7 @@ package final class ScenarioRunner {
         }
     }
 
-    /// Gives a path to the ordinary user, with the folders above it up to the test's own.
+    /// Makes the ordinary user the owner of a path and of the directories above it, up to the test's own.
     private func own(_ path: PathBytes, withAll: Bool = false) {
         guard isOrdinary else { return }
         if withAll {
@@ -228,7 +230,7 @@ package final class ScenarioRunner {
         return folder.appending(line.words[place])
     }
 
-    /// `tree PATH = "text"`, or `tree PATH/` for a folder.
+    /// Handles `tree PATH = "text"`, and `tree PATH/` for a directory.
     private func make(_ line: Scenario.Line) {
         let target = path(line, 1)
         if line.words[1].last == .slash {
@@ -310,10 +312,10 @@ package final class ScenarioRunner {
         }
     }
 
-    /// `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD]`: the next line of that event and path.
+    /// Handles `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD]`.
     ///
-    /// Without order it may come behind others, which are expected later; so may that of one rule among those of others, since
-    /// actions that only read a file run at the same time.
+    /// The next line must be for that event and path. Without order, it may come after lines that are expected later.
+    /// The same applies with `by RULE`, because actions of several rules that only read a file run at the same time.
     private func expectEvent(_ line: Scenario.Line, inOrder: Bool) throws {
         let target = path(line, 2)
         var wanted: [String: [UInt8]] = [:]

@@ -2,9 +2,9 @@ import FileEvents
 import Glibc
 package import System
 
-/// A file system that is soon full, mounted in a namespace of its own.
+/// A small file system, mounted in its own namespace.
 package enum SmallDisk {
-    /// Why there can be none here; nil when there can.
+    /// The reason that none can be mounted here; nil if one can.
     package static let problem: String? = {
         let attempt = SmallDisk.words(on: "/mnt", options: "size=1m") + ["true"]
         let program = withTempTree { tree in
@@ -13,14 +13,14 @@ package enum SmallDisk {
         return program == 0 ? nil : "no file system can be mounted, not even in a user namespace"
     }()
 
-    /// Words in front of a program, which becomes it with a file system in memory at the folder.
+    /// Returns words that, in front of a command, run it with a file system in memory mounted at the directory.
     ///
-    /// Who is outside sees it below `/proc/PID/root`.
+    /// Other processes see the file system below `/proc/PID/root`.
     ///
     /// - Parameters:
-    ///   - folder: An existing folder.
-    ///   - options: What mount(8) is told, such as `size=1m`.
-    ///   - script: A line of shell that is run in the folder first.
+    ///   - folder: An existing directory.
+    ///   - options: The options of mount(8), such as `size=1m`.
+    ///   - script: A shell command that runs in the directory first.
     /// - Returns: The words.
     package static func words(on folder: PathBytes, options: String, script: String = ":") -> [String] {
         let privileges = geteuid() == 0 ? [] : ["--user", "--map-root-user"]
@@ -28,7 +28,7 @@ package enum SmallDisk {
         return ["unshare", "--mount"] + privileges + ["sh", "-c", line, folder.description, options, script]
     }
 
-    /// Takes all room that is left.
+    /// Fills the remaining space.
     package static func fill(_ folder: PathBytes) {
         let filler = folder.appending("filler")
         let descriptor = filler.withCString { open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644) }
@@ -40,6 +40,6 @@ package enum SmallDisk {
         }
     }
 
-    /// Gives it back.
+    /// Frees the space that ``fill(_:)`` used.
     package static func empty(_ folder: PathBytes) { _ = folder.appending("filler").withCString { unlink($0) } }
 }

@@ -2,7 +2,7 @@ import FileEvents
 import Glibc
 package import System
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary directory for one test, removed at the end.
 package struct TemporaryTree: ~Copyable {
     package let root: PathBytes
 
@@ -13,22 +13,22 @@ package struct TemporaryTree: ~Copyable {
     package func path(_ relative: String) -> PathBytes { root.appending(relative) }
 }
 
-/// Calls the body with a fresh folder.
+/// Calls the body with a new temporary directory.
 package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Result) rethrows -> Result {
     let tree = TemporaryTree()
     return try body(tree)
 }
 
-/// What tests do to files, by exact bytes and without Foundation's opinions.
+/// File operations for tests, by exact bytes and without Foundation.
 package enum TestFile {
-    /// Makes a folder that nobody else has; whoever asks for it removes it.
+    /// Creates a new temporary directory, which the caller removes.
     package static func makeTemporaryFolder(_ word: String = "test") -> PathBytes {
         var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
     }
 
-    /// Makes the folder and those above it.
+    /// Creates the directory and its missing ancestors.
     package static func makeFolder(_ path: PathBytes) {
         if path.withCString({ mkdir($0, 0o755) }) == 0 || errno == EEXIST { return }
         if errno == ENOENT {
@@ -37,7 +37,9 @@ package enum TestFile {
         }
     }
 
-    /// Creates or truncates the file, writes the text and closes it; folders are made.
+    /// Creates or truncates the file, writes the string and closes the file.
+    ///
+    /// Missing directories are created.
     package static func write(_ path: PathBytes, _ text: String) { write(path, Array(text.utf8)) }
 
     package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: UInt32 = 0o644) {
@@ -60,7 +62,7 @@ package enum TestFile {
         }
     }
 
-    /// The content; nil when there is no such file.
+    /// Returns the content; nil if the file does not exist or can't be read.
     package static func read(_ path: PathBytes) -> [UInt8]? {
         let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { return nil }
@@ -79,7 +81,7 @@ package enum TestFile {
         return path.withCString { lstat($0, &status) } == 0
     }
 
-    /// The names in a folder, sorted; empty when there is none.
+    /// Returns the names in a directory, sorted; empty if it does not exist.
     package static func names(in folder: PathBytes) -> [[UInt8]] {
         guard let stream = folder.withCString({ opendir($0) }) else { return [] }
         defer { closedir(stream) }
@@ -106,7 +108,9 @@ package enum TestFile {
         }
     }
 
-    /// Copies files, folders and modes; links are not followed.
+    /// Copies files, directories and modes.
+    ///
+    /// Links are not followed.
     package static func copyTree(_ from: PathBytes, _ to: PathBytes) {
         var status = stat()
         guard from.withCString({ lstat($0, &status) }) == 0 else { return }

@@ -8,9 +8,11 @@ extension TestFile {
             UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeRawPointer?, Int, Int32
         ) -> Int32
 
-    /// Sets an extended attribute, without following a link; false when the file system refuses.
+    /// Sets an extended attribute without following a link.
     ///
-    /// Swift's Glibc module lacks the call, and the program itself never makes it.
+    /// Returns false if the file system refuses.
+    ///
+    /// Swift's Glibc module lacks the call, and Alight itself never makes it.
     package static func setAttribute(_ path: PathBytes, _ name: PathBytes, _ value: [UInt8]) -> Bool {
         guard let symbol = dlsym(nil, "lsetxattr") else { preconditionFailure("glibc has lsetxattr") }
         let set = unsafeBitCast(symbol, to: SetAttribute.self)

@@ -1,7 +1,7 @@
 import Glibc
 import PluginProtocol
 
-/// Plays what the parameter `play` says, for the tests of `Plugin`.
+/// A plugin for the tests of `Plugin`; the parameter `play` selects its behavior.
 @main struct StubPlugin: Plugin {
     static var description: PluginDescription? {
         var description = PluginDescription(name: "stub", version: "1", parameters: nil)
@@ -28,10 +28,10 @@ import PluginProtocol
             PluginReport.log(.warning, "two\nlines")
             PluginReport.progress(0.5, "half")
         case "wait":
-            // Until it is cancelled.
+            // The request waits until it is cancelled.
             try await Task.sleep(for: .seconds(600))
         case "block":
-            // As a call of the system does: a thread of Swift's pool is gone as long as it lasts.
+            // Like a blocking system call, this occupies a thread of Swift's pool.
             while access("\(request.rule.file).go", F_OK) != 0 { usleep(5_000) }
         case "stubborn": while true { usleep(5_000) }
         default: break

@@ -3,12 +3,12 @@ import FileWatching
 import Glibc
 import System
 
-// Watches folders and prints each hint and report as one line, for tests that need a process of its own: in a user
-// namespace with low limits, in a mount namespace, as another user.
+// Watches directories and prints each hint and report as one line, for tests that need a separate process: in a user
+// namespace with low limits, in a mount namespace, or as another user.
 //
 //     watch-hints [--poll] [--inotify] [--raw] [--every MILLISECONDS] FOLDER…
 //
-// `hint ORIGIN SIGNS PATH` or `report WORD PATH…`; it goes on until a signal ends it.
+// The lines are `hint ORIGIN SIGNS PATH` and `report WORD PATH…`. The program runs until a signal terminates it.
 
 private let words: [(Hint.Signs, String)] = [
     (.written, "written"), (.closed, "closed"), (.appeared, "appeared"), (.vanished, "vanished"),

@@ -1,8 +1,7 @@
 import CLibArchive
 import FileEvents
 import System
-
-/// A kind of archive that can be made.
+/// An archive format that can be written.
 enum ArchiveFormat: String, CaseIterable {
     case zip
     case tar
@@ -11,7 +10,7 @@ enum ArchiveFormat: String, CaseIterable {
     case tarZst = "tar.zst"
     case tarBz2 = "tar.bz2"
 
-    /// The kind that a name says.
+    /// Returns the format for the extension of a path; nil if it is unknown.
     init?(of path: PathBytes) {
         let name = path.lastComponent.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
         func ends(_ words: [String]) -> Bool {
@@ -32,7 +31,7 @@ enum ArchiveFormat: String, CaseIterable {
         }
     }
 
-    /// A name without what says that it is an archive: `a` of `a.tar.gz`; never empty, and not `.` or `..`.
+    /// Returns a name without its archive extension: `a` for `a.tar.gz`; never empty, and not `.` or `..`.
     static func stem(of name: ArraySlice<UInt8>) -> [UInt8] {
         let lower = name.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
         let endings = allCases.flatMap(\.endings).sorted { $0.utf8.count > $1.utf8.count } + [".7z"]
@@ -53,7 +52,7 @@ enum ArchiveFormat: String, CaseIterable {
         }
     }
 
-    /// Why no archive can be made or read; nil when it can.
+    /// The reason why archives cannot be written or read; nil if they can.
     static var problem: String? {
         cla_load().map { "libarchive can't be loaded (\(String(cString: $0))); install the package libarchive13" }
     }

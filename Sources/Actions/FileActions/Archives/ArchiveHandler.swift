@@ -4,12 +4,11 @@ import Logging
 import PluginProtocol
 package import Rules
 import System
-
-/// `archive`: packs a file, a folder, or all files of a batch into one archive.
+/// The `archive` action: packs a file, a directory, or all files of a batch into one archive.
 package struct ArchiveHandler: Handler {
     private let trash: Trash
 
-    /// - Parameter trash: Where `on_conflict: trash` puts what was there.
+    /// - Parameter trash: The trash for files that `on_conflict: trash` replaces.
     package init(trash: Trash) { self.trash = trash }
 
     package let summary = HandlerDescription(
@@ -40,7 +39,7 @@ package struct ArchiveHandler: Handler {
         var members: [(number: Int, name: PathBytes)] = []
     }
 
-    /// Makes one archive of all that have the same destination.
+    /// Creates one archive for all files with the same destination.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         if let problem = ArchiveFormat.problem {
             return invocations.map { _ in Outcome(.failed, problem, code: "no-library") }
@@ -69,11 +68,11 @@ package struct ArchiveHandler: Handler {
         return outcomes.map { $0 ?? Outcome(.failed, "it is not in the archive") }
     }
 
-    /// The path in the archive: below it, whatever a placeholder brought.
+    /// Returns the path in the archive, which is always below its top level, regardless of the values of placeholders.
     private static func name(of invocation: Invocation) throws(FileFault) -> PathBytes {
         let event = invocation.job.event
         let relative = Array(event.path.relative(to: event.root) ?? event.path.lastComponent)
-        // A root that is packed itself has no path below itself.
+        // A root that is packed has no path relative to itself.
         let usual = relative.isEmpty ? Array(event.path.lastComponent) : relative
         let wanted = invocation.parameters["name"]?.bytes ?? usual
         let parts = wanted.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }

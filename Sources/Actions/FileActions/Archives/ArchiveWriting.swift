@@ -5,37 +5,36 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-
-/// Writes files and folders into one archive, in the order of their names.
+/// A writer that packs files and directories into one archive, in the order of their names.
 ///
-/// The same files make the same archive: no owners, no other times than those of the content, and no order but that of
-/// the names.
+/// The same files produce the same archive: it contains no owners, no times other than modification times, and no order
+/// other than that of the names.
 final class ArchiveWriting {
     private let writer: OpaquePointer
     private let isOver: () -> Bool
-    /// What stands where the archive is to be, which is never put into it.
+    /// The identity of the file at the path of the archive, which is never added to it.
     private let own: FileIdentity?
     private let path: PathBytes
     private var buffer = [UInt8](repeating: 0, count: 1 << 17)
     private(set) var files = 0
     private(set) var bytes: UInt64 = 0
-    /// What was left out, being neither a file nor a folder nor a link, or mounted there.
+    /// The entries that were omitted, because they are not a file, a directory or a link, or are mount points.
     private(set) var leftOut: [PathBytes] = []
 
     enum Ending {
         case done
         case changed
-        /// The time-out, or a stop.
+        /// The timeout expired, or Alight stops.
         case over
     }
 
     /// - Parameters:
-    ///   - descriptor: Where it is written.
-    ///   - path: Where the archive will be.
-    ///   - format: What it will be.
-    ///   - own: What is there now.
-    ///   - isOver: Asked at each block.
-    /// - Throws: When there is no memory.
+    ///   - descriptor: The descriptor to write to.
+    ///   - path: The final path of the archive.
+    ///   - format: The format of the archive.
+    ///   - own: The identity of the file that exists at the path.
+    ///   - isOver: Called for each block; true stops the writing.
+    /// - Throws: A ``FileFault`` if there is not enough memory.
     init(
         to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
         isOver: @escaping () -> Bool
@@ -53,22 +52,22 @@ final class ArchiveWriting {
 
     deinit { cla_writer_free(writer) }
 
-    /// Writes what is still to be written.
+    /// Writes the remaining data.
     func finish() throws(FileFault) { try check(cla_writer_finish(writer)) }
 
-    /// Adds a file, or a folder with all that is in it.
+    /// Adds a file, or a directory with all its content.
     func add(_ source: SourceFile, as name: PathBytes) throws(FileFault) -> Ending {
-        // What was put into its place meanwhile has not settled.
+        // A file that has taken its place in the meantime has not settled.
         guard let seen = try source.folder.look(at: source.name), seen.identity == source.facts.identity,
             seen.type == .directory || seen.hasSameContent(as: source.facts)
         else { return .changed }
         return try add(source.name, in: source.folder, as: name, mount: nil, depth: 0)
     }
 
-    /// Each level holds a descriptor.
+    /// The maximum depth, since each level holds a descriptor.
     private static let mostLevels = 256
 
-    /// Adds an entry; what is mounted below the folder that is packed, whose mount is given, is not its own.
+    /// Adds an entry; a mount below the packed directory, whose mount is given, is omitted.
     private func add(
         _ entry: PathBytes, in folder: OpenFolder, as name: PathBytes, mount: UInt64?, depth: Int
     ) throws(FileFault) -> Ending {
@@ -103,7 +102,7 @@ final class ArchiveWriting {
         guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }
         try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
         let inner = OpenFolder(dup(file.descriptor), path)
-        // What Alight itself has in the making is not a part of the folder.
+        // Alight's own temporary files are not part of the directory.
         for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
             let ending = try add(
                 child, in: inner, as: name.appending(child.bytes), mount: facts.mount, depth: depth + 1)
@@ -150,7 +149,7 @@ final class ArchiveWriting {
         return .done
     }
 
-    /// Set-user-id and its like stay out: whoever unpacks it must not get them by accident.
+    /// Writes a header without set-user-id and similar bits, which unpacking must not set by accident.
     private func header(
         _ name: PathBytes, _ facts: Snapshot, size: Int64, link: UnsafePointer<CChar>? = nil
     ) throws(FileFault) {

@@ -4,12 +4,11 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
-
-/// `extract`: unpacks an archive into a folder, which appears as a whole.
+/// The `extract` action: unpacks an archive into a directory, which appears as a whole.
 package struct ExtractHandler: Handler {
     private let trash: Trash
 
-    /// - Parameter trash: Where `on_conflict: trash` puts what was there.
+    /// - Parameter trash: The trash for files that `on_conflict: trash` replaces.
     package init(trash: Trash) { self.trash = trash }
 
     package let summary = HandlerDescription(
@@ -63,7 +62,7 @@ package struct ExtractHandler: Handler {
                 return limit.outcome("unpacking") ?? .interrupted("stopped during the unpacking")
             }
         } catch {
-            // What it then holds is no fault of the archive.
+            // If the file changed while it was read, the error is not that of the archive.
             guard try source.isUnchanged() else { throw .changed }
             if let number = error.errno { throw FileFault(number, "\(error.message) of '\(source.path)'") }
             return Outcome(.failed, error.message, code: error.code)
@@ -91,8 +90,8 @@ package struct ExtractHandler: Handler {
         return place.outcome(succeed("\(counted) unpacked into \(path)", path))
     }
 
-    /// The name under which the same files are there: as an attempt left them that could not say so any more, or as
-    /// `deduplicate` asks for.
+    /// Returns the name of a directory with the same files: left by an attempt that could not report it, or sought by
+    /// `deduplicate`.
     private func earlierResult(_ place: FilePlace, _ staging: StagedFolder) throws(FileFault) -> PathBytes? {
         let job = place.invocation.job
         let isAgain = job.attempt > 1 || job.isInterrupted

@@ -1,16 +1,16 @@
 import PluginProtocol
 import Rules
 
-/// How much an archive may unpack to, so that a small one can't fill the disk.
+/// The limits on the content of an archive, so that a small archive cannot fill the disk.
 struct ExtractLimits {
-    /// Bytes of all files together.
+    /// The maximum size of all files together, in bytes.
     var size: UInt64 = 4 << 30
-    /// Files, folders and links.
+    /// The maximum number of files, directories and links.
     var files = 100_000
-    /// Times that the archive may grow, counted from ``ratioCountsFrom`` on.
+    /// The maximum ratio of the unpacked size to the packed size, checked from ``ratioCountsFrom`` on.
     var ratio: UInt64 = 200
 
-    /// Small archives may be of anything: a folder of zeros is no bomb.
+    /// The unpacked size from which the ratio is checked: a small archive of zeros is harmless.
     static let ratioCountsFrom: UInt64 = 16 << 20
 
     static let schema = ParameterSchema(
@@ -28,7 +28,7 @@ struct ExtractLimits {
         ], additionalProperties: false, examples: [["size": "500 MiB", "files": 2000]],
         description: "How much may be unpacked.")
 
-    /// - Throws: When a size is none.
+    /// - Throws: A `SizeProblem` if a size is invalid.
     init(_ parameter: Parameter?) throws(SizeProblem) {
         if let text = parameter?["size"]?.bytes {
             size = UInt64(try SizeText.parse(String(decoding: text, as: UTF8.self)))
@@ -37,7 +37,7 @@ struct ExtractLimits {
         if case .value(let number)? = parameter?["ratio"], let times = number.double { ratio = UInt64(times) }
     }
 
-    /// Why so much is too much; nil when it isn't.
+    /// Returns the limit that is exceeded, for a message; nil if none is.
     func excess(bytes: UInt64, files count: Int, packed: UInt64) -> String? {
         if bytes > size { return "more than \(SizeText.binary(size)) ('limits.size')" }
         if count > files { return "more than \(files) files and folders ('limits.files')" }

@@ -3,9 +3,9 @@ import FileEvents
 import Glibc
 import System
 
-// What one entry becomes.
+// Extraction of single entries.
 extension Extraction {
-    /// Makes room for an entry: of two with the same name the later one counts.
+    /// Removes an earlier entry with the same name; the later entry counts.
     func clear(
         _ path: PathBytes, _ name: PathBytes, _ parent: Int32, _ refuse: (String) -> Refusal
     ) throws(Refusal) {
@@ -24,7 +24,7 @@ extension Extraction {
         if let further = links[source], parts.count == path.bytes.split(separator: .slash).count,
             source.parent == path.parent
         {
-            // A second name of a link, in one folder, leads to the same place.
+            // A second name of a link, in the same directory, has the same target.
             try clear(path, name, parent, refuse)
             links[path] = further
             return
@@ -55,7 +55,7 @@ extension Extraction {
         _ name: PathBytes, in parent: Int32, _ entry: cla_entry, _ reader: OpaquePointer, _ time: timespec?,
         _ refuse: (String) -> Refusal
     ) throws(Refusal) {
-        // No bit that gives rights, and always its owner's to read and write.
+        // No set-user-id or similar bits, and the owner can always read and write the file.
         let mode = entry.mode & 0o777 | 0o600
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = name.withCString { openat(parent, $0, flags, mode_t(mode)) }
@@ -67,7 +67,7 @@ extension Extraction {
             bytes = max(bytes, isOver ? .max : sum)
             try checkBounds()
         }
-        // What is announced is refused before it is written.
+        // A file whose announced size exceeds the limit is refused before it is written.
         if entry.size > 0 { try reach(UInt64(entry.size)) }
         var end: UInt64 = 0
         while true {

@@ -4,26 +4,26 @@ import FileEvents
 import Glibc
 import System
 
-/// Unpacks one archive into a folder that nobody else knows yet.
+/// The extraction of an archive into a directory that no other process knows yet.
 ///
-/// All is reached from the folder's descriptor, a name at a time and through no
-/// link, so nothing can be written elsewhere. Bounds are looked at while it writes.
+/// All paths are resolved from the descriptor of the directory, one name at a time and without following links, so
+/// nothing can be written elsewhere. Limits are checked while it writes.
 final class Extraction {
     let folder: Int32
     private let limits: ExtractLimits
     private let packed: UInt64
     let isOver: () -> Bool
     var links = LinkPlan()
-    /// Folders with the mode and time that they get in the end.
+    /// The directories with the mode and time that they get at the end.
     private var folders: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
     private(set) var count = 0
     var bytes: UInt64 = 0
     var wasStopped = false
     private var excess: String?
-    /// The mode bits that new files don't get.
+    /// The mode bits that new files do not get.
     private let mask: UInt32
 
-    /// Why nothing is unpacked.
+    /// The reason why nothing is unpacked.
     struct Refusal: Error {
         var message: String
         var code: String
@@ -31,11 +31,11 @@ final class Extraction {
     }
 
     /// - Parameters:
-    ///   - folder: Open, and empty.
-    ///   - limits: How much may be unpacked.
+    ///   - folder: The descriptor of an empty directory.
+    ///   - limits: The limits on the content.
     ///   - packed: The size of the archive.
     ///   - mask: The umask.
-    ///   - isOver: Asked at each block.
+    ///   - isOver: Called for each block; true stops the extraction.
     init(
         into folder: Int32, _ limits: ExtractLimits, packed: UInt64, mask: UInt32, isOver: @escaping () -> Bool
     ) {
@@ -46,10 +46,10 @@ final class Extraction {
         self.isOver = isOver
     }
 
-    /// Unpacks all.
+    /// Unpacks all entries.
     ///
-    /// - Returns: False when it was stopped.
-    /// - Throws: What is wrong with the archive, or with the disk.
+    /// - Returns: False if it was stopped.
+    /// - Throws: A ``Refusal`` if the archive is invalid, exceeds a limit, or cannot be written to the disk.
     func run(_ archive: Int32) throws(Refusal) -> Bool {
         let goesOn: cla_goes_on = { context, unpacked in
             guard let context else { return 0 }
@@ -82,7 +82,7 @@ final class Extraction {
             wasStopped = true
             return false
         }
-        // What is unpacked without ever being a file counts, too.
+        // Data that is unpacked but never becomes a file counts, too.
         excess = excess ?? limits.excess(bytes: UInt64(max(0, unpacked)), files: 0, packed: packed)
         return excess == nil
     }
@@ -90,7 +90,7 @@ final class Extraction {
     func problem(of reader: OpaquePointer) -> Refusal {
         if let excess { return Refusal(message: "refused: the archive holds \(excess)", code: "too-large") }
         let text = String(cString: cla_reader_error(reader))
-        // archive_read_has_encrypted_entries(3) reads beyond its memory where no format was recognized.
+        // archive_read_has_encrypted_entries(3) reads out of bounds if no format was recognized.
         if text.isAboutPassword { return Self.encrypted }
         if text.hasPrefix("Unrecognized archive format") {
             return Refusal(message: "it is no archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
@@ -104,11 +104,11 @@ final class Extraction {
 
     // MARK: Entries
 
-    /// Each entry is reached through all folders above it.
+    /// The maximum depth, since each entry is reached through all directories above it.
     private static let mostLevels = 256
 
     private func take(_ entry: cla_entry, _ reader: OpaquePointer) throws(Refusal) {
-        // A block of the archive can hold thousands of entries.
+        // A block of the archive can contain thousands of entries.
         try checkTime()
         guard let raw = entry.name else {
             throw Refusal(message: "refused: the archive has a name that can't be read", code: "refused")
@@ -122,7 +122,7 @@ final class Extraction {
         let parts = try Self.parts(of: shown, refuse)
         let type = entry.mode & UInt32(S_IFMT)
         guard let last = parts.last else {
-            // The folder itself, as `./`.
+            // The directory itself, as `./`.
             if type == UInt32(S_IFDIR) { return }
             throw refuse("has no name")
         }
@@ -131,7 +131,7 @@ final class Extraction {
         let time =
             entry.has_mtime != 0
             ? timespec(tv_sec: Int(entry.mtime_seconds), tv_nsec: Int(entry.mtime_nanoseconds)) : nil
-        // A folder that was made for what lies in it comes with its facts later on.
+        // A directory that was created for its content gets its metadata from a later entry.
         if type != UInt32(S_IFDIR) || folders[path] == nil { try add(1) }
         let parent = try openFolder(parts.dropLast(), refuse)
         defer { close(parent) }
@@ -160,7 +160,7 @@ final class Extraction {
         throw Refusal(message: "stopped", code: "interrupted")
     }
 
-    /// The names of a path, which has to lie below the folder.
+    /// Splits a path into its names, and refuses a path that is not below the directory.
     static func parts(of path: PathBytes, _ refuse: (String) -> Refusal) throws(Refusal) -> [ArraySlice<UInt8>] {
         if path.bytes.first == .slash { throw refuse("has an absolute name") }
         let parts = path.bytes.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
@@ -173,7 +173,7 @@ final class Extraction {
         return parts
     }
 
-    /// What kind of thing has the name; nil when nothing does.
+    /// Returns the file type of an entry; nil if it does not exist.
     static func type(of name: PathBytes, in folder: Int32) -> UInt32? {
         var status = cal_stat()
         guard name.withCString({ cal_stat_entry(folder, $0, 0, &status) }) == 0 else { return nil }
@@ -190,7 +190,7 @@ final class Extraction {
         throw Refusal(message: "refused: the archive holds \(excess)", code: "too-large")
     }
 
-    /// Opens a folder below, and makes what is missing on the way.
+    /// Opens a directory below, and creates missing directories on the path.
     private func openFolder(
         _ parts: some Collection<ArraySlice<UInt8>>, _ refuse: (String) -> Refusal
     ) throws(Refusal) -> Int32 {
@@ -238,7 +238,7 @@ final class Extraction {
         guard Self.type(of: name, in: parent) == UInt32(S_IFDIR) else { throw refuse("is a folder and a file") }
     }
 
-    // MARK: The end
+    // MARK: Completion
 
     private func makeLinks() throws(Refusal) {
         if let link = links.leadingOut {
@@ -259,7 +259,7 @@ final class Extraction {
         }
     }
 
-    /// Gives folders their modes and times, the inner ones first.
+    /// Sets the modes and times of the directories, the inner ones first.
     private func finishFolders() throws(Refusal) {
         for (path, facts) in folders.sorted(by: { $0.key > $1.key }) {
             try checkTime()
@@ -272,7 +272,7 @@ final class Extraction {
         fchmod(folder, mode_t(0o777 & ~mask))
     }
 
-    /// UTIME_OMIT of utimensat(2), a macro that Swift does not see: leave this time alone.
+    /// UTIME_OMIT of utimensat(2), a macro that Swift does not import; leaves this time unchanged.
     private static let omit = (1 << 30) - 2
 
     static func setTime(_ time: timespec, of descriptor: Int32) {
@@ -286,7 +286,7 @@ final class Extraction {
 }
 
 extension String {
-    /// Whether libarchive says that a password is needed.
+    /// Whether libarchive reports that a password is required.
     fileprivate var isAboutPassword: Bool {
         let lower = lowercased()
         return ["encrypt", "passphrase", "password"].contains { lower.contains($0) }

@@ -3,20 +3,20 @@ import FileEvents
 import Glibc
 import System
 
-/// Removes what was unpacked from an archive, as far as nobody has changed it since.
+/// The removal of unpacked files, as far as they have not been changed since.
 final class UnpackedTree {
-    /// What was changed later is somebody else's.
+    /// The end of the unpacking; files that were changed later are left alone.
     private let sealed: Timestamp
-    /// Directories that were made earlier are, too.
+    /// The birth time of the top directory; directories that were created earlier are left alone, too.
     private let born: Int64
     /// Whether nothing is removed.
     private let isDry: Bool
-    /// Files of several names of which one is removed, which changes the status of the others.
+    /// The files with several names of which one was removed, which changes the status of the others.
     private var removed: [FileIdentity: Snapshot] = [:]
-    /// What stays.
+    /// The paths that are left.
     private(set) var left: [PathBytes] = []
 
-    /// Each level holds a descriptor.
+    /// The maximum depth, since each level holds a descriptor.
     private static let mostLevels = 64
 
     init(sealed: Timestamp, born: Int64, isDry: Bool) {
@@ -39,7 +39,7 @@ final class UnpackedTree {
         }
     }
 
-    /// Removes a file or a link; false when it stays.
+    /// Removes a file or a link; returns false if it is left.
     private func remove(_ name: PathBytes, _ there: Snapshot, in folder: OpenFolder) -> Bool {
         let isOther = removed[there.identity].map { there.hasSameContent(as: $0) } ?? false
         guard there.changed <= sealed || isOther else { return false }
@@ -49,9 +49,9 @@ final class UnpackedTree {
         return ending == .removed || ending == .gone
     }
 
-    /// Removes a directory with what is in it; false when it is another one.
+    /// Removes a directory with its content; returns false if it is a different directory.
     ///
-    /// What stays in it is noted by itself.
+    /// Entries that are left in it are recorded separately.
     private func removeFolder(_ name: PathBytes, _ there: Snapshot, in folder: OpenFolder, _ depth: Int) -> Bool {
         if let made = there.born, made > sealed || there.identity.birth < born { return false }
         let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }

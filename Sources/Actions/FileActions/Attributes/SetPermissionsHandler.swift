@@ -6,7 +6,7 @@ package import Rules
 import Settling
 import System
 
-/// `set-permissions`: changes a file's mode, and as root its owner.
+/// The `set-permissions` action: changes a file's mode, and as root its owner.
 package struct SetPermissionsHandler: Handler {
     package init() {}
 
@@ -41,7 +41,7 @@ package struct SetPermissionsHandler: Handler {
         let owner = try Self.number(invocation.text("owner"), "user", Self.user)
         let group = try Self.number(invocation.text("group"), "group", Self.group)
         var said: [String] = []
-        // First the owner, since a change of it takes the set-user-id bit away.
+        // The owner comes first, since changing it clears the set-user-id bit.
         if owner != nil || group != nil {
             let error = cal_change_owner(descriptor, owner ?? .max, group ?? .max)
             guard error == 0 else { throw FileFault(error, "cannot give '\(source.path)' to another owner") }
@@ -68,7 +68,7 @@ package struct SetPermissionsHandler: Handler {
         _ text: String?, _ noun: String, _ find: (String) -> UInt32?
     ) throws(FileFault) -> UInt32? {
         guard let text else { return nil }
-        // The highest number means that nothing is to be changed.
+        // The highest number means "unchanged".
         if let number = find(text) ?? UInt32(text), number != .max { return number }
         throw FileFault(Outcome(.failed, "there is no \(noun) '\(text)'", code: "no-such-\(noun)"))
     }
@@ -89,6 +89,6 @@ package struct SetPermissionsHandler: Handler {
         return entry.gr_gid
     }
 
-    /// A group's entry has the names of all its members.
+    /// The size of the buffer for an entry; that of a group contains the names of all its members.
     private static let bufferSize = 1 << 18
 }

@@ -5,10 +5,9 @@ import PluginProtocol
 package import Rules
 import System
 
-/// `tag`: sets and removes extended attributes of the file.
+/// The `tag` action: sets and removes extended attributes of the file.
 ///
-/// What has the wanted value is left alone, so a rule for changes of attributes
-/// does not set itself off.
+/// An attribute that already has the value is not set again, so a rule for attribute changes does not trigger itself.
 package struct TagHandler: Handler {
     package init() {}
 
@@ -43,7 +42,7 @@ package struct TagHandler: Handler {
         }
     }
 
-    /// What is to be done, by name.
+    /// Returns the changes, by name.
     private func changes(_ invocation: Invocation) throws(FileFault) -> [(name: String, change: Change)] {
         var changes: [(name: String, change: Change)] = []
         if case .object(let members)? = invocation.parameters["set"] {
@@ -94,7 +93,7 @@ package struct TagHandler: Handler {
                     .failed, "the file system of '\(path)' keeps no extended attributes; use one that does, as ext4",
                     code: "not-supported")
             case ERANGE, E2BIG, ENOSPC:
-                // Of what is too large for the file system ext4 says that the disk is full.
+                // ext4 reports ENOSPC for a value that is too large for the file system.
                 return Outcome(.failed, "there is no room for '\(name)' in '\(path)'", code: "too-large")
             default: throw FileFault(error, "cannot change '\(name)' of '\(path)'")
             }
@@ -102,7 +101,7 @@ package struct TagHandler: Handler {
         return Outcome(.succeeded, done.isEmpty ? "tagged so before" : done.joined(separator: ", "))
     }
 
-    /// The value, if it has that length.
+    /// Returns the value if it has that length.
     private static func value(of name: String, _ descriptor: Int32, expecting count: Int) -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: count + 1)
         let length = name.withCString { cal_read_open_attribute(descriptor, $0, &buffer, buffer.count) }

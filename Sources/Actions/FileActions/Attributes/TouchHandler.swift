@@ -4,8 +4,7 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
-
-/// `touch`: sets a file's times, or makes an empty file such as a marker.
+/// The `touch` action: sets a file's times, or creates an empty file such as a marker.
 package struct TouchHandler: Handler {
     package init() {}
 

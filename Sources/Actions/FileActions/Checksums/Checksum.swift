@@ -4,19 +4,19 @@ import FileEvents
 import Glibc
 import System
 
-/// A checksum that `checksum` can make, named as its files are.
+/// A checksum algorithm, named as in the names of checksum files.
 enum Checksum: String, CaseIterable {
     case sha256, sha512, sha1, md5
-    /// BLAKE2b with 512 bits, as `b2sum` makes it.
+    /// BLAKE2b with 512 bits, as computed by `b2sum`.
     case b2
-    /// XXH3 with 128 bits: very fast, and no protection against anybody.
+    /// XXH3 with 128 bits: very fast, but no protection against tampering.
     case xxh128
 
-    /// What stands behind a file's name in that of its sidecar.
+    /// The suffix that a sidecar adds to the name of its file.
     var suffix: String { ".\(rawValue)" }
-    /// The file that has the sums of a folder.
+    /// The name of the file with the checksums of a directory.
     var listName: String { "\(rawValue.uppercased())SUMS" }
-    /// How many hexadecimal digits it has.
+    /// The number of hexadecimal digits.
     var digits: Int {
         switch self {
         case .md5, .xxh128: 32
@@ -26,7 +26,7 @@ enum Checksum: String, CaseIterable {
         }
     }
 
-    /// Whether a file is one that holds checksums, of whatever kind.
+    /// Whether the name is that of a file with checksums of any kind.
     static func isList(_ path: PathBytes) -> Bool {
         let name = path.lastComponent
         return allCases.contains { sum in
@@ -38,7 +38,7 @@ enum Checksum: String, CaseIterable {
 
     private static let blockSize = 1 << 18
 
-    /// Reads an open file from its beginning to its end: the sum in hexadecimal digits.
+    /// Reads an open file from start to end and returns the checksum in hexadecimal digits.
     func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileFault) -> String {
         guard let state = DigestState(self) else {
             throw FileFault(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
@@ -56,7 +56,7 @@ enum Checksum: String, CaseIterable {
     }
 }
 
-/// A checksum in the making.
+/// A checksum computation in progress.
 private final class DigestState {
     private enum Kind {
         case crypto(OpaquePointer)
@@ -81,7 +81,7 @@ private final class DigestState {
         }
         guard let context = EVP_MD_CTX_new() else { return nil }
         kind = .crypto(context)
-        // A system that allows only some algorithms may refuse others.
+        // A system that permits only some algorithms may refuse others.
         guard EVP_DigestInit_ex(context, algorithm, nil) == 1 else { return nil }
     }
 

@@ -2,18 +2,18 @@ import FileEvents
 import Glibc
 import System
 
-/// A file with the checksums of others, a sidecar or the list of a folder.
+/// A file with the checksums of other files: a sidecar, or the list of a directory.
 struct ChecksumFile {
     let folder: OpenFolder
     let name: PathBytes
     let kind: Checksum
 
-    /// A longer one is none.
+    /// The maximum size in bytes; a larger file is not a checksum file.
     private static let most = 64 << 20
 
     var path: PathBytes { folder.path(of: name) }
 
-    /// Nil when there is none.
+    /// Returns the lines of the file; nil if it does not exist.
     func lines() throws(FileFault) -> ChecksumLines? {
         try WholeFile.content(of: name, in: folder, most: Self.most).map { ChecksumLines($0, kind) }
     }
@@ -21,27 +21,27 @@ struct ChecksumFile {
     enum Update {
         case written
         case same
-        /// Another process has the folder for itself, and meanwhile Alight stops, or the time is over.
+        /// Another process locked the directory until Alight stopped or the timeout expired.
         case waited
     }
 
-    /// Changes sums in it, however many do so at once; the file is replaced as a whole.
+    /// Updates checksums in the file, safely even if others do so at the same time; the file is replaced as a whole.
     ///
     /// - Parameters:
-    ///   - sums: The names of files, and their sums; nil takes one out.
-    ///   - isAlone: Whether nothing else may be in it.
-    ///   - isOver: Asked while it waits for others.
-    /// - Returns: Whether it was written.
-    /// - Throws: What failed.
+    ///   - sums: The file names with their checksums; nil removes a name.
+    ///   - isAlone: Whether the file may contain nothing else.
+    ///   - isOver: Called while waiting for other processes; true stops the wait.
+    /// - Returns: Whether the file was written.
+    /// - Throws: A ``FileFault`` if a system call fails.
     func update(
         _ sums: [(name: PathBytes, digits: String?)], isAlone: Bool = false, isOver: () -> Bool
     ) throws(FileFault) -> Update {
-        // The lock is the open folder's, so it holds between threads as well as between processes.
+        // The lock belongs to this open descriptor, so it works between threads as well as between processes.
         let lock = openat(folder.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw FileFault(errno, "cannot open '\(folder.path)'") }
         defer { close(lock) }
         while flock(lock, LOCK_EX | LOCK_NB) != 0 {
-            // A file system without locks: its folder is not shared with others, as far as we know.
+            // A file system without locks: its directory is assumed not to be shared.
             guard errno == EWOULDBLOCK || errno == EINTR else { break }
             if isOver() { return .waited }
             var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)

@@ -2,11 +2,9 @@ import FileEvents
 import PluginProtocol
 package import Rules
 import System
-
-/// `checksum`: writes the checksum of a file beside it or into the list of its folder, or compares it.
+/// The `checksum` action: writes the checksum of a file to a sidecar or to the list of its directory, or verifies it.
 ///
-/// The files that hold checksums are never given one, so a rule that takes
-/// them too does not go on forever.
+/// Files that contain checksums never get one, so a rule that also matches them does not run indefinitely.
 package struct ChecksumHandler: Handler {
     package init() {}
 
@@ -32,14 +30,14 @@ package struct ChecksumHandler: Handler {
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
-    /// What one file comes to.
+    /// The result for one file.
     private enum Result {
         case outcome(Outcome)
-        /// A change of a list, and how it ends when that is done.
+        /// A change of a list, and the outcome once the list is written.
         case change(ChecksumFile, [(name: PathBytes, digits: String?)], Outcome)
     }
 
-    /// Writes each list once, for all files of it.
+    /// Writes each list once, for all files in it.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         var outcomes: [Outcome?] = invocations.map { _ in nil }
         var lists: [PathBytes: (file: ChecksumFile, members: [Int], sums: [(name: PathBytes, digits: String?)])] = [:]
@@ -146,7 +144,7 @@ package struct ChecksumHandler: Handler {
         }
     }
 
-    /// Takes a file that is gone out of the list of its folder.
+    /// Removes a deleted file from the list of its directory.
     private func removal(
         of path: PathBytes, root: PathBytes, _ kind: Checksum, isListed: Bool
     ) throws(FileFault) -> Result {
@@ -159,7 +157,7 @@ package struct ChecksumHandler: Handler {
         return .change(list, [(Self.name(path), nil)], Outcome(.succeeded, "removed from \(list.path)"))
     }
 
-    /// Takes a file that was moved here out of the list of the folder where it was.
+    /// Removes a file that was moved here from the list of its previous directory.
     private func forget(_ invocation: Invocation, in kind: Checksum) throws(FileFault) {
         let event = invocation.job.event
         guard let from = event.from, from.parent != event.path.parent,
@@ -174,14 +172,14 @@ package struct ChecksumHandler: Handler {
 
     private static func name(_ path: PathBytes) -> PathBytes { PathBytes(path.lastComponent) }
 
-    /// The sum of a file that a sidecar holds, or the words for whatever else it does; nil when there is none.
+    /// Returns the checksum of a file in a sidecar, or a description of its other content; nil if there is no sidecar.
     private func held(by sidecar: ChecksumFile, of name: PathBytes) throws(FileFault) -> String? {
         guard let lines = try sidecar.lines() else { return nil }
         let only = lines.sums.count == 1 ? lines.sums.values.first : nil
         return lines.sums[name] ?? lines.bare ?? only ?? "no \(sidecar.kind.rawValue) of it"
     }
 
-    // MARK: Comparing
+    // MARK: Verification
 
     private func verify(
         _ name: PathBytes, _ sum: String, _ kind: Checksum, with word: String, _ list: ChecksumFile,
@@ -195,7 +193,7 @@ package struct ChecksumHandler: Handler {
             let file = isList ? list : sidecar
             place = " in '\(file.path)'"
             guard let lines = try file.lines() else {
-                // It may come after the file.
+                // The checksum file may arrive after the file.
                 return Outcome(.retry, "there is no '\(file.path)' to compare with", code: "no-checksum")
             }
             let only = lines.sums.count == 1 ? lines.sums.values.first : nil

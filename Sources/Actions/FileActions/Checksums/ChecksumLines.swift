@@ -1,12 +1,11 @@
 import FileEvents
 import System
-
-/// The lines of a file with checksums, as sha256sum and its like write and read them.
+/// The lines of a checksum file, in the format of sha256sum and similar tools.
 struct ChecksumLines {
     private(set) var sums: [PathBytes: String] = [:]
-    /// A sum without a name, as some sidecars have it.
+    /// A checksum without a name, as in some sidecars.
     private(set) var bare: String?
-    /// Remarks and whatever else is no sum; they stay in front.
+    /// Comments and other lines without a checksum, which stay at the top of the file.
     private var others: [[UInt8]] = []
     private let kind: Checksum
 
@@ -22,18 +21,18 @@ struct ChecksumLines {
         }
     }
 
-    /// Sets the sum of a file, or takes it out.
+    /// Sets the checksum of a file, or removes it if nil.
     mutating func set(_ digits: String?, for name: PathBytes) { sums[name] = digits }
 
-    /// The whole file, its names in order.
+    /// The content of the whole file, sorted by name.
     var text: [UInt8] {
         others.flatMap { $0 + [UInt8(ascii: "\n")] }
             + sums.sorted { $0.key < $1.key }.flatMap { Self.line(of: $0.value, for: $0.key) }
     }
 
-    // MARK: One line
+    // MARK: Single lines
 
-    /// A name with a backslash or a line break is written with escapes, and a backslash in front of the line says so.
+    /// Formats a line; a name with a backslash or a line break is escaped, which a leading backslash indicates.
     static func line(of digits: String, for name: PathBytes) -> [UInt8] {
         let escaped = name.bytes.flatMap { byte -> [UInt8] in
             switch byte {
@@ -47,7 +46,7 @@ struct ChecksumLines {
         return Array("\(mark)\(digits)  ".utf8) + escaped + [UInt8(ascii: "\n")]
     }
 
-    /// The sum, with the name if there is one: `SUM  NAME`, `SUM *NAME`, `SHA256 (NAME) = SUM` or `SUM`.
+    /// Returns the checksum and, if present, the name: `SUM  NAME`, `SUM *NAME`, `SHA256 (NAME) = SUM` or `SUM`.
     private static func sum(in line: ArraySlice<UInt8>, _ kind: Checksum) -> (String, PathBytes?)? {
         let isEscaped = line.first == UInt8(ascii: "\\")
         let line = isEscaped ? line.dropFirst() : line
@@ -71,7 +70,7 @@ struct ChecksumLines {
         return (digits, isEscaped ? unescaped(plain) : PathBytes(plain))
     }
 
-    /// The digits in lower case, if it is a sum of that kind.
+    /// Returns the digits in lower case; nil if they are not a checksum of that kind.
     static func digits(_ text: some Collection<UInt8>, _ kind: Checksum) -> String? {
         guard text.count == kind.digits else { return nil }
         let lower = text.map { (0x41...0x46).contains($0) ? $0 + 0x20 : $0 }

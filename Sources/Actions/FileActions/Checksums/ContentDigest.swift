@@ -3,25 +3,23 @@ import FileEvents
 import Glibc
 package import Rules
 package import System
-
-/// Computes the checksum of a file's content.
+/// The checksum of a file's content.
 package enum ContentDigest {
     package enum Reading: Sendable, Hashable {
         /// SHA-256 of all bytes.
         case digest([UInt8])
-        /// The path names no regular file.
+        /// The path is not a regular file.
         case notRegular
         case unreadable(errno: Int32)
-        /// The limit came before the end of the file, with this outcome.
+        /// The limit was reached before the end of the file, with this outcome.
         case ended(Outcome)
     }
 
     private static let blockSize = 1 << 18
 
-    /// Reads a file below the root that it is watched by from its beginning to its end, in blocks.
+    /// Reads a file below its watched root from start to end, in blocks.
     ///
-    /// Blocks as long as the disk does. Whether the file was written to meanwhile
-    /// is the caller's to find out.
+    /// Blocks for as long as the disk does. The caller checks whether the file was written to in the meantime.
     package static func sha256(of path: PathBytes, below root: PathBytes, within limit: WorkLimit) -> Reading {
         let descriptor = DiskProbe.openForReading(path, below: root)
         guard descriptor >= 0 else { return descriptor == -ELOOP ? .notRegular : .unreadable(errno: -descriptor) }

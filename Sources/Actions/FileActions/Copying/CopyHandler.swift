@@ -5,10 +5,10 @@ import PluginProtocol
 package import Rules
 import System
 
-/// `copy`: puts a copy of the file somewhere, complete from its first moment.
+/// The `copy` action: creates a copy of the file, which is complete as soon as it is visible.
 ///
-/// The bytes go to a file without a name in the destination's folder, are flushed,
-/// and get the final name then, so whoever watches there sees one whole file.
+/// The bytes are written to a file without a name in the destination directory, and flushed. Then the file gets its
+/// final name, so a process that watches the directory sees one complete file.
 package struct CopyHandler: Handler {
     private let trash: Trash
 
@@ -32,12 +32,12 @@ package struct CopyHandler: Handler {
         Outcome.of { () throws(FileFault) in try copy(invocation) }
     }
 
-    /// Copies those of a batch in groups, each of which is put on the disk by one call for the whole file system.
+    /// Copies the files of a batch in groups, each of which is flushed by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         GroupFlush.run(invocations, alone: { run($0) }, together: { copy(together: $0) })
     }
 
-    /// A copy that has no name yet.
+    /// A copy without a name.
     private struct Prepared {
         var place: FilePlace
         var staged: StagedFile
@@ -48,7 +48,7 @@ package struct CopyHandler: Handler {
     private enum Preparation {
         case staged(Prepared)
         case over(Outcome)
-        /// There are no descriptors for so many at once.
+        /// There are not enough descriptors for so many files at once.
         case crowded
     }
 
@@ -115,7 +115,7 @@ package struct CopyHandler: Handler {
         return .staged(Prepared(place: place, staged: staged, source: source.path, isDurable: isDurable))
     }
 
-    /// Gives the copy its name: how that ended, and the folder if it is still to be flushed.
+    /// Gives the copy its name; returns the outcome, and the directory if it must still be flushed.
     private func publish(_ prepared: Prepared) throws(FileFault) -> (Outcome, OpenFolder?) {
         defer { prepared.staged.discard() }
         var place = prepared.place
@@ -143,9 +143,9 @@ package struct CopyHandler: Handler {
 }
 
 extension OpenFile {
-    /// Another descriptor for what is staged.
+    /// Opens another descriptor for a staged file.
     ///
-    /// It can't be written to: as long as it is open the file doesn't count as unfinished.
+    /// It is read-only, so the file does not count as unfinished while it is open.
     static func reading(_ staged: StagedFile) throws(FileFault) -> OpenFile {
         let descriptor = PathBytes("/proc/self/fd/\(staged.descriptor)").withCString { open($0, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileFault(errno, "cannot open the copy in '\(staged.folder.path)'") }

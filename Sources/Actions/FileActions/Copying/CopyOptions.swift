@@ -5,19 +5,19 @@ import PluginProtocol
 import Rules
 import System
 
-/// How a file is copied: what of it is kept besides the bytes, and how sure it is.
+/// The options of a copy: which attributes are preserved, and whether it is verified and flushed.
 struct CopyOptions {
     enum Fact: String, CaseIterable {
         case mode, times, xattrs, owner
     }
 
     var kept: Set<Fact>
-    /// Whether the copy is compared byte for byte with what was copied.
+    /// Whether the copy is compared byte for byte with the source.
     var verifies: Bool
-    /// Whether it is on the disk before it gets its name.
+    /// Whether the copy is flushed to the disk before it gets its name.
     var isDurable = true
 
-    // Without defaults in the schema, which would be in each line that a dry run has of an action.
+    // Without defaults in the schema, since a dry run would show them in each line of an action.
 
     static func keepSchema(default facts: [Fact]) -> ParameterSchema {
         let words = facts.map(\.rawValue).joined(separator: ", ")
@@ -29,7 +29,7 @@ struct CopyOptions {
         )
     }
 
-    /// The mode that a copy is made with: without that of the original it is the umask's.
+    /// The mode that a copy is created with; unless the mode of the source is preserved, it follows the umask.
     var firstMode: UInt32 { kept.contains(.mode) ? 0o600 : 0o666 }
 
     static let verifySchema = ParameterSchema(
@@ -50,17 +50,18 @@ struct CopyOptions {
         verifies = invocation.flag("verify", default: false)
     }
 
-    /// Gives the copy what is kept.
+    /// Copies the preserved attributes to the copy.
     ///
-    /// The owner goes first, since a change of it takes the set-user-id bit away, and lists of
-    /// access before the mode, which says again what they say in short.
+    /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
+    /// repeats their content in short form.
     func keep(of source: OpenFile, _ facts: Snapshot, on copy: Int32) throws(FileFault) {
         let isOwners = kept.contains(.owner) && fchown(copy, facts.uid, facts.gid) == 0
         let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
-        // With a list of access the bits of the group are what all on the list may have at most.
+        // With an access list, the bits of the group are the maximum for all entries of the list.
         let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
         let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
-        // Set-user-id and its like are the owner's to grant: without him they would turn a user's program into ours.
+        // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
+        // this process.
         if kept.contains(.mode), fchmod(copy, UInt32(facts.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
             throw FileFault(errno, "cannot set the mode of the copy of a file")
         }
@@ -73,12 +74,12 @@ struct CopyOptions {
         }
     }
 
-    /// Attributes of users, and the lists of who may do what; those of the system are the system's to give.
+    /// Copies extended attributes of users and access lists; attributes of the system are set by the system.
     ///
-    /// One that the other file system doesn't take is left out, as its size or kind may be.
+    /// An attribute that the other file system rejects, for example for its size or type, is left out.
     ///
-    /// - Returns: Whether there was a list of access, and the copy has it.
-    /// - Throws: When the disk is full or fails.
+    /// - Returns: Whether the source has an access list that was copied.
+    /// - Throws: A ``FileFault`` if the disk is full or fails.
     private static func copyAttributes(_ source: Int32, _ copy: Int32) throws(FileFault) -> Bool {
         let length = cal_list_open_attributes(source, nil, 0)
         guard length > 0 else { return false }

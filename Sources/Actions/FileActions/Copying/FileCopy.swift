@@ -4,11 +4,10 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-
-/// Copies the content of one open file into a staged one, which can be given a name then.
+/// The copy of an open file's content to a staged file, which can then be given a name.
 struct FileCopy {
     let source: SourceFile
-    /// Opened for reading.
+    /// The source, opened for reading.
     let content: OpenFile
     let options: CopyOptions
     let limit: WorkLimit
@@ -20,9 +19,9 @@ struct FileCopy {
         limit = invocation.limit
     }
 
-    /// Copies, compares, and puts the copy on the disk; nothing is left of it when that fails.
+    /// Copies the file, flushes the copy and verifies it; nothing is left of the copy if that fails.
     ///
-    /// - Throws: An outcome too, such as when the source changes meanwhile.
+    /// - Throws: Also an outcome, for example if the source changes during the copy.
     func run(in folder: OpenFolder, for name: PathBytes) throws(FileFault) -> StagedFile {
         let staged = try StagedFile(in: folder, for: name, mode: options.firstMode)
         try transfer(to: staged)
@@ -37,7 +36,7 @@ struct FileCopy {
         return staged
     }
 
-    /// Reads both again, the copy from the disk as far as the kernel lets it go.
+    /// Reads both files again, the copy from the disk as far as the kernel permits.
     private func verify(_ staged: StagedFile) throws(FileFault) {
         if !options.isDurable { try staged.flush() }
         posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
@@ -50,9 +49,9 @@ struct FileCopy {
 
     private func checkTime() throws(FileFault) { try limit.check("copying") }
 
-    // MARK: - The bytes
+    // MARK: - Content
 
-    /// Shares the blocks, or copies what is data and leaves holes.
+    /// Clones the blocks, or copies the data and preserves holes.
     private func transfer(to staged: StagedFile) throws(FileFault) {
         try checkTime()
         if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
@@ -61,7 +60,7 @@ struct FileCopy {
         var offset: Int64 = 0
         while offset < size {
             var start = cal_seek_data(content.descriptor, offset)
-            // Behind the last data, or on a file system that knows of no holes.
+            // After the last data, or on a file system that does not report holes.
             if start == -Int64(ENXIO) { break }
             if start < 0 { start = offset }
             var end = cal_seek_hole(content.descriptor, start)
@@ -70,14 +69,14 @@ struct FileCopy {
             offset = max(end, start + 1)
         }
         guard size > 0 else {
-            // Some files (of procfs) say that they are empty, and are not.
+            // Some files (of procfs) report that they are empty, but are not.
             try transfer(0..<Int64.max, to: staged, &buffer)
             return
         }
         guard ftruncate(staged.descriptor, off_t(size)) == 0 else { throw writeFault(errno, staged) }
     }
 
-    /// Copies a range in the kernel, else through a buffer; a file that ends before is found out later.
+    /// Copies a range in the kernel, or else through a buffer; a file that is too short is detected later.
     private func transfer(
         _ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]
     ) throws(FileFault) {
@@ -93,7 +92,7 @@ struct FileCopy {
             }
             switch Int32(-copied) {
             case EINTR: continue
-            // What copy_file_range(2) can't see, or not between these two, read(2) can.
+            // copy_file_range(2) cannot read some files, or copy between some file systems, where read(2) can.
             case 0, EXDEV, EINVAL, ENOSYS, EOPNOTSUPP, EBADF:
                 buffer = [UInt8](repeating: 0, count: bufferSize)
             case let error: throw writeFault(error, staged)
@@ -130,20 +129,21 @@ struct FileCopy {
         }
     }
 
-    /// Lets the disk begin with what has been copied, since the flush at the end waits for it.
+    /// Starts writing copied data to the disk, since the flush at the end waits for it.
     ///
-    /// A file of a single step is left to that.
+    /// For a file of a single step, only the final flush is used.
     private func write(back offset: Int64, _ count: Int, of staged: StagedFile) {
         guard options.isDurable, source.facts.size > Self.step else { return }
         cal_begin_writing(staged.descriptor, offset, Int64(count))
     }
 
-    /// The whole of a small file, since a buffer has to be cleared first; of a large one what a processor's cache holds.
+    /// The size of a small file, since a buffer must be zeroed first; otherwise the size that fits into a processor's
+    /// cache.
     private var bufferSize: Int {
         source.facts.size == 0 ? 1 << 18 : min(Int(clamping: source.facts.size), 1 << 18)
     }
 
-    /// Bytes in one call, so that a stop is seen soon.
+    /// The number of bytes per call, limited so that a stop takes effect soon.
     private static let step: Int64 = 8 << 20
 
     private func writeFault(_ error: Int32, _ staged: StagedFile) -> FileFault {

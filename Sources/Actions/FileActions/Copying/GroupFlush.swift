@@ -3,21 +3,22 @@ import FileEvents
 import Rules
 import System
 
-/// Puts several staged files on the disk by one call for each file system, however many files.
+/// A flush of several staged files by one call of syncfs(2) per file system, regardless of the number of files.
 ///
-/// syncfs(2). All have to be written before the first of them is flushed.
+/// All files must be written before the first of them is flushed.
 struct GroupFlush {
-    /// With fewer it is better to flush each of them, since others' files are flushed too.
+    /// The minimum number of files; with fewer, separate flushes are better, since syncfs(2) also flushes unrelated
+    /// files.
     private static let fewest = 4
-    /// Most files at once: each holds some descriptors.
+    /// The maximum number of files at once, since each one holds several descriptors.
     private static let most = 64
 
-    /// Works for files in groups that share a flush, or one by one where they are few.
+    /// Processes files in groups that share a flush, or one by one if there are few.
     ///
     /// - Parameters:
-    ///   - invocations: The files.
-    ///   - alone: Works for one.
-    ///   - together: Works for a group; it has an outcome for each, in order.
+    ///   - invocations: The invocations, one per file.
+    ///   - alone: Processes a single file.
+    ///   - together: Processes a group, and returns an outcome for each file, in order.
     /// - Returns: The outcomes, in order.
     static func run(
         _ invocations: [Invocation], alone: (Invocation) -> Outcome, together: (ArraySlice<Invocation>) -> [Outcome]
@@ -32,10 +33,10 @@ struct GroupFlush {
         return outcomes
     }
 
-    /// What came of it, by the number of the file system.
+    /// The result of each flush, by device number: 0, or the errno.
     private var flushed: [UInt64: Int32] = [:]
 
-    /// Flushes the file system that a file is on, unless that is done.
+    /// Flushes the file system of a staged file, unless that has been done.
     mutating func flush(_ staged: StagedFile, for place: FilePlace) throws(FileFault) {
         let device = staged.device
         let error = flushed[device] ?? cal_sync_file_system(staged.descriptor)
@@ -44,7 +45,7 @@ struct GroupFlush {
     }
 }
 
-/// Flushes each of several folders once.
+/// A set of directories that are each flushed once.
 struct FolderFlush {
     private var folders: [PathBytes: OpenFolder] = [:]
 

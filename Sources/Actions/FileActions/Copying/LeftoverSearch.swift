@@ -3,19 +3,17 @@ import FileEvents
 import Glibc
 package import Rules
 import System
-
-/// Looks for what a killed Alight has left, when another one starts.
+/// A search at startup for temporary files that a killed process has left.
 ///
-/// A job that was cut off clears the folder that it works in when it runs again. This
-/// is for jobs that nobody remembers: the folders that rules name as destinations, and
-/// those from which they take files away, are looked through, with a bounded number of
-/// those below them.
+/// An interrupted job cleans the directory that it works in when it runs again. This search is for jobs that are no
+/// longer recorded. It covers the directories that rules name as destinations, those from which rules remove files, and
+/// a limited number of their subdirectories.
 package struct LeftoverSearch: Sendable {
-    /// Folders that are looked into at most.
+    /// The maximum number of directories to search.
     private static let mostFolders = 4096
 
     private let folders: [PathBytes]
-    /// The handlers that take a file away from its name before it goes.
+    /// The handlers that rename a file away before they remove it.
     private static let takers: Set<String> = ["move", "rename", "delete"]
 
     package init(_ rules: [Rule]) {
@@ -34,13 +32,13 @@ package struct LeftoverSearch: Sendable {
         folders = found.filter { seen.insert($0).inserted }
     }
 
-    /// Looks on a thread of its own, and doesn't wait for it.
+    /// Starts the search on a thread of its own, and does not wait for it.
     package func begin() {
         guard !folders.isEmpty else { return }
         WorkerThread(name: "alight-clear", body: { clear() })?.detach()
     }
 
-    /// Looks at once; links below the folders are not followed.
+    /// Searches in the calling thread; links below the directories are not followed.
     package func clear() {
         var open = folders.compactMap { try? OpenFolder.opened($0).get() }
         var count = 0
@@ -48,7 +46,7 @@ package struct LeftoverSearch: Sendable {
         while count < Self.mostFolders, let folder = open.popLast() {
             count += 1
             Leftovers.clear(folder, now: now)
-            // Only as many are held open as can be looked into.
+            // Only a limited number of directories is open at the same time.
             guard open.count < Self.mostOpen, let names = try? folder.names() else { continue }
             for name in names where open.count < Self.mostOpen {
                 guard let facts = try? folder.look(at: name), facts.type == .directory,

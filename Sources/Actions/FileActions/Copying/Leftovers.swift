@@ -3,18 +3,18 @@ import FileEvents
 import Glibc
 package import System
 
-/// Clears away what a killed Alight has left: temporary names that nobody holds a lock on.
+/// The cleanup of files that a killed process has left: those with temporary names on which no process holds a lock.
 ///
-/// What was being made is removed. What had been taken away from its name, to be
-/// removed, gets that name back: whether it may go is then found out again.
+/// An unfinished file is removed. A file that was renamed away to be removed gets its name back; whether it may be
+/// removed is then determined again.
 package enum Leftovers {
-    /// A link can't be locked, and has its temporary name for microseconds only.
+    /// The minimum age of a link, which cannot be locked and has its temporary name only for microseconds.
     private static let linkAge: Duration = .seconds(10)
 
-    /// Clears a folder.
+    /// Cleans a directory.
     ///
     /// - Parameters:
-    ///   - folder: The folder.
+    ///   - folder: The directory.
     ///   - now: The time of the system clock.
     package static func clear(_ folder: OpenFolder, now: Timestamp) {
         guard let names = try? folder.names() else { return }

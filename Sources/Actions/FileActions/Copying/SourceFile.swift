@@ -4,29 +4,27 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-
-/// The file that an event is about, held open beneath its root.
+/// The file of an event, held open beneath its root.
 ///
-/// Its folder was opened without following a link, so it is the one that was
-/// watched. The descriptor keeps the file, so that no other one can get its
-/// identity, and what has its name at the end can be compared with it.
+/// Its directory is opened without following a link, so it is the one that was watched. The open descriptor prevents
+/// another file from getting the same identity, so the file that has the name at the end can be compared with this one.
 struct SourceFile {
     let folder: OpenFolder
     let name: PathBytes
     let path: PathBytes
-    /// Opened for looking only.
+    /// Opened for its metadata only.
     let file: OpenFile
     let facts: Snapshot
 
-    /// Opens it.
+    /// Opens the file.
     ///
-    /// - Throws: An outcome when it is gone, or another one than had settled.
+    /// - Throws: An outcome if the file is gone, or is not the one that had settled.
     init(_ invocation: Invocation) throws(FileFault) {
         let event = invocation.job.event
         path = event.path
         name = PathBytes(path.lastComponent)
         folder = try Self.openFolder(of: path, root: event.root)
-        // An attempt that was cut off may have taken the file away from its name.
+        // An interrupted attempt may have renamed the file away.
         if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
         switch folder.open(name, CAL_OPEN_ENTRY) {
         case .success(let opened): file = opened
@@ -42,7 +40,7 @@ struct SourceFile {
         guard isSettled else { throw .changed }
     }
 
-    /// The folder of a path beneath its root; a path that is a root itself is found by its own folder.
+    /// Opens the directory of a path beneath its root; for a path that is a root, opens its parent directory.
     static func openFolder(of path: PathBytes, root: PathBytes) throws(FileFault) -> OpenFolder {
         let relative = path.relative(to: root).map { PathBytes($0) }
         let base = relative.map(\.bytes.isEmpty) == false ? root : path.parent
@@ -59,7 +57,7 @@ struct SourceFile {
         switch inner {
         case 0...: return OpenFolder(inner, path.parent)
         case -ENOENT, -ENOTDIR: throw .gone
-        // Where a folder was watched there is a link now: what it leads to is none of the rule's.
+        // A watched directory has been replaced by a link, whose target does not belong to the rule.
         case -ELOOP, -EXDEV: throw .changed
         default: throw FileFault(-inner, "cannot open the folder '\(path.parent)'")
         }
@@ -68,9 +66,9 @@ struct SourceFile {
     /// Whether it is still the same file with the same content.
     func isUnchanged() throws(FileFault) -> Bool { try file.facts().hasSameContent(as: facts) }
 
-    /// Opens it for reading.
+    /// Opens the file for reading.
     ///
-    /// - Throws: An outcome when the name is another file's by now.
+    /// - Throws: An outcome if the name belongs to another file by now.
     func openForReading() throws(FileFault) -> OpenFile {
         guard facts.type == .file else {
             throw FileFault(Outcome(.failed, "'\(path)' is not a regular file", code: "not-a-file"))

@@ -3,28 +3,27 @@ import FileEvents
 import Glibc
 package import System
 
-/// A file that has no final name yet, in the folder where it will have one.
+/// A file without a final name, in the directory where it will get one.
 ///
-/// Where the file system can, it has no name at all until it is complete, so that nothing is
-/// left of it when the program dies. Else it has a hidden one, and a lock that tells
-/// that it is somebody's; see ``Leftovers``.
+/// Where the file system supports it, the file has no name at all until it is complete, so that nothing is left of it
+/// if the program is killed. Otherwise it has a hidden name, and a lock that marks it as in use; see ``Leftovers``.
 ///
-/// Write to the descriptor, ``flush()``, then ``name()`` it and place that name; what
-/// has not been placed is removed at the end.
+/// Write to the descriptor, ``flush()``, then ``name()`` it and place that name. A file that has not been placed is
+/// removed when the object is released.
 package final class StagedFile {
     package let folder: OpenFolder
-    /// The name that it is to have, for messages and for its temporary one.
+    /// The intended name, for messages and for the temporary name.
     private let final: PathBytes
     private var file: OpenFile?
     private var temporary: PathBytes?
 
-    /// Makes an empty file.
+    /// Creates an empty file.
     ///
     /// - Parameters:
-    ///   - folder: Where it is to stand.
-    ///   - name: The name that it is to have.
-    ///   - mode: Its mode, of which the umask takes away.
-    /// - Throws: Why there can be none.
+    ///   - folder: The directory of the file.
+    ///   - name: The intended name.
+    ///   - mode: The mode, reduced by the umask.
+    /// - Throws: A ``FileFault`` if the file cannot be created.
     package init(in folder: OpenFolder, for name: PathBytes, mode: UInt32 = 0o600) throws(FileFault) {
         self.folder = folder
         final = name
@@ -44,7 +43,7 @@ package final class StagedFile {
                 continue
             }
             let opened = OpenFile(descriptor)
-            // A cleaner was there between the two calls, and may remove it.
+            // A cleanup ran between the two calls, and may remove the file.
             guard TemporaryName.lock(descriptor), (try? opened.facts().links) ?? 0 > 0 else { continue }
             file = opened
             self.temporary = temporary
@@ -57,23 +56,24 @@ package final class StagedFile {
 
     private static let mostTries = 100
 
-    /// Open for reading and writing until it is placed.
+    /// The descriptor, open for reading and writing; -1 once the file has been named or discarded.
     package var descriptor: Int32 { file?.descriptor ?? -1 }
 
-    /// The number of its file system.
+    /// The device number of the file system.
     var device: UInt64 {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? UInt64(status.st_dev) : 0
     }
 
-    /// Puts its content on the disk.
+    /// Flushes the content to the disk.
     package func flush() throws(FileFault) {
         guard fsync(descriptor) == 0 else {
             throw FileFault(errno, "cannot flush the copy in '\(folder.path)'")
         }
     }
 
-    /// Gives it a hidden name, if it has none, and closes it, since a file that is open for writing counts as unfinished.
+    /// Gives the file a hidden name if it has none, and closes it: a file that is open for writing counts as
+    /// unfinished.
     package func name() throws(FileFault) -> PathBytes {
         if let temporary {
             file = nil
@@ -91,7 +91,7 @@ package final class StagedFile {
         throw FileFault(error, "cannot create '\(folder.path(of: final))'")
     }
 
-    /// Removes what has not been placed; to be deferred, so that it does not come too early.
+    /// Removes the file if it has not been placed; call it with `defer`, so that it does not run too early.
     package func discard() {
         file = nil
         if let temporary { folder.unlink(temporary) }

@@ -3,21 +3,20 @@ import FileEvents
 import Glibc
 import Rules
 import System
-
-/// A hidden folder where one is to be, which gets its name when it is complete, or is removed.
+/// A hidden directory beside its final location, which gets its name when it is complete, or is removed.
 ///
-/// As long as it is open it is locked, which tells that it is somebody's; see ``Leftovers``.
+/// It is locked while it is open, which marks it as in use; see ``Leftovers``.
 final class StagedFolder {
     private let folder: OpenFolder
     private let name: PathBytes
     private let file: OpenFile
-    /// The umask, which can be asked for only by making something.
+    /// The umask, which can be determined only by creating something.
     let mask: UInt32
 
     /// - Parameters:
-    ///   - folder: Where it is to stand.
-    ///   - final: The name that it is to have.
-    /// - Throws: Why there can be none.
+    ///   - folder: The parent directory.
+    ///   - final: The intended name.
+    /// - Throws: A ``FileFault`` if the directory cannot be created.
     init(in folder: OpenFolder, for final: PathBytes) throws(FileFault) {
         let name = TemporaryName.staged(final)
         guard name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else {
@@ -44,20 +43,20 @@ final class StagedFolder {
     }
 
     deinit {
-        // What has its final name is not there any more, and what was exchanged for it is.
+        // After publishing, the hidden name is gone, or belongs to the file that was exchanged for this directory.
         if (try? folder.look(at: name)) ?? nil != nil { _ = FolderRemoval.remove(name, in: folder) { false } }
     }
 
     var descriptor: Int32 { file.descriptor }
 
-    /// The same, to look at what is in it.
+    /// The same directory, opened again to inspect its entries.
     var content: OpenFolder { OpenFolder(dup(file.descriptor), folder.path(of: name)) }
 
-    /// Marks the end of the work on its content.
+    /// Marks the end of the work on the content.
     ///
-    /// - Returns: A time by the file system's clock: nothing in the folder was changed after it so far, and what is changed
-    ///   from now on is. Where the clock is too coarse for that, a time before all.
-    /// - Throws: What failed.
+    /// - Returns: A time by the file system's clock. Nothing in the directory has changed after it so far, and later
+    ///   changes have a later time. If the clock is too coarse for that, a time before all others.
+    /// - Throws: A ``FileFault`` if a system call fails.
     func seal() throws(FileFault) -> Timestamp {
         let sealed = try tick()
         for _ in 0..<50 {
@@ -67,7 +66,7 @@ final class StagedFolder {
         return Timestamp(seconds: 0, nanoseconds: 0)
     }
 
-    /// The time by the file system's clock.
+    /// Returns the current time by the file system's clock.
     private func tick() throws(FileFault) -> Timestamp {
         guard fchmod(descriptor, mode_t(try file.facts().mode)) == 0 else {
             throw FileFault(errno, "cannot change the mode of '\(folder.path(of: name))'")
@@ -75,12 +74,12 @@ final class StagedFolder {
         return try file.facts().changed
     }
 
-    /// Gives it its final name, as `on_conflict` says; nil when it is skipped.
+    /// Gives the directory its final name according to `on_conflict`; returns nil if it is skipped.
     func publish(_ placing: Placing, noting changes: inout [FileChange]) throws(FileFault) -> PathBytes? {
         if placing.conflict == .overwrite {
             let error = folder.rename(name, to: folder, placing.name, CAL_RENAME_EXCHANGING)
             if error == 0 {
-                // What was there has the hidden name now, and is removed with it.
+                // The replaced file now has the hidden name, and is removed with it.
                 if let facts = try folder.look(at: placing.name) {
                     changes.append(FileChange(.overwritten(folder.path(of: placing.name)), left: FileMark(facts)))
                 }
@@ -97,9 +96,9 @@ final class StagedFolder {
     }
 }
 
-/// Folders with all that is in them.
+/// Comparison of directories with all their content.
 enum FolderTree {
-    /// Whether two folders hold the same: names, types, contents, targets of links.
+    /// Whether two directories have the same content: names, types, file contents, and targets of links.
     static func areSame(_ one: OpenFolder, _ other: OpenFolder, within limit: WorkLimit) throws(FileFault) -> Bool {
         guard let names = try? one.names(), let others = try? other.names(), names.sorted() == others.sorted() else {
             return false

@@ -2,24 +2,23 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import System
-
-/// A file that is read and written as a whole.
+/// Reading and writing of whole files.
 enum WholeFile {
-    /// Puts a new file in the place of the old one, which nobody sees half; its facts.
+    /// Replaces a file atomically, and returns the metadata of the new file.
     ///
     /// - Parameters:
-    ///   - name: Its name.
-    ///   - folder: Where it stands.
-    ///   - bytes: The content.
-    ///   - isFlushed: Whether it has to outlast a loss of power.
-    /// - Returns: The facts of the new file.
-    /// - Throws: What failed; the old file is there then.
+    ///   - name: The name of the file.
+    ///   - folder: The directory of the file.
+    ///   - bytes: The new content.
+    ///   - isFlushed: Whether the file must survive a power loss.
+    /// - Returns: The metadata of the new file.
+    /// - Throws: A ``FileFault`` if a system call fails; the old file then remains.
     @discardableResult
     static func replace(
         _ name: PathBytes, in folder: OpenFolder, with bytes: [UInt8], isFlushed: Bool = true
     ) throws(FileFault) -> Snapshot {
         let staged = try StagedFile(in: folder, for: name, mode: 0o666)
-        // Who could read the old one can read the new one.
+        // Users who could read the old file can read the new one.
         if let old = try folder.look(at: name), old.type == .file {
             fchmod(staged.descriptor, mode_t(old.mode & 0o777))
         }
@@ -43,9 +42,9 @@ enum WholeFile {
         return facts
     }
 
-    /// The content of a file; nil for what isn't there.
+    /// Returns the content of a file; nil if it does not exist.
     ///
-    /// - Throws: That it can't be read, is none, or is larger than `most`.
+    /// - Throws: A ``FileFault`` if the file cannot be read, is not a regular file, or is larger than `most`.
     static func content(of name: PathBytes, in folder: OpenFolder, most: Int) throws(FileFault) -> [UInt8]? {
         let path = folder.path(of: name)
         let file: OpenFile

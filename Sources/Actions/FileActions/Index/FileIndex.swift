@@ -1,34 +1,32 @@
 import FileEvents
 import PluginProtocol
 import System
-
-/// A list of files in order, with the text of each entry made ready.
+/// A sorted list of files with a formatted line for each entry.
 ///
-/// A change costs a search by halves; the text of the whole is put together
-/// from what is there.
+/// A change costs a binary search; the whole list is assembled from the formatted lines.
 struct FileIndex {
-    /// What the entries are sorted by.
+    /// The attribute that the entries are sorted by.
     enum Order: String, CaseIterable {
         case name, mtime, size
     }
 
-    /// A file as the list shows it.
+    /// A file as it appears in the list.
     struct Entry: Equatable {
-        /// The path below the root.
+        /// The path relative to the root.
         var relative: PathBytes
-        /// Told when the rule has several roots.
+        /// The root, if the rule has several.
         var root: PathBytes?
         var size: UInt64
         var modified: Timestamp
         var type: FileType
-        /// Whether a process has it open for writing; nil when that can't be told.
+        /// Whether a process has the file open for writing; nil if unknown.
         var isCopying: Bool?
     }
 
     private struct Line {
         var path: PathBytes
         var entry: Entry
-        /// Its line, with the newline in front.
+        /// The formatted line, starting with a newline.
         var text: [UInt8]
     }
 
@@ -44,20 +42,20 @@ struct FileIndex {
 
     var count: Int { lines.count }
 
-    /// The files that were open for writing when they were looked at.
+    /// The files that were open for writing when they were last checked.
     private(set) var copying: Set<PathBytes> = []
 
-    /// The files in the folder, at any depth, and the path itself.
+    /// Returns the paths of the files in the directory, at any depth, and the path itself.
     func paths(in folder: PathBytes) -> [PathBytes] { entries.keys.filter { $0.isInside(folder) } }
 
     subscript(path: PathBytes) -> Entry? { entries[path] }
 
-    /// Puts an entry in the place of another of that path, or takes it out.
+    /// Replaces the entry of a path, or removes it.
     ///
     /// - Parameters:
-    ///   - entry: What is there; nil when nothing is.
+    ///   - entry: The new entry; nil if there is no file.
     ///   - path: The absolute path.
-    /// - Returns: Whether the list is another one now.
+    /// - Returns: Whether the list has changed.
     mutating func set(_ entry: Entry?, at path: PathBytes) -> Bool {
         let old = entries[path]
         guard old != entry else { return false }
@@ -71,7 +69,7 @@ struct FileIndex {
         return true
     }
 
-    /// Takes in many new paths at once.
+    /// Adds many new paths at once.
     mutating func add(_ found: [(path: PathBytes, entry: Entry)]) {
         for (path, entry) in found where entries.updateValue(entry, forKey: path) == nil {
             lines.append(Line(path: path, entry: entry, text: text(of: entry)))
@@ -85,7 +83,7 @@ struct FileIndex {
         if entry?.isCopying == true { copying.insert(path) } else { copying.remove(path) }
     }
 
-    /// The list as JSON, an entry a line.
+    /// The list as JSON, one entry per line.
     var json: [UInt8] {
         var json: [UInt8] = []
         json.reserveCapacity(lines.reduce(4) { $0 + $1.text.count + 1 })
@@ -100,7 +98,7 @@ struct FileIndex {
 
     // MARK: Order
 
-    /// The first place that is not before the entry.
+    /// Returns the first position that is not before the entry.
     private func position(of entry: Entry, at path: PathBytes) -> Int {
         var low = 0
         var high = lines.count
@@ -111,7 +109,7 @@ struct FileIndex {
         return low
     }
 
-    /// Files that are equal by the order stand by name.
+    /// Entries with the same sort key are ordered by name.
     private func isBefore(_ line: Line, _ entry: Entry, _ path: PathBytes) -> Bool {
         Self.isBefore(line, entry, path, order, isDescending)
     }
@@ -129,7 +127,7 @@ struct FileIndex {
         }
     }
 
-    // MARK: Text
+    // MARK: Formatting
 
     private func text(of entry: Entry) -> [UInt8] {
         var object: [String: JSONValue] = [

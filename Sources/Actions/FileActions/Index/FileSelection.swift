@@ -3,12 +3,11 @@ import Glibc
 package import Globbing
 package import Rules
 package import System
-
-/// The files that a rule takes: which it is, by name, type and conditions.
+/// The files that a rule matches, by name, type and conditions.
 package struct FileSelection: Sendable, Hashable {
     package var filter: PathFilter
     package var types: Set<FileType>
-    /// A file of which nobody can tell whether it holds is none of the rule's.
+    /// The condition; a file for which it cannot be evaluated does not match.
     package var condition: Condition?
 
     package init(filter: PathFilter, types: Set<FileType>, condition: Condition? = nil) {
@@ -17,26 +16,26 @@ package struct FileSelection: Sendable, Hashable {
         self.condition = condition
     }
 
-    /// How a listing ended.
+    /// The result of a listing.
     enum Ending {
-        /// All that could be listed; and the folders that could not be, with the errno.
+        /// The files found, and the directories that could not be listed, with the errno.
         ///
-        /// A root that does not exist is one of them.
+        /// A root that does not exist is one of these directories.
         case found([(path: PathBytes, root: PathBytes, snapshot: Snapshot)], unseen: [(PathBytes, Int32)])
-        /// No root is there.
+        /// No root exists.
         case rootMissing
         case stopped
     }
 
-    /// The root by which the path is taken; nil for a path that is not.
+    /// Returns the root through which the path matches; nil if it does not match.
     func root(taking path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
 
-    /// Lists what there is, in no order; links are followed to a root, and not below it.
+    /// Lists the existing files in no particular order; links to a root are followed, those below it are not.
     ///
-    /// With a condition on the content each file is looked into for which all else holds.
+    /// With a condition on the content, each file that meets all other conditions is read.
     ///
-    /// - Parameter isStopped: Asked for each folder, and for each file of which a condition is asked.
-    /// - Returns: What was found, with the root by which it is taken.
+    /// - Parameter isStopped: Called for each directory, and for each file for which a condition is evaluated.
+    /// - Returns: The files found, with the root through which each one matches.
     func list(isStopped: () -> Bool) -> Ending {
         var found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)] = []
         var unseen: [(PathBytes, Int32)] = []
@@ -48,7 +47,7 @@ package struct FileSelection: Sendable, Hashable {
             var pending = [root]
             while let folder = pending.popLast() {
                 if isStopped() { return .stopped }
-                // One root may lie in another.
+                // One root may be inside another.
                 guard seen.insert(folder).inserted else { continue }
                 var names: [PathBytes] = []
                 var error: Int32 = 0

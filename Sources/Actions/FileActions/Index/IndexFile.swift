@@ -7,25 +7,25 @@ import Rules
 import Synchronization
 import System
 
-/// One list on the disk, and what it was made of.
+/// One list on the disk, and the state it was generated from.
 final class IndexFile: Sendable {
     private struct State {
         var index: FileIndex
         var selection: FileSelection
-        /// The facts of the file that was written.
+        /// The metadata of the file that was written.
         var written: Snapshot
     }
 
     private let path: PathBytes
-    /// Nil until the list is made, and after anything that went wrong.
+    /// Nil until the list is generated, and after any error.
     private let state = Mutex<State?>(nil)
 
     init(_ path: PathBytes) { self.path = path }
 
-    /// Brings the list up to date; one update waits for another.
+    /// Updates the list; one update waits for another.
     ///
-    /// - Parameter invocations: At least one, of one rule.
-    /// - Returns: How it ended, for all of them.
+    /// - Parameter invocations: At least one, all of the same rule.
+    /// - Returns: The outcome for all of them.
     func update(_ invocations: [Invocation]) -> Outcome {
         state.withLock { state in
             do throws(FileFault) {
@@ -63,7 +63,7 @@ final class IndexFile: Sendable {
                 return Outcome(.skipped, "the root does not exist; the list stays as it is", code: "root-missing")
             case .found(let found, let unseen):
                 fill(&index, found, first.selection, files)
-                // What can't be seen is not gone.
+                // Files in a directory that cannot be listed are not gone.
                 for (folder, error) in unseen {
                     if error != ENOENT {
                         first.log.warning("cannot list '\(folder)': \(String(cString: strerror(error)))")
@@ -84,7 +84,7 @@ final class IndexFile: Sendable {
             values: ["files": .integer(Int64(index.count))])
     }
 
-    /// Whether the list on the disk is the one that was written last, of the same files in the same order.
+    /// Whether the list on the disk is the one written last, for the same files in the same order.
     private func isUsable(_ state: State, _ selection: FileSelection, _ asked: FileIndex) -> Bool {
         guard case .present(let there) = DiskProbe.look(at: path) else { return false }
         return there.hasSameContent(as: state.written) && state.selection == selection
@@ -93,7 +93,7 @@ final class IndexFile: Sendable {
 
     // MARK: Entries
 
-    /// Looks at a path, and notes what is there; whether that is news.
+    /// Checks a path and updates its entry; returns whether the entry has changed.
     private func refresh(
         _ path: PathBytes, _ index: inout FileIndex, _ selection: FileSelection, _ files: WatchedPaths
     ) -> Bool {
@@ -143,17 +143,17 @@ final class IndexFile: Sendable {
             type: snapshot.type, isCopying: isCopying)
     }
 
-    /// Whether the path is the list's own, by whatever way to its folder.
+    /// Whether the path is the list itself, through any path to its directory.
     private func isOwn(_ path: PathBytes) -> Bool {
         guard path.lastComponent.elementsEqual(self.path.lastComponent) else { return false }
         return path == self.path || DiskProbe.resolve(path.parent) == DiskProbe.resolve(self.path.parent)
     }
 
-    // MARK: The disk
+    // MARK: Writing
 
-    /// Puts the new list in the place of the old one; its facts.
+    /// Replaces the list and returns its metadata.
     ///
-    /// It is not flushed: after a loss of power the list is made anew anyway.
+    /// The file is not flushed: after a power loss, the list is generated again anyway.
     private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileFault) -> Snapshot {
         var changes: [FileChange] = []
         let folder = try Jail(invocation).open(path.parent, making: true, noting: &changes)
@@ -162,6 +162,6 @@ final class IndexFile: Sendable {
 }
 
 extension EventKind {
-    /// Whether what is there has been looked at as a whole, so that it is worth a listing.
+    /// Whether the whole tree has been scanned, so that a full listing is worthwhile.
     fileprivate var isOfWholeTree: Bool { self == .scanEnded || self == .rootBack }
 }

@@ -5,11 +5,10 @@ package import Rules
 import Synchronization
 import System
 
-/// `index`: keeps a JSON list of the files that a rule takes.
+/// The `index` action: maintains a JSON list of the files that a rule matches.
 ///
-/// An event only says which file to look at. Whatever else changed the list
-/// since it was last written, or the start of the program, makes it anew from
-/// what is there; the list itself is never read.
+/// An event only determines which file to check. If anything else has changed the list since it was last written, or
+/// the program has started, the list is generated again from the existing files. The list itself is never read.
 package struct IndexHandler: Handler {
     private let files = IndexFiles()
 
@@ -36,7 +35,7 @@ package struct IndexHandler: Handler {
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
-    /// Takes in several events, and writes each list once.
+    /// Applies several events, and writes each list once.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         var groups: [IndexFiles.Key: [Int]] = [:]
         var outcomes: [Outcome?] = invocations.map { _ in nil }
@@ -69,12 +68,15 @@ private final class IndexFiles: Sendable {
         var path: PathBytes
     }
 
-    /// More come only of a `to` whose placeholders differ from event to event; a list that is dropped is made anew.
+    /// The maximum number of lists.
+    ///
+    /// More are needed only if the placeholders of `to` differ from event to event. A list that is dropped is generated
+    /// again.
     private static let most = 16
 
     private let held = Mutex<[(key: Key, file: IndexFile)]>([])
 
-    /// The list of that path; the one that was not asked for the longest makes room.
+    /// Returns the list for a key; the least recently used list is dropped if there are too many.
     func file(_ key: Key) -> IndexFile {
         held.withLock { held in
             let file: IndexFile

@@ -4,13 +4,12 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-
-/// Gives a file another name: by a rename, and between file systems by a copy, after which the source goes.
+/// The move of a file: a rename, or between file systems a copy followed by the removal of the source.
 struct FileMove {
     let invocation: Invocation
-    /// Where a copy is needed, what it has of the original.
+    /// The options of the copy, if one is needed.
     let options: CopyOptions
-    /// The word for what was done: `moved`, `renamed`.
+    /// The verb for messages: `moved`, `renamed`.
     let done: String
 
     static let kept = CopyOptions.Fact.allCases
@@ -21,14 +20,14 @@ struct FileMove {
         options = CopyOptions(invocation, default: Self.kept)
     }
 
-    /// The file is gone, or another one is at its path: an attempt that was cut off may have moved it.
+    /// Returns the outcome for a file that is gone or replaced, which an interrupted attempt may have moved.
     func afterwards(_ place: FilePlace, _ fault: FileFault) throws(FileFault) -> Outcome {
         if let name = try place.earlierMove() { return told(name, place) }
         guard fault.outcome.code == "gone", let name = try place.earlierResult(nil) else { throw fault }
         return told(name, place)
     }
 
-    /// The outcome if an attempt that was cut off has moved the file, and another one is at its path since; nil otherwise.
+    /// Returns the outcome if an interrupted attempt moved the file and another one is now at its path; nil otherwise.
     func earlier(_ place: FilePlace, than source: SourceFile) throws(FileFault) -> Outcome? {
         guard source.facts.identity != invocation.job.event.snapshot.identity else { return nil }
         return try place.earlierMove().map { told($0, place) }
@@ -50,14 +49,14 @@ struct FileMove {
         }
     }
 
-    /// Renames the file, or makes a copy of it where that can't be.
+    /// Renames the file, or copies it if it cannot be renamed.
     ///
     /// - Parameters:
     ///   - source: The file.
-    ///   - place: Its new place.
-    ///   - isFlushed: Whether a copy is on the disk afterwards; else whoever asks sees to that before it is published.
-    /// - Returns: How that ended, or the copy that is to be published.
-    /// - Throws: What failed.
+    ///   - place: The destination.
+    ///   - isFlushed: Whether a copy is on the disk on return; otherwise, the caller flushes it before publishing it.
+    /// - Returns: The outcome, or the copy to publish.
+    /// - Throws: A ``FileFault`` if the file can be neither renamed nor copied.
     func begin(_ source: SourceFile, to place: FilePlace, isFlushed: Bool) throws(FileFault) -> Beginning {
         guard !place.isSame(as: source) else {
             return .over(Outcome(.skipped, "it is there already", code: "same-path"))
@@ -73,12 +72,12 @@ struct FileMove {
         return try copyAcross(source, place, isFlushed: isFlushed)
     }
 
-    /// Removes the source of a move whose copy stands, when an attempt was cut off between the two.
+    /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.
     private func finishEarlier(_ source: SourceFile, _ place: FilePlace) throws(FileFault) -> Outcome? {
         guard invocation.job.attempt > 1 || invocation.job.isInterrupted, source.facts.type == .file,
             let content = try? source.openForReading(),
             let name = try place.earlierResult(content, hasTimes: options.kept.contains(.times)),
-            // Another name of the same file is no copy.
+            // Another name of the same file is not a copy.
             try place.folder.look(at: name)?.identity != source.facts.identity
         else { return nil }
         try Self.flush(name, in: place.folder)
@@ -86,7 +85,7 @@ struct FileMove {
         return told(name, place)
     }
 
-    /// Removes the source, of which another name holds all.
+    /// Removes the source, whose content exists under another name.
     private static func remove(
         _ source: SourceFile, besides name: PathBytes, in place: FilePlace
     ) throws(FileFault) {
@@ -106,15 +105,15 @@ struct FileMove {
                     + "another spelling of its name; nothing was removed", code: "same-path"))
     }
 
-    // MARK: - In one file system
+    // MARK: - Within one file system
 
     private func rename(_ source: SourceFile, _ place: inout FilePlace) throws(FileFault) -> Outcome {
         let folder = place.folder
         let candidate = Placing.Candidate(
             put: { source.folder.rename(source.name, to: folder, $0, CAL_RENAME_NEW) },
             replace: { name in
-                // rename(2) does nothing at all between two names of one file. One that has a single name is that of
-                // another spelling, which it changes.
+                // rename(2) does nothing between two names of one file. If the file has a single link, the names differ
+                // only in spelling, which rename(2) changes.
                 if let there = try? folder.look(at: name), there.identity == source.facts.identity, there.links > 1 {
                     return Self.removeLink(source, besides: name, in: folder)
                 }
@@ -126,7 +125,7 @@ struct FileMove {
         case .duplicate(let name): return try removeDuplicate(source, name, &place)
         case .placed(let name):
             guard let there = try folder.look(at: name), there.identity == source.facts.identity else {
-                // Somebody put another one into its place in this moment; that one has not settled.
+                // Another process put a different file there just before the rename; that file has not settled.
                 try Removal.giveBack(name, source.name, from: folder, to: source.folder)
                 throw .changed
             }
@@ -134,7 +133,7 @@ struct FileMove {
         }
     }
 
-    /// Removes one of two links to a file; 0, or the errno.
+    /// Removes one of two links to a file, and returns 0 or the errno.
     private static func removeLink(_ source: SourceFile, besides name: PathBytes, in folder: OpenFolder) -> Int32 {
         let twin = Removal.Twin(folder: folder, name: name)
         do throws(FileFault) {
@@ -149,7 +148,7 @@ struct FileMove {
         }
     }
 
-    /// The same content stands there: only the source is left to go, once that is on the disk.
+    /// Flushes the file with the same content, and then removes the source.
     private func removeDuplicate(
         _ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace
     ) throws(FileFault) -> Outcome {
@@ -169,27 +168,27 @@ struct FileMove {
         folder.flush()
     }
 
-    // MARK: - To another one
+    // MARK: - Between file systems
 
     enum Beginning {
         case over(Outcome)
         case carried(Carried)
     }
 
-    /// A file that is to move to another file system, and its copy there.
+    /// A file that is being moved to another file system, and its copy there.
     struct Carried {
         var source: SourceFile
         var place: FilePlace
         var staged: StagedFile
         /// The copy, opened for reading.
         var copy: OpenFile
-        /// What the copy was when it was complete.
+        /// The metadata of the complete copy.
         var made: Snapshot
     }
 
     enum Publishing {
         case over(Outcome)
-        /// The copy has this name; its folder is to be flushed, and then the source may go.
+        /// The copy has this name; its directory must be flushed before the source may be removed.
         case placed(PathBytes)
     }
 
@@ -202,7 +201,7 @@ struct FileMove {
                     .failed, "'\(place.path)' is on another file system, to which only regular files are moved",
                     code: "cross-device"))
         }
-        // Better than to find out when the copy stands.
+        // Fail now rather than when the copy is complete.
         guard faccessat(source.folder.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
             throw FileFault(errno, "cannot remove '\(source.path)'")
         }
@@ -220,7 +219,7 @@ struct FileMove {
         let source = carried.source
         let folder = carried.place.folder
         let temporary = try carried.staged.name()
-        // One folder by two mounts, which have numbers of their own: what is made in one is in the other.
+        // One directory through two mounts with different device numbers: a file created in one appears in the other.
         if try source.folder.look(at: temporary) != nil {
             throw Self.oneFile(source, carried.place.name, carried.place)
         }
@@ -230,13 +229,13 @@ struct FileMove {
         case .skipped: return .over(carried.place.outcome(carried.place.skipped))
         case .duplicate(let name): return .over(try removeDuplicate(source, name, &carried.place))
         case .placed(let name):
-            // Now, since others may take the name before the source goes.
+            // Recorded now, since other processes may take the name before the source is removed.
             try carried.place.note(name) { .moved(from: source.path, to: $0) }
             return .placed(name)
         }
     }
 
-    /// Lets the source go, since the copy is durable under its final name; its folder is to be flushed then.
+    /// Removes the source, since the copy is durable under its final name; the caller then flushes its directory.
     func removeSource(of carried: inout Carried, _ name: PathBytes) throws(FileFault) -> Outcome {
         let source = carried.source
         var place = carried.place
@@ -255,11 +254,11 @@ struct FileMove {
         case .changed:
             let move = FileChange.Kind.moved(from: source.path, to: place.folder.path(of: name))
             place.changes.removeAll { $0.kind == move }
-            // A copy that has replaced another file stays: without it there would be none of that name. So does one
-            // for which other files may have gone, since they had the same content.
+            // A copy that has replaced another file stays: without it, no file would have the name. A deduplicated copy
+            // also stays, because other files with the same content may have been removed.
             if place.conflict == .overwrite || place.conflict == .deduplicate {
                 let present = try source.folder.look(at: source.name)
-                // By another mount it has replaced the source itself.
+                // Through another mount, the copy has replaced the source itself.
                 if let present, present.identity != source.facts.identity, present.size == made.size,
                     present.modified == made.modified
                 {
@@ -267,7 +266,7 @@ struct FileMove {
                 }
                 return place.outcome(FileFault.changed.outcome)
             }
-            // What stands at the source's name now may be the copy itself, which then must not go.
+            // The file at the source's name may be the copy itself, which must not be removed.
             let original = Removal.Twin(folder: source.folder, name: source.name)
             guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
                 throw Self.oneFile(source, name, place)
@@ -277,7 +276,7 @@ struct FileMove {
         return told(done, name, place)
     }
 
-    // MARK: - Words
+    // MARK: - Outcomes
 
     private func report(_ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace) throws(FileFault) -> Outcome
     {

@@ -4,8 +4,7 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
-
-/// `link`: puts a link to the file somewhere.
+/// The `link` action: creates a link to the file.
 package struct LinkHandler: Handler {
     private enum Kind: String { case symbolic, hard }
 
@@ -57,7 +56,7 @@ package struct LinkHandler: Handler {
             switch kind {
             case .symbolic:
                 target.withCString { to in name.withCString { symlinkat(to, folder.descriptor, $0) } } == 0 ? 0 : errno
-            // By the descriptor, so that it is the file that had settled.
+            // Linked by the descriptor, so that it is the file that had settled.
             case .hard: name.withCString { cal_link_descriptor_in(source.file.descriptor, folder.descriptor, $0) }
             }
         }
@@ -69,7 +68,7 @@ package struct LinkHandler: Handler {
                 let error = make(temporary)
                 guard error == 0 else { return error }
                 let result = folder.rename(temporary, to: folder, name, CAL_RENAME_REPLACING)
-                // Nothing happens between two names of one file, and the temporary one stays.
+                // rename(2) does nothing between two names of one file, and the temporary name remains.
                 folder.unlink(temporary)
                 return result
             })
@@ -90,7 +89,8 @@ package struct LinkHandler: Handler {
         }
     }
 
-    /// The name of exactly this link, when it is there, or when an attempt that was cut off has left it with a number.
+    /// Returns the name of an existing link identical to this one, which an interrupted attempt may have left with a
+    /// number.
     private func earlier(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ place: FilePlace) -> PathBytes? {
         let isNumbered = place.invocation.hasBegunBefore && place.conflict == .rename
         for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
@@ -116,7 +116,7 @@ package struct LinkHandler: Handler {
         }
     }
 
-    /// The way from the link's folder to the file, both by the folders that they really are in.
+    /// Returns the relative path from the link's directory to the file, with both directories resolved.
     private func relative(_ path: PathBytes, _ place: FilePlace) -> PathBytes {
         let from = (DiskProbe.resolve(place.folder.path) ?? place.folder.path).bytes.split(separator: .slash)
         let folder = DiskProbe.resolve(path.parent) ?? path.parent

@@ -1,14 +1,13 @@
 import FileEvents
 import System
-
-/// The symbolic links of an archive, which are made when all else is there.
+/// The symbolic links of an archive, which are created after all other entries.
 ///
-/// So nothing is ever written through one of them.
+/// Therefore nothing is ever written through one of them.
 struct LinkPlan {
-    /// By their paths below the folder, as the archive writes them.
+    /// The targets as specified in the archive, by the path of the link below the directory.
     private(set) var targets: [PathBytes: PathBytes] = [:]
 
-    /// More in a row are a loop, as for the kernel.
+    /// The number of steps after which links count as a loop, as in the kernel.
     private static let mostSteps = 40
 
     subscript(path: PathBytes) -> PathBytes? {
@@ -16,7 +15,7 @@ struct LinkPlan {
         set { targets[path] = newValue }
     }
 
-    /// The first link, by name, that leads out of the folder, or may do so once something is made where it leads.
+    /// The first link, by name, that leads out of the directory, or may do so once its target is created.
     var leadingOut: PathBytes? { targets.keys.sorted().first { !staysInside($0) } }
 
     private func staysInside(_ link: PathBytes) -> Bool {

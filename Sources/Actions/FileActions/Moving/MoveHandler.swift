@@ -3,7 +3,7 @@ import PluginProtocol
 package import Rules
 import System
 
-/// `move`: gives the file another path; between file systems by a copy, and the source goes last.
+/// The `move` action: gives the file another path; between file systems it copies, and removes the source last.
 package struct MoveHandler: Handler {
     private let trash: Trash
 
@@ -30,7 +30,7 @@ package struct MoveHandler: Handler {
         }
     }
 
-    /// Moves several; the copies that go to another file system are put on the disk by one call for all.
+    /// Moves several files; the copies on another file system are flushed with one call for all.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         GroupFlush.run(invocations, alone: { run($0) }, together: { move(together: $0) })
     }
@@ -64,12 +64,12 @@ package struct MoveHandler: Handler {
         return .opened(source, place)
     }
 
-    /// How far one of several has come.
+    /// The state of one move among several.
     private enum Stage {
         case over(Outcome)
         case carried(FileMove.Carried)
         case placed(FileMove.Carried, PathBytes)
-        /// There are no descriptors for so many at once.
+        /// There are not enough descriptors for so many files at once.
         case crowded
     }
 
@@ -92,7 +92,7 @@ package struct MoveHandler: Handler {
         var wanted: Set<PathBytes> = []
         for (index, stage) in stages.enumerated() {
             guard case .carried(var carried) = stage else { continue }
-            // What one file does to another of its name, it does when that one's move is over.
+            // If two files have the same destination, the second is published after the move of the first has finished.
             if !wanted.insert(carried.place.path).inserted { finish(&stages, moves) }
             stages[index] = Self.stage { () throws(FileFault) in
                 defer { carried.staged.discard() }
@@ -109,7 +109,7 @@ package struct MoveHandler: Handler {
         return zip(outcomes, invocations).map { $0 ?? run($1) }
     }
 
-    /// Removes the sources of what has been placed, when that is on the disk.
+    /// Removes the sources of the files that were placed, after these are on the disk.
     private func finish(_ stages: inout [Stage], _ moves: [FileMove]) {
         var targets = FolderFlush()
         for case .placed(let carried, _) in stages { targets.add(carried.place.folder) }
@@ -134,6 +134,6 @@ package struct MoveHandler: Handler {
 }
 
 extension Invocation {
-    /// Whether an attempt before this one may have done a part of the work.
+    /// Whether an earlier attempt may have done part of the work.
     var hasBegunBefore: Bool { job.attempt > 1 || job.isInterrupted }
 }

@@ -4,7 +4,7 @@ import PluginProtocol
 package import Rules
 import System
 
-/// `rename`: gives the file another name in its folder.
+/// The `rename` action: gives the file another name in its directory.
 package struct RenameHandler: Handler {
     private let trash: Trash
 

@@ -4,7 +4,7 @@ package import PluginProtocol
 import Rules
 package import System
 
-/// What to do when the destination exists.
+/// The handling of an existing destination.
 package enum Conflict: String, CaseIterable, Sendable {
     case rename, overwrite, skip, fail
     case renameExisting = "rename_existing"
@@ -16,13 +16,13 @@ package enum Conflict: String, CaseIterable, Sendable {
             "What to do when there is something of that name: give the new one a number, replace it, skip, fail, give the old one a number, put the old one into the trash; 'deduplicate' leaves a file of the same content and is else 'rename'."
     )
 
-    /// What the parameter `on_conflict` says.
+    /// Reads the parameter `on_conflict`.
     package init(_ invocation: Invocation) {
         self = invocation.text("on_conflict").flatMap(Conflict.init(rawValue:)) ?? .rename
     }
 }
 
-/// The place that `to:` names.
+/// The destination that `to:` names.
 package struct Destination: Sendable {
     package var path: PathBytes
     package var conflict: Conflict
@@ -41,7 +41,7 @@ package struct Destination: Sendable {
 
     /// Reads `to` and `on_conflict`.
     ///
-    /// - Throws: When the expanded path can't be one.
+    /// - Throws: A ``FileFault`` if the expanded path is invalid.
     package init(_ invocation: Invocation) throws(FileFault) {
         let to = invocation.parameters["to"]?.bytes ?? []
         guard !to.isEmpty, !to.contains(0) else { throw FileFault(EINVAL, "'to' is empty") }
@@ -51,18 +51,17 @@ package struct Destination: Sendable {
         conflict = Conflict(invocation)
     }
 
-    /// The name in its folder.
+    /// The name in its directory.
     package var name: PathBytes { PathBytes(path.lastComponent) }
 
-    /// The most bytes of one name, on nearly every file system.
+    /// The maximum length of a name in bytes, on nearly every file system.
     private static let longestName = 255
-    /// How many names are tried: the plain one, and those with a number.
+    /// The number of names to try: the plain one, and those with a number.
     package static let mostNumbers = 10_000
 
-    /// The name with a number before its extension: `a (1).txt`; 0 is the plain name.
+    /// Returns the name with a number before its extension: `a (1).txt`; 0 is the plain name.
     ///
-    /// A name that would get too long loses the end of its stem, or when that is
-    /// not enough its own end.
+    /// A name that would be too long loses the end of its stem or, if that is not enough, its own end.
     package static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
         guard number > 0 else { return name }
         let name = name.bytes[...]
@@ -73,7 +72,7 @@ package struct Destination: Sendable {
         var stem = name[..<dot]
         if excess > 0 {
             stem = stem.dropLast(excess)
-            // Not in the middle of a character: bytes that go on with one, then the one that began it.
+            // Do not split a character: remove its continuation bytes, then its first byte.
             if let next = name[stem.endIndex...].first, next & 0xC0 == 0x80 {
                 while let last = stem.last, last & 0xC0 == 0x80 { stem.removeLast() }
                 if let last = stem.last, last >= 0xC0 { stem.removeLast() }
@@ -84,10 +83,10 @@ package struct Destination: Sendable {
 }
 
 extension Invocation {
-    /// The parameter as text; nil when it is missing or none.
+    /// Returns the parameter as a string; nil if it is missing or not a string.
     func text(_ name: String) -> String? { parameters[name]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The parameter as a boolean.
+    /// Returns the parameter as a boolean.
     func flag(_ name: String, default value: Bool) -> Bool {
         guard case .value(let given)? = parameters[name] else { return value }
         return given.bool ?? value

@@ -4,10 +4,10 @@ import PluginProtocol
 package import Rules
 import System
 
-/// Why a file's work came to its end: a system call that failed, or an outcome that there is nothing to add to.
+/// A failure of an operation on a file: a system call that failed, or an outcome that is used as it is.
 package struct FileFault: Error {
     package var errno: Int32
-    /// What was tried, as `cannot create '/x/y'`.
+    /// The operation that failed, such as `cannot create '/x/y'`.
     package var what: String
     private var ending: Outcome?
 
@@ -16,7 +16,7 @@ package struct FileFault: Error {
         self.what = what
     }
 
-    /// Ends the work with the outcome as it is.
+    /// Creates a failure with the outcome as it is.
     package init(_ outcome: Outcome) {
         errno = 0
         what = outcome.message
@@ -27,10 +27,11 @@ package struct FileFault: Error {
     static let changed = FileFault(Outcome(.notReady, "it changed meanwhile", code: "changed"))
     static let gone = FileFault(Outcome(.skipped, "it is gone", code: "gone"))
 
-    /// Whether the file is not at its path, or no longer the one that settled.
+    /// Whether the file is not at its path, or is no longer the one that settled.
     var isOfAnotherFile: Bool { outcome.code == "gone" || outcome.code == "changed" }
 
-    /// A symbolic link on the path that root does not follow, since another user could replace it; nil if there is none.
+    /// Creates the failure for a link on the path that root does not follow, since another user could replace it; nil
+    /// if none.
     init?(untrustedLinkOn path: PathBytes) {
         guard let link = OwnershipCheck.untrustedLink(on: path) else { return nil }
         self.init(
@@ -41,12 +42,12 @@ package struct FileFault: Error {
                 code: "outside"))
     }
 
-    /// Whether there were no descriptors left, as there may be for one file where there are none for many.
+    /// Whether no descriptors were left; there may still be enough for one file when there are none for many.
     var isOfCrowd: Bool { errno == EMFILE || errno == ENFILE }
 
-    /// What becomes of the job: full or busy may pass, a wrong place won't.
+    /// The outcome of the attempt: a full disk or a busy file may pass, an invalid path will not.
     ///
-    /// A folder that was there a moment ago and is not now (`ENOENT`) is made again by the next attempt.
+    /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
     package var outcome: Outcome {
         if let ending { return ending }
         let message = "\(what): \(String(cString: strerror(errno)))"
@@ -61,7 +62,7 @@ package struct FileFault: Error {
 }
 
 extension Outcome {
-    /// Runs the work of a built-in handler, whose faults are outcomes too.
+    /// Runs the work of a built-in handler, and converts a failure to its outcome.
     static func of(_ body: () throws(FileFault) -> Outcome) -> Outcome {
         do throws(FileFault) {
             return try body()

@@ -1,4 +1,4 @@
-/// Permissions as chmod(1) takes them: `0640`, or `u+rw,go-w`.
+/// A file mode in the syntax of chmod(1): `0640`, or `u+rw,go-w`.
 struct FileMode {
     private enum Part {
         case all(UInt32)
@@ -7,10 +7,10 @@ struct FileMode {
 
     private let parts: [Part]
 
-    /// What the text has to look like, for the schema.
+    /// The pattern that a mode must match, for the schema.
     static let pattern = "^([0-7]{3,4}|[ugoa]*([-+=]([rwxXst]*|[ugo]))+(,[ugoa]*([-+=]([rwxXst]*|[ugo]))+)*)$"
 
-    /// Reads the text; nil when it is neither.
+    /// Parses a mode; nil if it has neither form.
     init?(_ text: String) {
         if let number = UInt32(text, radix: 8), (3...4).contains(text.utf8.count), !text.hasPrefix("+") {
             parts = [.all(number)]
@@ -59,7 +59,7 @@ struct FileMode {
         }
     }
 
-    /// The mode that follows from the one that a file has.
+    /// Returns the mode that results from a file's current mode.
     func applied(to mode: UInt32, isFolder: Bool) -> UInt32 {
         var mode = mode & 0o7777
         for part in parts {
@@ -72,7 +72,7 @@ struct FileMode {
                     let three = mode >> shift & 7
                     bits = three << 6 | three << 3 | three
                 }
-                // `t` belongs to nobody in particular.
+                // `t` does not belong to a class of users.
                 let taken = bits & (who | 0o1000)
                 switch operation {
                 case "+": mode |= taken

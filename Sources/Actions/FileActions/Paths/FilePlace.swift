@@ -4,8 +4,7 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
-
-/// A destination with its folder open, and what is done to it.
+/// A destination with its directory open, and the changes made to it.
 struct FilePlace {
     let invocation: Invocation
     let folder: OpenFolder
@@ -13,10 +12,10 @@ struct FilePlace {
     let conflict: Conflict
     let trash: Trash
     let limit: WorkLimit
-    /// What was done so far that can be taken back.
+    /// The changes so far that can be reverted.
     var changes: [FileChange] = []
 
-    /// Opens the folder that `to` names, and makes it if need be.
+    /// Opens the directory that `to` names, and creates it if necessary.
     init(_ invocation: Invocation, trash: Trash) throws(FileFault) {
         let destination = try Destination(invocation)
         var changes: [FileChange] = []
@@ -43,34 +42,34 @@ struct FilePlace {
         return placing
     }
 
-    /// Whether it is the name that the file has, by whatever way to its folder.
+    /// Whether this is the current name of the file, through any path to its directory.
     func isSame(as source: SourceFile) -> Bool { name == source.name && folder.isSame(as: source.folder) }
 
     var skipped: Outcome { Outcome(.skipped, "'\(path)' exists", code: "exists") }
 
-    /// How it ended, with what was done.
+    /// Returns the outcome together with the changes.
     func outcome(_ outcome: Outcome) -> Outcome {
         var outcome = outcome
         outcome.changes = changes
         return outcome
     }
 
-    /// Notes that there is something new, and tells how that ended.
+    /// Records the change that left a file with this name, if it exists.
     mutating func note(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileFault) {
         guard let facts = try folder.look(at: name) else { return }
         changes.append(FileChange(kind(folder.path(of: name)), left: FileMark(facts)))
     }
 
-    /// The name under which the file itself is there, as an interrupted attempt has left it; nil if it is not.
+    /// Returns the name under which an interrupted attempt left the file itself; nil if there is none.
     ///
-    /// - Throws: What failed.
+    /// - Throws: A ``FileFault`` if a system call fails.
     func earlierMove() throws(FileFault) -> PathBytes? {
         let file = invocation.job.event.snapshot.identity
         guard invocation.hasBegunBefore, file.birth != 0 else { return nil }
         return try firstName { (_, there) throws(FileFault) in there.identity == file }
     }
 
-    /// The first of the names that the file may get for which `isWanted` holds; there is none after a free one.
+    /// Returns the first candidate name for which `isWanted` is true; the search stops at a free name.
     private func firstName(
         where isWanted: (PathBytes, Snapshot) throws(FileFault) -> Bool
     ) throws(FileFault) -> PathBytes? {
@@ -83,16 +82,16 @@ struct FilePlace {
         return nil
     }
 
-    /// The name under which an attempt that was cut off has left the file, when it can be recognised.
+    /// Returns the name under which an interrupted attempt left the file, if it can be recognized.
     ///
-    /// Otherwise a second attempt would leave a second, numbered copy, or find its own copy in the way. Size and
-    /// time find it; the content proves it, as long as there is a source to compare with.
+    /// Otherwise a second attempt would leave a second, numbered copy, or conflict with its own copy. Size and time
+    /// find the file. The content proves it, as long as there is a source to compare with.
     ///
     /// - Parameters:
-    ///   - content: The source, opened for reading; nil when there is none any more.
-    ///   - hasTimes: Whether a copy has the time of the original.
-    /// - Returns: The name; nil when there is none.
-    /// - Throws: What failed.
+    ///   - content: The source, opened for reading; nil if it no longer exists.
+    ///   - hasTimes: Whether a copy has the modification time of its source.
+    /// - Returns: The name; nil if there is none.
+    /// - Throws: A ``FileFault`` if a system call fails.
     func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileFault) -> PathBytes? {
         guard invocation.hasBegunBefore, conflict != .overwrite else { return nil }
         let facts = try content?.facts() ?? invocation.job.event.snapshot

@@ -5,23 +5,21 @@ import Globbing
 package import PluginProtocol
 package import Rules
 package import System
-
-/// The folders that a handler may write in.
+/// The directories in which a handler may write.
 ///
-/// A path is taken by name first: outside of all roots it is refused. Then the
-/// folder is opened beneath its root, so that no link leads out, and all work goes
-/// by that descriptor.
+/// A path is first checked by name: outside of all roots it is refused. Then the directory is opened beneath its root,
+/// so that no link leads out of it, and all operations use that descriptor.
 ///
-/// Folders that `allow` names, and else the roots of the rule and the literal
-/// heads of its destinations, are the word of the rule's author: links on the way *to* them are
-/// followed. Below them only links that stay there are. Root follows only links that no other user can replace.
+/// The directories that `allow` names, or else the roots of the rule and the literal heads of its destinations, are
+/// specified by the rule's author. Links on the path *to* them are followed. Below them, a link is followed only if it
+/// stays there. Root follows only links that no other user can replace.
 package struct Jail: Sendable {
-    /// The folders of `allow`; empty when the rule has none.
+    /// The directories of `allow`; empty if the rule has none.
     private var named: [PathBytes]
-    /// The rule's roots and the literal heads, when nothing is named.
+    /// The rule's roots and the literal heads, if `allow` is missing.
     private var natural: [PathBytes]
 
-    /// The parameter `allow`, for handlers that write.
+    /// The schema of the parameter `allow`, for handlers that write.
     package static let schema = ParameterSchema(
         type: "array", examples: [["."]],
         items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal), minItems: 1,
@@ -29,11 +27,11 @@ package struct Jail: Sendable {
             "The folders in which files may be made, replaced and removed; without it those that the rule watches, and the part of the path before its first placeholder."
     )
 
-    /// The jail of an action.
+    /// Creates the jail of an action.
     ///
     /// - Parameters:
-    ///   - invocation: Its `allow`, and its rule's roots.
-    ///   - parameters: Those that say where it writes: their literal heads are allowed.
+    ///   - invocation: The invocation with its `allow` and the roots of its rule.
+    ///   - parameters: The parameters that specify where the action writes; their literal heads are allowed.
     package init(_ invocation: Invocation, parameters: [String] = ["to"]) {
         named = []
         natural = []
@@ -46,29 +44,29 @@ package struct Jail: Sendable {
         }
     }
 
-    /// The jail of these folders alone.
+    /// Creates a jail of these directories alone.
     package init(_ roots: [PathBytes]) {
         named = roots.map(\.normalized)
         natural = []
     }
 
-    /// The root by which a path is opened: of `allow` the nearest, of the others the outermost.
+    /// Returns the root through which a path is opened: the nearest directory of `allow`, or else the outermost root.
     ///
-    /// A destination inside of a watched folder is inside of what others may write to, so
-    /// a link there is no word of the author's.
+    /// A destination inside a watched directory is in a place that others may write to, so a link there was not
+    /// specified by the rule's author.
     private func root(of folder: PathBytes) -> PathBytes? {
         named.filter { folder.isInside($0) }.max { $0.bytes.count < $1.bytes.count }
             ?? natural.filter { folder.isInside($0) }.min { $0.bytes.count < $1.bytes.count }
     }
 
-    /// Opens a folder, and makes it first with those above it if asked to.
+    /// Opens a directory, and optionally creates it with its parent directories.
     ///
     /// - Parameters:
     ///   - folder: An absolute path.
-    ///   - making: Whether what is missing is made, with the umask's mode.
-    ///   - changes: Takes the folders that were made.
-    /// - Returns: The open folder.
-    /// - Throws: That it is outside of all roots, or what failed.
+    ///   - making: Whether missing directories are created, with the mode of the umask.
+    ///   - changes: Receives the directories that were created.
+    /// - Returns: The open directory.
+    /// - Throws: A ``FileFault`` if the directory is outside of all roots, or cannot be opened or created.
     package func open(
         _ folder: PathBytes, making: Bool, noting changes: inout [FileChange]
     ) throws(FileFault) -> OpenFolder {
@@ -80,7 +78,7 @@ package struct Jail: Sendable {
         return try open(relative, in: base, making: making, &changes)
     }
 
-    /// Opens a folder of the author's, through the links that lead there.
+    /// Opens a directory that the rule's author specified, through the links that lead to it.
     private func openRoot(
         _ root: PathBytes, making: Bool, _ changes: inout [FileChange]
     ) throws(FileFault) -> OpenFolder {
@@ -109,13 +107,13 @@ package struct Jail: Sendable {
             if made == 0, let facts = try parent.look(at: name) {
                 changes.append(FileChange(.madeFolder(path), left: FileMark(facts)))
             }
-            // A link to nothing is there, and is no folder.
+            // A link without a target exists, but is not a directory.
             if made != 0, try parent.look(at: name)?.type == .symlink { throw fault(ENOTDIR, path) }
         }
         throw fault(ENOENT, path)
     }
 
-    /// How often a folder is made that somebody removes at once.
+    /// How often a directory is created that another process removes at once.
     private static let mostTries = 8
 
     private func fault(_ error: Int32, _ folder: PathBytes) -> FileFault {
@@ -144,7 +142,8 @@ package struct Jail: Sendable {
 }
 
 extension Template {
-    /// The folder that the text names before its first placeholder; nil when it begins with a path that only the event knows.
+    /// Returns the directory named before the first placeholder; nil if the string starts with a path that depends on
+    /// the event.
     package func literalHead(in folder: PathBytes) -> PathBytes? {
         var head: [UInt8] = []
         for (index, part) in parts.enumerated() {
@@ -165,7 +164,7 @@ extension Template {
 }
 
 extension Placeholder {
-    /// Whether it stands for an absolute path.
+    /// Whether the placeholder stands for an absolute path.
     fileprivate var isWholePath: Bool {
         switch self {
         case .path, .directory, .root, .from, .stepOutput: true

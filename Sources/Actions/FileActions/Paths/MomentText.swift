@@ -2,11 +2,11 @@ import FileEvents
 import Glibc
 import System
 
-/// Reads a moment as rules and `${mtime}` write it.
+/// The parser of times as rules and `${mtime}` write them.
 enum MomentText {
-    /// The moment of `2026-11-21`, `2026-11-21T14:02:11.5Z`, `…+01:00`, or of `@1234567890.5` in seconds since 1970.
+    /// Parses `2026-11-21`, `2026-11-21T14:02:11.5Z`, `…+01:00`, or `@1234567890.5` in seconds since 1970.
     ///
-    /// Without a zone it is local time. Nil for anything else.
+    /// Without a time zone, the time is local. Nil for anything else.
     static func moment(_ text: String) -> Timestamp? {
         if text.hasPrefix("@") { return seconds(text.dropFirst()) }
         let pattern =
@@ -28,7 +28,7 @@ enum MomentText {
         } else {
             seconds = mktime(&parts)
         }
-        // A 31st of February becomes another day.
+        // mktime(3) and timegm(3) turn February 31 into another day.
         guard parts.tm_mday == day || match.8 == nil && parts.tm_mday == day else { return nil }
         return Timestamp(seconds: Int64(seconds), nanoseconds: nanoseconds(match.7 ?? ""))
     }

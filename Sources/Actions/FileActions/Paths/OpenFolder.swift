@@ -2,8 +2,7 @@ package import CAlightLinux
 import FileEvents
 import Glibc
 package import System
-
-/// A descriptor that is closed when nobody holds it any more.
+/// A descriptor that is closed when the object is released.
 package final class OpenFile: Sendable {
     package let descriptor: Int32
 
@@ -11,7 +10,7 @@ package final class OpenFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// What is known of it now.
+    /// Returns the current metadata.
     package func facts() throws(FileFault) -> Snapshot {
         var status = cal_stat()
         let error = cal_stat_descriptor(descriptor, &status)
@@ -20,12 +19,12 @@ package final class OpenFile: Sendable {
     }
 }
 
-/// An open folder, in which all work goes by single names.
+/// An open directory, in which all operations use single names.
 ///
-/// So it stays the folder that was looked at, whatever anyone puts in its place.
+/// Therefore it remains the directory that was checked, even if another one takes its place.
 package final class OpenFolder: Sendable {
     package let descriptor: Int32
-    /// The path by which it was opened, for messages and outputs.
+    /// The path through which the directory was opened, for messages and outputs.
     package let path: PathBytes
 
     package init(_ descriptor: Int32, _ path: PathBytes) {
@@ -35,16 +34,16 @@ package final class OpenFolder: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Opens a folder by its path, through links, as root only through those that no other user can replace.
+    /// Opens a directory by its path and follows links, as root only those that no other user can replace.
     static func opened(_ path: PathBytes) -> Result<OpenFolder, SystemError> {
         let opened = path.withCString { cal_open_root($0) }
         return opened >= 0 ? .success(OpenFolder(opened, path)) : .failure(SystemError(errno: -opened))
     }
 
-    /// The path of a name in it.
+    /// Returns the path of a name in the directory.
     package func path(of name: PathBytes) -> PathBytes { path.appending(name.bytes) }
 
-    /// What has the name, a link itself; nil when nothing does.
+    /// Returns the metadata of a name without following a link; nil if it does not exist.
     package func look(at name: PathBytes) throws(FileFault) -> Snapshot? {
         var status = cal_stat()
         let error = name.withCString { cal_stat_entry(descriptor, $0, 0, &status) }
@@ -55,13 +54,13 @@ package final class OpenFolder: Sendable {
         }
     }
 
-    /// Opens what has the name, a link itself; the errno when it can't be done.
+    /// Opens a name without following a link; returns the errno if that fails.
     package func open(_ name: PathBytes, _ what: cal_opening) -> Result<OpenFile, SystemError> {
         let opened = name.withCString { cal_open_entry(descriptor, $0, what) }
         return opened >= 0 ? .success(OpenFile(opened)) : .failure(SystemError(errno: -opened))
     }
 
-    /// Whether both are the same folder.
+    /// Whether both are the same directory.
     package func isSame(as other: OpenFolder) -> Bool {
         var here = cal_stat()
         var there = cal_stat()
@@ -72,7 +71,7 @@ package final class OpenFolder: Sendable {
             && here.device_minor == there.device_minor
     }
 
-    /// Renames a name of this folder; 0, or the errno, which is EEXIST when nothing is to be replaced and something is there.
+    /// Renames a name of this directory; returns 0 or the errno: EEXIST if the new name exists and may not be replaced.
     package func rename(_ name: PathBytes, to folder: OpenFolder, _ new: PathBytes, _ how: cal_renaming) -> Int32 {
         let error = name.withCString { from in
             new.withCString { cal_rename(descriptor, from, folder.descriptor, $0, how) }
@@ -81,22 +80,22 @@ package final class OpenFolder: Sendable {
         return renameToNew(name, to: folder, new)
     }
 
-    /// Renames to a name that nothing may have, on a file system without RENAME_NOREPLACE, as NFS; 0, or the errno.
+    /// Renames to a name that must not exist, without RENAME_NOREPLACE, as on NFS; returns 0 or the errno.
     ///
-    /// A name is taken first that can only be taken once: as a folder, by a hard link, or where there are no links as an
-    /// empty file. What has it then is replaced.
+    /// The name is first claimed in a way that can succeed only once: as a directory, by a hard link, or, where there
+    /// are no hard links, as an empty file. A directory or an empty file is then replaced.
     func renameToNew(_ name: PathBytes, to folder: OpenFolder, _ new: PathBytes) -> Int32 {
         guard let facts = try? look(at: name) else { return ENOENT }
         if facts.type == .directory {
             guard new.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else { return errno }
-            // Only an empty folder is replaced by a folder.
+            // A directory can replace only an empty directory.
             return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
         }
         let linked = name.withCString { from in
             new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) }
         }
         if linked == 0 {
-            // What somebody has put there meanwhile is another file, and stays.
+            // A file that another process has put there in the meantime is a different file, and remains.
             guard (try? look(at: name))?.identity == facts.identity else { return 0 }
             return unlink(name)
         }
@@ -108,7 +107,7 @@ package final class OpenFolder: Sendable {
         return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, 0) }
     }
 
-    /// Puts something into the place of what was made to hold its name; that goes if it can't be.
+    /// Replaces the placeholder that was created for a name; removes the placeholder if that fails.
     private func replace(
         _ name: PathBytes, in folder: OpenFolder, _ new: PathBytes, remove: (UnsafePointer<CChar>) -> Int32
     ) -> Int32 {
@@ -121,13 +120,13 @@ package final class OpenFolder: Sendable {
         return error
     }
 
-    /// Removes a name that is no folder's; 0, or the errno.
+    /// Removes a name that is not a directory; returns 0 or the errno.
     @discardableResult
     package func unlink(_ name: PathBytes) -> Int32 {
         name.withCString { unlinkat(descriptor, $0, 0) } == 0 ? 0 : errno
     }
 
-    /// Puts the folder's entries on the disk; a folder that may not be read is left to the file system.
+    /// Flushes the entries of the directory to the disk; if it is not readable, that is left to the file system.
     package func flush() {
         let readable = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard readable >= 0 else { return }
@@ -135,7 +134,7 @@ package final class OpenFolder: Sendable {
         close(readable)
     }
 
-    /// The names in it, but for `.` and `..`.
+    /// Returns the names in the directory, except `.` and `..`.
     package func names() throws(FileFault) -> [PathBytes] {
         do throws(SystemError) {
             return try DiskProbe.names(in: descriptor)

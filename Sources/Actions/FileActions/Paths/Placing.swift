@@ -3,19 +3,18 @@ import FileEvents
 import Glibc
 package import Rules
 package import System
-
-/// Gives something a name in an open folder, in the way that `on_conflict` asks for.
+/// The naming of a file in an open directory, according to `on_conflict`.
 ///
-/// Each step is one system call that fails when somebody else was faster. So
-/// nothing is ever lost that was not to be replaced, and at no moment is half a file seen.
+/// Each step is one system call that fails if another process was faster. Therefore a file is lost only if it was to be
+/// replaced, and a partial file is never visible.
 package struct Placing {
     package let folder: OpenFolder
     package let name: PathBytes
     package let conflict: Conflict
     package let trash: Trash
-    /// How long contents may be compared.
+    /// The time limit for comparing contents.
     package let limit: WorkLimit
-    /// Called before a name is given.
+    /// Called before a file gets a name.
     package var willWrite: (PathBytes) -> Void = { _ in }
 
     package init(
@@ -29,21 +28,21 @@ package struct Placing {
     }
 
     package enum Ending {
-        /// It has this name.
+        /// The file has this name.
         case placed(PathBytes)
-        /// `on_conflict: skip`, and there is something.
+        /// `on_conflict: skip`, and the name exists.
         case skipped
         /// `on_conflict: deduplicate`, and the file of this name has the same content.
         case duplicate(PathBytes)
     }
 
-    /// What is to get the name.
+    /// The file that is to get the name.
     package struct Candidate {
-        /// Gives it a name that nothing has: 0, or the errno.
+        /// Gives the file a name that does not exist; returns 0 or the errno.
         package var put: (PathBytes) -> Int32
-        /// Gives it a name and replaces what has it: 0, or the errno.
+        /// Gives the file a name, and replaces a file that has it; returns 0 or the errno.
         package var replace: (PathBytes) -> Int32
-        /// Its content, to be compared; nil when it has none.
+        /// The content for comparison; nil if there is none.
         package var content: OpenFile?
 
         package init(
@@ -55,15 +54,15 @@ package struct Placing {
         }
     }
 
-    /// Gives what has a name in another folder of the same file system its new one.
+    /// Gives a file in another directory of the same file system its new name.
     ///
     /// - Parameters:
-    ///   - from: The folder that it is in, which may be the same.
-    ///   - former: Its name there.
-    ///   - content: Opened for reading, when it may be compared.
-    ///   - changes: Takes what was done to make room.
-    /// - Returns: How that ended.
-    /// - Throws: What failed.
+    ///   - from: The directory of the file, which may be the same one.
+    ///   - former: The name in that directory.
+    ///   - content: The file opened for reading, if it may be compared.
+    ///   - changes: Receives the changes that free the name.
+    /// - Returns: The result.
+    /// - Throws: A ``FileFault`` if the file does not get a name.
     package func place(
         _ from: OpenFolder, _ former: PathBytes, content: OpenFile? = nil, noting changes: inout [FileChange]
     ) throws(FileFault) -> Ending {
@@ -74,7 +73,7 @@ package struct Placing {
         return try place(candidate, noting: &changes)
     }
 
-    /// The same for anything.
+    /// Gives any candidate its name.
     package func place(_ candidate: Candidate, noting changes: inout [FileChange]) throws(FileFault) -> Ending {
         switch conflict {
         case .overwrite: return try overwrite(candidate, &changes)
@@ -124,7 +123,7 @@ package struct Placing {
     }
 
     private func overwrite(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
-        // Where nothing is, nothing is replaced, which undo wants to know.
+        // If the name is free, no file is replaced, which matters to an undo.
         switch put(candidate, name) {
         case 0: return .placed(name)
         case EEXIST: break
@@ -138,7 +137,7 @@ package struct Placing {
         return .placed(name)
     }
 
-    /// Puts the new file beside the old one, and exchanges the two: there is one of that name at every moment.
+    /// Creates the new file beside the old one, and exchanges the two, so that the name exists at all times.
     private func renameExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
         for number in 0..<Destination.mostNumbers {
             let place = Destination.numbered(name, number)
@@ -156,7 +155,7 @@ package struct Placing {
     private func exchange(_ place: PathBytes, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
         var error = folder.rename(place, to: folder, name, CAL_RENAME_EXCHANGING)
         if error == EINVAL || error == ENOSYS {
-            // A file system without an exchange: another name for the old one, and then the new one into its place.
+            // A file system without an exchange: rename the old file, then give the new file its name.
             for number in 1..<Destination.mostNumbers {
                 let old = Destination.numbered(name, number)
                 error = folder.rename(name, to: folder, old, CAL_RENAME_NEW)
@@ -165,7 +164,7 @@ package struct Placing {
                 break
             }
             if error == 0 || error == ENOENT { error = folder.rename(place, to: folder, name, CAL_RENAME_NEW) }
-            // Somebody has put another one there: it stands beside it, as with `rename`.
+            // Another process has put a file there: the new file stays beside it, as with `rename`.
             return .placed(error == 0 ? name : place)
         }
         if error == 0 {
@@ -173,7 +172,7 @@ package struct Placing {
             return .placed(name)
         }
         guard error == ENOENT else { throw fault(error, name) }
-        // The old one has gone meanwhile.
+        // The old file has been removed in the meantime.
         return .placed(folder.rename(place, to: folder, name, CAL_RENAME_NEW) == 0 ? name : place)
     }
 
@@ -198,9 +197,10 @@ package struct Placing {
     private static let mostTries = 100
 }
 
-/// Whether two files hold the same bytes.
+/// Comparison of file contents.
 enum SameContent {
-    /// Whether the file of that name holds what the open one does; false when it can't be read or is none.
+    /// Whether the file with that name has the content of the open one; false if it is not readable or not a regular
+    /// file.
     static func holds(
         _ file: OpenFile, _ name: PathBytes, in folder: OpenFolder, within limit: WorkLimit
     ) throws(FileFault) -> Bool {
@@ -211,7 +211,7 @@ enum SameContent {
         return try holds(file, other, within: limit)
     }
 
-    /// Whether both hold the same bytes from the beginning to the end.
+    /// Whether both files have the same bytes from start to end.
     static func holds(_ one: OpenFile, _ other: OpenFile, within limit: WorkLimit) throws(FileFault) -> Bool {
         var here = [UInt8](repeating: 0, count: 1 << 18)
         var there = here
@@ -227,7 +227,7 @@ enum SameContent {
         }
     }
 
-    /// Reads at the offset until the buffer is full or the file is at its end: the bytes read, or -1.
+    /// Reads at the offset until the buffer is full or the file ends; returns the number of bytes, or -1.
     private static func fill(_ buffer: inout [UInt8], _ descriptor: Int32, _ offset: Int) -> Int {
         var filled = 0
         while filled < buffer.count {

@@ -2,22 +2,21 @@ import FileEvents
 import Glibc
 import System
 
-/// Hidden names beside a file, which no rule sees unless it asks for everything.
+/// Hidden names beside a file, which a rule does not match unless it includes everything.
 ///
-/// They are of files that have no final name yet, or no name any more. Whoever has
-/// such a file open holds a lock (flock(2)) on it: one without a lock is a dead
-/// process's, see ``Leftovers``.
+/// They belong to files that have no final name yet, or no longer have one. A process that has such a file open holds a
+/// lock (flock(2)) on it. A file without a lock was left by a process that has died; see ``Leftovers``.
 enum TemporaryName {
     private static let ending = Array(".alight-tmp".utf8)
     private static let takenEnding = Array(".taken.alight-tmp".utf8)
     private static let randomLength = 13
-    /// The most bytes of a file's own name, so that there is room for the rest in 255.
+    /// The maximum length of a file's own name in bytes, so that the result does not exceed 255.
     static let longestName = 255 - 2 - randomLength - takenEnding.count
 
-    /// A name for what is to become `name`.
+    /// Returns a temporary name for a file that will be named `name`.
     static func staged(_ name: PathBytes) -> PathBytes { make(name, ending) }
 
-    /// A name for what had `name`, until it is known whether it may be removed.
+    /// Returns a temporary name for a file that was named `name`, until it is known whether it may be removed.
     static func taken(_ name: PathBytes) -> PathBytes { make(name, takenEnding) }
 
     private static func make(_ name: PathBytes, _ ending: [UInt8]) -> PathBytes {
@@ -28,11 +27,11 @@ enum TemporaryName {
 
     enum Kind: Equatable {
         case staged
-        /// With the name that it had.
+        /// A file that was renamed away, with its former name.
         case taken(PathBytes)
     }
 
-    /// What kind of temporary name it is; nil when it is none.
+    /// Returns the kind of a temporary name; nil for any other name.
     static func kind(of name: PathBytes) -> Kind? {
         let bytes = name.bytes
         guard bytes.first == .dot, bytes.count > randomLength + 2 + ending.count,
@@ -43,7 +42,7 @@ enum TemporaryName {
         return kept.isEmpty ? .staged : .taken(PathBytes(kept))
     }
 
-    /// Takes the lock that tells that somebody works with the open file; false when a cleaner has it.
+    /// Takes the lock that marks an open file as in use; returns false if a cleanup holds it.
     @discardableResult
     static func lock(_ descriptor: Int32) -> Bool { flock(descriptor, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK }
 }

@@ -3,8 +3,7 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
-
-/// `delete`: removes the file for good.
+/// The `delete` action: removes the file permanently.
 package struct DeleteHandler: Handler {
     package init() {}
 

@@ -2,30 +2,29 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import System
-
-/// Takes a name away if it is still the file's that it was.
+/// The removal of a name, provided that it still belongs to the same file.
 ///
-/// Even between a look and a removal somebody could put a new file there. So the
-/// name is taken away first, looked at then, and given back to what is another one.
+/// Another process could put a new file there between a check and the removal. Therefore the file is first renamed away
+/// and then checked. A different file gets its name back.
 enum Removal {
-    /// What becomes of what has the name.
+    /// The result of a removal.
     enum Ending: Equatable {
         case removed
-        /// Somebody else took it away.
+        /// Another process removed the file.
         case gone
-        /// Another file or another content stood there; it stands there again.
+        /// Another file or other content had the name, and has it again.
         case changed
-        /// What was to stay went with it, so both names are one: by another mount of the same folder, or on a file
-        /// system that doesn't tell names apart by their case. It stands there again.
+        /// The file that must stay vanished with the name, so both names are the same file: through another mount of
+        /// the same directory, or on a file system that is not case-sensitive. The name is restored.
         case isTwin
     }
 
-    /// What has to stand when a name has been taken away, because it is why that may go.
+    /// A name that must still exist after another one was removed, because it is the reason for the removal.
     struct Twin {
         var folder: OpenFolder
         var name: PathBytes
 
-        /// Whether it can still be opened; a look alone could be answered from what is remembered of a file system.
+        /// Whether the file can still be opened; a stat alone could be answered from a cache of the file system.
         var stands: Bool {
             switch folder.open(name, CAL_OPEN_READING) {
             case .success: true
@@ -34,27 +33,27 @@ enum Removal {
         }
     }
 
-    /// Removes a file that is known to stand elsewhere, or that is to go.
+    /// Removes a file that is known to exist elsewhere, or that is to be deleted.
     ///
     /// - Parameters:
-    ///   - name: Its name.
-    ///   - folder: The folder that it is in.
-    ///   - facts: What it was when it was copied.
-    ///   - twin: What has to stand without it; nil when it is to go in any case.
-    ///   - remove: Removes what has the given name; 0, or the errno.
-    /// - Returns: What became of it.
-    /// - Throws: What failed; the name is there again then.
+    ///   - name: The name to remove.
+    ///   - folder: The directory that contains the name.
+    ///   - facts: The metadata that the file had when it was copied.
+    ///   - twin: The name that must exist without this one; nil if the file is to be deleted in any case.
+    ///   - remove: Removes a name, and returns 0 or the errno.
+    /// - Returns: The result.
+    /// - Throws: A ``FileFault`` if a system call fails; the name is then restored.
     static func remove(
         _ name: PathBytes, in folder: OpenFolder, if facts: Snapshot, besides twin: Twin? = nil,
         remove: ((PathBytes) -> Int32)? = nil
     ) throws(FileFault) -> Ending {
         let remove = remove ?? { folder.unlink($0) }
-        // One that leaves no room for more would not get its whole name back: it is looked at where it is.
+        // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
             return try removeInPlace(name, in: folder, if: facts, twin, remove)
         }
         let taken = TemporaryName.taken(name)
-        // The lock keeps a cleaner from what is taken away: a folder can be locked, too.
+        // The lock protects the renamed file from a cleanup; a directory can be locked, too.
         let locked = try? folder.open(name, CAL_OPEN_READING).get()
         if let locked { TemporaryName.lock(locked.descriptor) }
         switch folder.rename(name, to: folder, taken, CAL_RENAME_NEW) {
@@ -63,7 +62,7 @@ enum Removal {
         case let error: throw FileFault(error, "cannot remove '\(folder.path(of: name))'")
         }
         guard let there = try folder.look(at: taken) else { return .gone }
-        // The rename has changed nothing but the time of the change of the attributes.
+        // The rename has changed only the time of the last status change.
         let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
         if isSame, let twin, !twin.stands {
             try giveBack(taken, name, in: folder)
@@ -86,7 +85,7 @@ enum Removal {
         let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
         guard isSame else { return .changed }
         if let twin {
-            // A name that is short enough shows whether the other one goes with this one.
+            // A shorter name shows whether the other file vanishes with this name.
             let short = TemporaryName.taken("long")
             guard folder.rename(name, to: folder, short, CAL_RENAME_NEW) == 0 else { return .gone }
             let stands = twin.stands
@@ -98,12 +97,12 @@ enum Removal {
         return .removed
     }
 
-    /// Gives a taken name back, or one beside it if there is yet another file.
+    /// Restores the name of a file that was renamed away, or gives it a numbered one if another file has the name.
     static func giveBack(_ taken: PathBytes, _ name: PathBytes, in folder: OpenFolder) throws(FileFault) {
         try giveBack(taken, name, from: folder, to: folder)
     }
 
-    /// The same for what has come into another folder.
+    /// Restores the name of a file that was moved to another directory.
     static func giveBack(
         _ taken: PathBytes, _ name: PathBytes, from: OpenFolder, to folder: OpenFolder
     ) throws(FileFault) {

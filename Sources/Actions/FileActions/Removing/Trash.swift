@@ -3,15 +3,13 @@ import FileEvents
 import Glibc
 package import Rules
 package import System
-
-/// The trash of the desktop, as the Trash specification 1.0 of freedesktop.org has it.
+/// The desktop's trash, as defined by the Trash specification 1.0 of freedesktop.org.
 ///
-/// A file goes to the trash of its own file system, so nothing is copied: to the
-/// home trash when that is on the same one, else to `.Trash/UID` at its top where an administrator has made
-/// `.Trash`, else to `.Trash-UID`. First the file that says where it was is made, with
-/// a name that no other has, and then the file itself is renamed.
+/// A file goes to the trash of its own file system, so nothing is copied: to the home trash if that is on the same file
+/// system, else to `.Trash/UID` in the top directory if an administrator has created `.Trash`, else to `.Trash-UID`.
+/// The file that records the original path is created first, with a unique name. Then the file itself is renamed.
 package struct Trash: Sendable {
-    /// `$XDG_DATA_HOME/Trash`; nil when there is no home.
+    /// `$XDG_DATA_HOME/Trash`; nil if there is no home directory.
     private let home: PathBytes?
     private let clock: LocalClock
 
@@ -20,26 +18,26 @@ package struct Trash: Sendable {
         self.clock = clock
     }
 
-    /// A trash folder, by the two folders in it.
+    /// A trash directory, as its two subdirectories.
     private struct Can {
         var files: OpenFolder
         var info: OpenFolder
-        /// The path that the file is told to have had.
+        /// The original path that is recorded for the file.
         var told: [UInt8]
     }
 
-    /// The most bytes of a name, with room for a number and `.trashinfo`.
+    /// The maximum length of a name in bytes, with space for a number and `.trashinfo`.
     private static let longestName = 230
     private static let mostNumbers = 10_000
 
-    /// Puts what has the name into the trash.
+    /// Moves a file to the trash.
     ///
     /// - Parameters:
-    ///   - name: A name in the folder.
-    ///   - folder: The folder.
-    ///   - expected: What it has to be; nil for whatever it is.
-    /// - Returns: What was done; nil when there is nothing of that name.
-    /// - Throws: What failed, or that it is another file by now.
+    ///   - name: The name of the file.
+    ///   - folder: The directory of the file.
+    ///   - expected: The snapshot whose identity the file must have; nil for any file.
+    /// - Returns: The change; nil if there is no file of that name.
+    /// - Throws: A ``FileFault`` if a system call fails, or if it is a different file by now.
     package func put(
         _ name: PathBytes, in folder: OpenFolder, expecting expected: Snapshot? = nil
     ) throws(FileFault) -> FileChange? {
@@ -52,7 +50,7 @@ package struct Trash: Sendable {
                 guard let can = try find(folder, facts, real) else { continue }
                 return try put(name, in: folder, facts, can)
             } catch {
-                // A mount within one file system: the next trash may do.
+                // A mount within one file system: the next trash may work.
                 guard error.errno == EXDEV || error.errno == EACCES || error.errno == EROFS else { throw error }
                 problem = error
             }
@@ -86,7 +84,7 @@ package struct Trash: Sendable {
                 }
             }
             guard let there = try can.files.look(at: place), there.identity == facts.identity else {
-                // Somebody put another one there in this moment.
+                // Another process replaced the file before the rename.
                 try Removal.giveBack(place, name, from: can.files, to: folder)
                 can.info.unlink(note)
                 throw .changed
@@ -99,12 +97,12 @@ package struct Trash: Sendable {
         throw FileFault(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
     }
 
-    // MARK: - Which trash
+    // MARK: - Choice of the trash
 
     private func homeCan(_ folder: OpenFolder, _ facts: Snapshot, _ real: PathBytes) throws(FileFault) -> Can? {
         guard let home else { return nil }
         var changes: [FileChange] = []
-        // Nobody else is to look into a folder that is made for this.
+        // Other users must not have access to a directory that is created for the trash.
         guard case .present(let parent) = DiskProbe.look(at: Self.existing(home)),
             parent.identity.isOnDevice(of: facts.identity)
         else { return nil }
@@ -122,7 +120,7 @@ package struct Trash: Sendable {
         return try can(in: top, PathBytes(".Trash-\(user)"), told: told)
     }
 
-    /// The user's folder in a `.Trash` that an administrator has made for all: no link, and sticky.
+    /// Returns the user's directory in a `.Trash` that an administrator created for all users: not a link, and sticky.
     private func sharedCan(in top: OpenFolder, _ user: String, told: [UInt8]) throws(FileFault) -> Can? {
         let name: PathBytes = ".Trash"
         guard let facts = try top.look(at: name), facts.type == .directory, UInt32(facts.mode) & UInt32(S_ISVTX) != 0,
@@ -131,7 +129,7 @@ package struct Trash: Sendable {
         return try can(in: OpenFolder(dup(opened.descriptor), top.path(of: name)), PathBytes(user), told: told)
     }
 
-    /// A trash folder in a folder, made if need be; it has to be the user's own and no link.
+    /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.
     private func can(in folder: OpenFolder, _ name: PathBytes, told: [UInt8]) throws(FileFault) -> Can {
         let trash = try Self.own(name, in: folder)
         return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), told: told)
@@ -152,7 +150,7 @@ package struct Trash: Sendable {
         }
     }
 
-    /// The topmost folder of the same mount, and how many levels the folder is below it.
+    /// Returns the topmost directory of the same mount, and how many levels the directory is below it.
     private static func top(of folder: OpenFolder) throws(FileFault) -> (OpenFolder, depth: Int) {
         var path = try realPath(of: folder)
         var here = OpenFolder(dup(folder.descriptor), path)
@@ -174,7 +172,7 @@ package struct Trash: Sendable {
         return (here, depth)
     }
 
-    /// The nearest folder above that exists, or the path itself.
+    /// Returns the nearest existing directory, which is the path itself or one of its ancestors, with links resolved.
     private static func existing(_ path: PathBytes) -> PathBytes {
         path.andParents.first { DiskProbe.resolve($0) != nil }.flatMap(DiskProbe.resolve) ?? "/"
     }
@@ -186,15 +184,15 @@ package struct Trash: Sendable {
         return PathBytes(buffer[..<Int(length)].map { UInt8(bitPattern: $0) })
     }
 
-    // MARK: - Texts
+    // MARK: - Formats
 
-    /// `name`, `name.2`, `name.3`, …, cut where it would get too long.
+    /// Returns `name`, `name.2`, `name.3`, …, truncated if it would be too long.
     private static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
         let kept = name.bytes.prefix(longestName)
         return number == 1 ? PathBytes(kept) : PathBytes(kept + Array(".\(number)".utf8))
     }
 
-    /// The path as in a URL: all bytes but plain letters, digits, `-._~` and slashes as `%XX`.
+    /// Encodes the path as in a URL: all bytes except ASCII letters, digits, `-._~` and slashes become `%XX`.
     static func encoded(_ path: [UInt8]) -> String {
         var text = ""
         for byte in path {
@@ -211,7 +209,7 @@ package struct Trash: Sendable {
         return text
     }
 
-    /// Local time, as the specification has it: `2026-11-21T14:02:11`.
+    /// Returns the local time in the format of the specification: `2026-11-21T14:02:11`.
     private func date(_ now: Timestamp) -> String {
         let local = Timestamp(seconds: now.seconds + clock.offset(now.seconds), nanoseconds: 0)
         return String(local.description.dropLast())
@@ -219,7 +217,7 @@ package struct Trash: Sendable {
 }
 
 extension FileIdentity {
-    /// Whether both are on one device.
+    /// Whether both files are on the same device.
     fileprivate func isOnDevice(of other: FileIdentity) -> Bool {
         deviceMajor == other.deviceMajor && deviceMinor == other.deviceMinor
     }

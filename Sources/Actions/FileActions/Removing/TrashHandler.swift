@@ -3,7 +3,7 @@ import PluginProtocol
 package import Rules
 import System
 
-/// `trash`: puts the file into the desktop's trash, from which it can be restored.
+/// The `trash` action: moves the file to the desktop's trash, from which it can be restored.
 package struct TrashHandler: Handler {
     private let trash: Trash
 

@@ -4,27 +4,26 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
-
-/// Takes back what handlers did, where everything is still as they left it.
+/// The reversal of changes that handlers made, as far as their results are unmodified.
 ///
-/// Each step is one system call that fails when somebody else was faster; what was
-/// exchanged in the last moment is given back. Nothing is ever put over a file that is there.
+/// Each step is one system call that fails if another process was faster. A file that was replaced just before a step
+/// gets its name back. An existing file is never overwritten.
 package struct Undoing {
-    /// Whether only is said what would be done.
+    /// Whether the changes are only simulated.
     private let isDry: Bool
-    /// In a dry run, names that would be free by now.
+    /// In a dry run, the names that would be free by now.
     private var vacated: Set<PathBytes> = []
-    /// In a dry run, files that would be back by now.
+    /// In a dry run, the files that would be restored by now.
     private var restored: Set<PathBytes> = []
 
     package init(isDry: Bool = false) { self.isDry = isDry }
 
-    /// Takes one change back; those that were made after it come first.
+    /// Reverts one change; changes that were made after it must be reverted first.
     ///
     /// - Parameters:
-    ///   - change: What was done.
-    ///   - event: What it was done for: beneath its root no link is followed.
-    /// - Returns: Nil when it is done, else why the change still stands.
+    ///   - change: The change to revert.
+    ///   - event: The event that caused the change; no link is followed beneath its root.
+    /// - Returns: Nil if the change was reverted, otherwise the reason why it was not.
     package mutating func undo(_ change: FileChange, of event: FileEvent) -> String? {
         do throws(FileFault) {
             switch change.kind {
@@ -77,7 +76,7 @@ package struct Undoing {
         case let error: throw FileFault(error, "cannot move '\(to)' back to '\(from)'")
         }
         if let there = try target.look(at: former), !mark.fits(there) {
-            // Somebody put another one there between the look and the move.
+            // Another process replaced the file between the check and the move.
             try Removal.giveBack(former, name, from: target, to: folder)
             throw Self.refusal("'\(to)' was exchanged at this moment")
         }
@@ -91,7 +90,7 @@ package struct Undoing {
         let folder = try open(path.parent, event)
         let name = PathBytes(path.lastComponent)
         guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' is not there any more") }
-        // Another name of the file keeps all that was done to it since.
+        // Another name of the file preserves all later changes to it.
         let hasOthers = there.type == .file && there.links > 1 && there.identity == mark.identity
         if !hasOthers { try check(name, in: folder, mark) }
         if there.type == .file, !hasOthers, !isSafe(source, event) {
@@ -108,7 +107,7 @@ package struct Undoing {
         }
     }
 
-    /// Removes what was unpacked and is as it was, and the directories that are empty then.
+    /// Removes the unpacked files that are unmodified, and the directories that are empty afterwards.
     private mutating func removeUnpacked(
         _ path: PathBytes, _ source: PathBytes, _ sealed: Timestamp, _ mark: FileMark, _ event: FileEvent
     ) throws(FileFault) {
@@ -139,7 +138,7 @@ package struct Undoing {
         parent.flush()
     }
 
-    /// Whether what was copied is still there, with the content that it had.
+    /// Whether the source of a copy still exists, with the content that was copied.
     private func isSafe(_ source: PathBytes, _ event: FileEvent) -> Bool {
         if restored.contains(source) { return true }
         guard source == event.path, let folder = try? open(source.parent, event),
@@ -148,7 +147,7 @@ package struct Undoing {
         return there.hasSameContent(as: event.snapshot)
     }
 
-    /// A folder that was made goes again; what others have put into it keeps it, which is no fault.
+    /// Removes a directory that was created; if it contains files of others it stays, which is not an error.
     private mutating func removeFolder(
         _ path: PathBytes, _ mark: FileMark, _ event: FileEvent
     ) throws(FileFault) {
@@ -158,7 +157,7 @@ package struct Undoing {
         _ = name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
     }
 
-    // MARK: - Looks
+    // MARK: - Checks
 
     private func check(_ name: PathBytes, in folder: OpenFolder, _ mark: FileMark) throws(FileFault) {
         let path = folder.path(of: name)
@@ -176,8 +175,8 @@ package struct Undoing {
         refusal("there is something at '\(path)' again")
     }
 
-    /// Opens a folder: beneath the event's root without a link, elsewhere through links only if nobody else could make use
-    /// of that.
+    /// Opens a directory: beneath the event's root without following links, elsewhere only through links that no other
+    /// user could exploit.
     private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileFault) -> OpenFolder {
         let missing = Self.refusal("the folder '\(folder)' is not there any more")
         if folder.isInside(event.root) {

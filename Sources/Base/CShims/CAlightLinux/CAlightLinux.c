@@ -32,8 +32,8 @@
 
 void cal_keep_heap_small(void) {
 #ifdef __GLIBC__
-    // Else the size above which a block is apart grows with the first large one
-    // that is freed, and tables that came and went leave holes in the heap.
+    // By default, glibc raises the threshold for separate blocks when the first large block is freed. Short-lived
+    // tables would then leave holes in the heap.
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     mallopt(M_ARENA_MAX, 2);
 #endif
@@ -82,7 +82,7 @@ int64_t cal_read_entries(int folder, void *buffer, size_t size) {
 int cal_file_system(int fd, uint64_t *type) {
     struct statfs fs;
     if (fstatfs(fd, &fs) != 0) return errno;
-    // The field is signed on some machines, and some magic numbers have the highest bit of 32.
+    // The field is signed on some machines, and some magic numbers set bit 31.
     *type = (uint32_t)fs.f_type;
     return 0;
 }
@@ -91,8 +91,8 @@ static int open_to_probe(int directory, const char *path) {
     return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
 }
 
-// The kernel tells of a close a few microseconds before it takes effect: asked
-// so often, a file that is being closed by another processor is closed by then.
+// The kernel reports a close a few microseconds before it takes effect. With this many tries, a file that another
+// processor is closing is closed by the last one.
 enum { tries = 16 };
 
 static int take_lease(int fd) {
@@ -105,10 +105,10 @@ static int take_lease(int fd) {
 int cal_probe_entry_writers(int directory, const char *name) {
     int fd = open_to_probe(directory, name);
     if (fd < 0) return errno;
-    // A writer that opens while the lease is held makes the kernel signal the
-    // holder, and SIGIO would end the program. SIGURG is ignored by default.
+    // A writer that opens the file while the lease is held makes the kernel signal the holder, and SIGIO would
+    // terminate the program. SIGURG is ignored by default.
     int result = fcntl(fd, F_SETSIG, SIGURG) == 0 ? take_lease(fd) : errno;
-    // With the file the lease goes.
+    // Closing the file releases the lease.
     close(fd);
     return result;
 }
@@ -124,7 +124,7 @@ int cal_probe_locks(int directory, const char *name) {
     if (fd < 0) return errno;
     int result = 0;
     struct stat status;
-    // Asking for a read lock finds the write locks of fcntl(2), and takes none.
+    // A query for a read lock finds the write locks of fcntl(2) and acquires none.
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     if (fstat(fd, &status) != 0) {
         result = errno;
@@ -192,7 +192,7 @@ int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const 
         ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return errno;
-        // They go with the first byte.
+        // The descriptors go with the first byte.
         count = 0;
         at += sent;
         size -= (size_t)sent;
@@ -214,12 +214,13 @@ int64_t cal_receive(int socket, void *buffer, size_t size) {
 #endif
 
 uint32_t *cal_make_counter(int *fd) {
-    // Where `vm.memfd_noexec` is 2, memory that could be run is refused; a kernel before 6.3 does not know the flag.
+    // With `vm.memfd_noexec` set to 2, executable memory is refused. Kernels before 6.3 do not know the flag.
     *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (*fd < 0 && errno == EINVAL) *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0) return NULL;
     void *memory = MAP_FAILED;
-    // Whoever reaches it by /proc could else cut it off, and who reads it then is killed by SIGBUS.
+    // Without the seals, a process that reaches the memory through /proc could truncate it, and SIGBUS would kill its
+    // next reader.
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     if (ftruncate(*fd, sizeof(uint32_t)) == 0 && fcntl(*fd, F_ADD_SEALS, seals) == 0) {
         memory = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
@@ -238,7 +239,7 @@ void cal_drop_counter(uint32_t *counter) { munmap(counter, sizeof *counter); }
 int cal_signal_child(int pid, int signal) {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) return errno;
-    // Another process of that id would be nobody's child of ours.
+    // waitid(2) fails for another process with a reused id, because that process is not a child of this one.
     siginfo_t end;
     bool is_sent = waitid(P_PIDFD, (id_t)pidfd, &end, WEXITED | WNOHANG | WNOWAIT) == 0
         && syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;

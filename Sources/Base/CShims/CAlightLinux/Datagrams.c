@@ -13,7 +13,8 @@ int cal_datagram_socket(void) {
     return descriptor >= 0 ? descriptor : -errno;
 }
 
-// The length of the address, 0 when the path is too long; a leading '@' is the NUL of an abstract address.
+// Returns the length of the address, or 0 if the path is too long. A leading '@' becomes the NUL byte of an abstract
+// address.
 static socklen_t address_of(const char *path, struct sockaddr_un *address) {
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof address->sun_path) return 0;

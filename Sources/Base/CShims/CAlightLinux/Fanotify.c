@@ -17,7 +17,8 @@
 #ifndef FAN_EVENT_INFO_TYPE_DFID_NAME
 #define FAN_EVENT_INFO_TYPE_DFID_NAME 2
 #endif
-// Of Linux 6.5: a handle that names, on file systems where none can be opened. glibc calls it by the value alone.
+// Linux 6.5: requests a handle that identifies a file on file systems whose handles cannot be opened. Defined by its
+// value, because glibc may lack the name.
 #define HANDLE_FOR_NAMES 0x200
 
 _Static_assert(CAL_FOLDER_KEY_SIZE >= sizeof(fsid_t) + sizeof(struct file_handle) + MAX_HANDLE_SZ, "room for any handle");
@@ -58,7 +59,7 @@ int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct ca
         if (event.mask & (FAN_DELETE | FAN_MOVED_FROM)) out->is_removal = 1;
         if (event.mask & FAN_ATTRIB) out->is_attributes = 1;
         if ((event.mask & FAN_ONDIR) && (event.mask & (FAN_MOVED_FROM | FAN_MOVED_TO))) out->is_folder_move = 1;
-        // Headers of four bytes, each with the length of its record.
+        // Each record starts with a header of four bytes that contains the length of the record.
         for (size_t at = event.metadata_len; at + sizeof(struct fanotify_event_info_header) <= event.event_len;) {
             struct fanotify_event_info_header header;
             memcpy(&header, start + at, sizeof header);
@@ -115,7 +116,7 @@ int cal_open_key(int mount, const uint8_t *key, size_t length) {
     return fd >= 0 ? fd : -errno;
 }
 
-/// Reads a small file whole: its length, or -1.
+/// Reads a whole small file. Returns its length, or -1.
 static ssize_t read_small(int folder, const char *name, char *buffer, size_t capacity) {
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
@@ -130,10 +131,10 @@ void cal_process_facts(int pid, struct cal_process *out) {
     out->has_user = 0;
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", pid);
-    // Through one descriptor, so that all is of one process: the number may be another's a moment later.
+    // One descriptor makes sure that all data belongs to one process: the id may be reused at any time.
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return;
-    // First what goes first when it ends.
+    // Reads first what disappears first when the process exits.
     out->executable_length = readlinkat(folder, "exe", out->executable, sizeof out->executable);
     ssize_t count = read_small(folder, "comm", out->name, sizeof out->name);
     if (count > 0) out->name_length = out->name[count - 1] == '\n' ? count - 1 : count;
@@ -141,7 +142,8 @@ void cal_process_facts(int pid, struct cal_process *out) {
     count = read_small(folder, "status", status, sizeof status - 1);
     if (count > 0) {
         status[count] = 0;
-        // Real and effective. The owner of the folder itself would be root for a program that has changed its user.
+        // The real and the effective user id. The owner of the directory itself would be root for a program that has
+        // changed its user.
         char *line = strstr(status, "\nUid:");
         unsigned int real, effective;
         if (line && sscanf(line + 5, "%u %u", &real, &effective) == 2) {

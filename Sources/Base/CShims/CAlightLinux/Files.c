@@ -33,21 +33,21 @@ int cal_is_distrustful(void) {
     struct stat top;
     unsigned long inside, outside, count = 0;
     FILE *map = NULL;
-    // In a user namespace without privileges all that belongs to the system seems to belong to another user.
+    // In a user namespace without privileges, all system files seem to belong to another user.
     if (stat("/", &top) == 0 && top.st_uid != 0) map = fopen("/proc/self/uid_map", "re");
     int is_partial = map && fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && count != UINT32_MAX;
     if (map) fclose(map);
     return answer = !is_partial;
 }
 
-// By /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
+// Uses /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
 static const char *descriptor_name(int descriptor, char buffer[static 64]) {
     snprintf(buffer, 64, "/proc/self/fd/%d", descriptor);
     return buffer;
 }
 
-// Whether no user but root can have put the link there: both it and its directory belong to root, and no other user
-// can replace names in the directory.
+// Whether only root can have created the link: the link and its directory belong to root, and no other user can replace
+// names in the directory.
 static int is_roots_link(int directory, int link) {
     struct stat here, there;
     if (fstat(directory, &here) != 0 || fstat(link, &there) != 0 || here.st_uid != 0 || there.st_uid != 0) return 0;
@@ -58,7 +58,7 @@ static int is_roots_link(int directory, int link) {
         || (here.st_gid == 0 && getxattr(descriptor_name(directory, buffer), "system.posix_acl_access", NULL, 0) <= 0);
 }
 
-// What the link says, if it may be followed: 0, or the errno.
+// Reads the target of the link if it may be followed. Returns 0 or the errno.
 static int target_of(int directory, int link, int follows, char target[static PATH_MAX]) {
     if (!follows || (cal_is_distrustful() && !is_roots_link(directory, link))) return ELOOP;
     ssize_t length = readlinkat(link, "", target, PATH_MAX - 1);
@@ -67,13 +67,14 @@ static int target_of(int directory, int link, int follows, char target[static PA
     return 0;
 }
 
-// Opens the path name by name, so that each link is seen before it is followed. Only what is beneath the start is reached
-// if asked to; else the start is "/".
+// Opens the path name by name, so that each link is checked before it is followed. With `is_beneath`, the path must not
+// leave the start directory; otherwise the start is "/".
 static int open_by_names(int start, const char *given, enum cal_opening what, int follows, int is_beneath) {
     char path[PATH_MAX], target[PATH_MAX], text[2 * PATH_MAX];
     if (strlen(given) >= sizeof path) return -ENAMETOOLONG;
     strcpy(path, given);
-    // Each link begins another round from the start, with the path that it leads to. The kernel follows as many.
+    // Each link restarts the loop at the start directory, with the path that it leads to. The kernel follows the same
+    // number of links.
     for (int links = 0; links <= 40; links++) {
         int at = openat(start, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (at < 0) return -errno;
@@ -92,7 +93,7 @@ static int open_by_names(int start, const char *given, enum cal_opening what, in
                 close(at);
                 while (name > path && name[-1] == '/') name--;
                 if (!follows || (name == path && is_beneath)) return -EXDEV;
-                // What comes before it are directories and no links: without the last of them it is the parent.
+                // The names before ".." are directories, not links, so removing the last of them yields the parent.
                 while (name > path && name[-1] != '/') name--;
                 memmove(name, rest, strlen(rest) + 1);
                 break;
@@ -134,7 +135,7 @@ static int is_missing(int result) { return result == -ENOSYS || result == -EPERM
 
 static int open_resolving(int directory, const char *path, enum cal_opening what, uint64_t resolve) {
     struct open_how how = {.flags = (unsigned)flags_of(what), .resolve = resolve | RESOLVE_NO_MAGICLINKS};
-    // The kernel asks for another try when a directory on the way is renamed meanwhile.
+    // The kernel asks for a retry when a directory of the path is renamed during the call.
     for (int round = 0; round < 64; round++) {
         int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
         if (fd >= 0) return fd;
@@ -167,7 +168,7 @@ static int open_trusting(const char *path, enum cal_opening what) {
 
 static int open_listing(int root, const char *path) {
     int fd = open_resolving(root, path, CAL_OPEN_LISTING_QUIETLY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-    // Another user's folder.
+    // The directory belongs to another user.
     if (fd == -EPERM) fd = open_resolving(root, path, CAL_OPEN_LISTING, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     if (!is_missing(fd)) return fd;
     int folder = open_by_names(root, path, CAL_OPEN_FOLDER, 0, 1);
@@ -209,7 +210,7 @@ int cal_open_entry(int folder, const char *name, enum cal_opening what) {
     return fd >= 0 ? fd : -errno;
 }
 
-// The id of the mount that an open file is on; -1 when /proc doesn't tell.
+// Returns the id of the mount of an open file, or -1 if /proc does not contain it.
 static int mount_of(int descriptor) {
     char name[64], text[512];
     snprintf(name, sizeof name, "/proc/self/fdinfo/%d", descriptor);
@@ -307,7 +308,7 @@ int64_t cal_seek_hole(int descriptor, int64_t offset) {
 int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity) {
     ssize_t length = flistxattr(descriptor, names, capacity);
     char buffer[64];
-    // A descriptor for looking only.
+    // An O_PATH descriptor.
     if (length < 0 && errno == EBADF) length = listxattr(descriptor_name(descriptor, buffer), names, capacity);
     return length >= 0 ? length : -errno;
 }

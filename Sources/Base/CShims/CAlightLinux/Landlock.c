@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The kernel's own header is older than the kernel on many systems.
+// On many systems, the kernel headers are older than the kernel.
 enum { CREATE_RULESET = 444, ADD_RULE = 445 };
 enum { ASK_VERSION = 1, PATH_BENEATH = 1 };
 enum {
@@ -28,10 +28,10 @@ enum {
     TRUNCATE = 1 << 14,
     IOCTL_DEV = 1 << 15,
     ALL = (1 << 16) - 1,
-    // What can be asked of something that is no directory.
+    // The rights that apply to anything other than a directory.
     OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV,
     READING = READ_FILE | READ_DIR,
-    // All but devices: a process that makes those could reach anything.
+    // All rights except for devices: a process that can create them could reach anything.
     WRITING = ALL & ~(EXECUTE | MAKE_CHAR | MAKE_BLOCK),
 };
 enum { BIND_TCP = 1, CONNECT_TCP = 2 };
@@ -51,7 +51,7 @@ int cal_landlock_version(void) {
     return version >= 0 ? (int)version : -errno;
 }
 
-// What the running kernel handles of it.
+// Returns the rights that the running kernel handles.
 static uint64_t handled(int version) {
     uint64_t files = ALL;
     if (version < 2) files &= ~(uint64_t)REFER;
@@ -64,11 +64,11 @@ int cal_make_ruleset(int has_network) {
     int version = cal_landlock_version();
     if (version < 1) return version < 0 ? version : -ENOSYS;
     struct ruleset ruleset = {.files = handled(version)};
-    // A second lock: a socket that another process hands over passes the filter of socket(2).
+    // A second barrier: a socket received from another process passes the filter of socket(2).
     if (version >= 4 && !has_network) ruleset.network = BIND_TCP | CONNECT_TCP;
     if (version >= 6) ruleset.scoped = SCOPE_SIGNALS | (has_network ? 0 : SCOPE_ABSTRACT_SOCKETS);
     size_t size = version >= 6 ? sizeof ruleset : version >= 4 ? 16 : 8;
-    // The descriptor is closed by execve(2).
+    // execve(2) closes the descriptor.
     int made = (int)syscall(CREATE_RULESET, &ruleset, size, 0);
     return made >= 0 ? made : -errno;
 }

@@ -1,6 +1,7 @@
 #include "CBuildCommit.h"
 
-// `git archive` writes the commit's name here (export-subst in .gitattributes), so that a tarball knows it without git.
+// `git archive` writes the commit's hash here (export-subst in .gitattributes), so that a tarball contains it without
+// git.
 static const char archived[] = "$Format:%h$";
 
 #define AS_TEXT(word) #word

@@ -72,7 +72,7 @@ static const struct csl_function functions[] = {CALLS(CSL_FUNCTION)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
-/// Names are bytes of UTF-8 whatever the program's own locale is.
+/// The locale for names, which are UTF-8 bytes in any locale of the program.
 static locale_t utf8;
 
 static void load(void) {
@@ -86,13 +86,13 @@ const char *cla_load(void) {
     return problem[0] ? problem : NULL;
 }
 
-/// The calling thread's locale, to be given back; the library reads it to know what names are.
+/// Sets the thread's locale, which the library uses to decode names, and returns the previous one for `leave`.
 static locale_t enter(void) { return utf8 ? uselocale(utf8) : (locale_t)0; }
 static void leave(locale_t former) {
     if (utf8) uselocale(former);
 }
 
-/// Whether a name is text in the present locale.
+/// Whether a name is valid in the current locale.
 static int is_text(const char *name) {
     mbstate_t state;
     memset(&state, 0, sizeof state);
@@ -146,7 +146,7 @@ struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filt
 
 int cla_writer_add(struct cla_writer *writer, const struct cla_entry *entry) {
     locale_t former = enter();
-    // A zip says of each name whether it is UTF-8, and libarchive asks the locale for that, not the name.
+    // A zip has a UTF-8 flag for each name, and libarchive sets it by the locale, not by the name.
     if (writer->format == CLA_ZIP && !is_text(entry->name)) leave(former);
     struct archive_entry *out = calls.archive_entry_clear(writer->entry);
     calls.archive_entry_set_pathname(out, entry->name);
@@ -156,7 +156,7 @@ int cla_writer_add(struct cla_writer *writer, const struct cla_entry *entry) {
     calls.archive_entry_set_size(out, entry->size);
     int result = calls.archive_write_header(writer->archive, out);
     leave(former);
-    // A warning says that a name is not UTF-8: it is kept as it is.
+    // A warning means that a name is not UTF-8. Its bytes are written unchanged.
     return result >= ARCHIVE_WARN ? 0 : -1;
 }
 
@@ -188,7 +188,7 @@ int cla_writer_errno(struct cla_writer *writer) { return calls.archive_errno(wri
 
 void cla_writer_free(struct cla_writer *writer) {
     locale_t former = enter();
-    // Without this it would go on with zeros up to the size that the last entry was to have.
+    // Without this, freeing would write zeros up to the declared size of the last entry.
     if (writer->archive && !writer->is_finished) calls.archive_write_fail(writer->archive);
     if (writer->archive) calls.archive_write_free(writer->archive);
     if (writer->entry) calls.archive_entry_free(writer->entry);
@@ -244,7 +244,7 @@ struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context) {
     locale_t former = enter();
     struct archive *archive = reader->archive = calls.archive_read_new();
     if (archive) {
-        // Nothing that starts a program, and no mtree, which names files of this machine.
+        // Excludes filters that start a program, and mtree, which refers to files of this machine.
         calls.archive_read_support_filter_gzip(archive);
         calls.archive_read_support_filter_bzip2(archive);
         calls.archive_read_support_filter_xz(archive);
@@ -257,7 +257,7 @@ struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context) {
         calls.archive_read_set_read_callback(archive, take);
         calls.archive_read_set_skip_callback(archive, skip);
         calls.archive_read_set_seek_callback(archive, seek);
-        // What goes wrong here is told by the first entry, too.
+        // The first entry also reports errors of this call.
         calls.archive_read_open1(archive);
     }
     leave(former);
@@ -294,7 +294,7 @@ int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count
     int result = calls.archive_read_data_block(reader->archive, bytes, count, &place);
     *offset = place;
     if (result == ARCHIVE_EOF) return 0;
-    // A warning here is a sum that does not fit.
+    // A warning here is a checksum mismatch.
     return result == ARCHIVE_OK ? 1 : -1;
 }
 

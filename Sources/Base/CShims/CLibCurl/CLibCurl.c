@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// These are macros too, which check the types of arguments and stand in the way of a pointer.
+// These are also macros that check the types of arguments and cannot be taken as pointers.
 #undef curl_easy_getinfo
 #undef curl_easy_setopt
 
@@ -68,7 +68,7 @@ static size_t write_callback(char *bytes, size_t size, size_t count, void *data)
     return transfer->take(transfer->context, bytes, size * count) ? size * count : CURL_WRITEFUNC_ERROR;
 }
 
-// All of an answer, interim ones included.
+// The limit for all headers of a response, including interim responses.
 enum { MOST_HEADER_BYTES = 1 << 16 };
 
 static size_t header_callback(char *bytes, size_t size, size_t count, void *data) {
@@ -89,13 +89,13 @@ struct clc_transfer *clc_open(const char *url, const char *method, const void *b
     }
     int isRefused = 0;
 #define SET(option, value) isRefused |= calls.curl_easy_setopt(easy, option, value) != CURLE_OK
-    // Signals are the program's; a name is looked up on a thread.
+    // Signals belong to the program. Names are resolved on a thread.
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_ERRORBUFFER, transfer->error);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_FOLLOWLOCATION, 0L);
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    // An empty one keeps libcurl from the variables of the environment.
+    // An empty value makes libcurl ignore the environment variables.
     SET(CURLOPT_PROXY, "");
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
@@ -109,7 +109,7 @@ struct clc_transfer *clc_open(const char *url, const char *method, const void *b
         clc_close(transfer);
         return NULL;
     }
-    // What is wrong with the URL itself is told by the transfer.
+    // The transfer reports errors of the URL itself.
     calls.curl_easy_setopt(easy, CURLOPT_URL, url);
     return transfer;
 }

@@ -60,7 +60,7 @@ static int descriptor_of(struct MHD_Connection *connection) {
     return info ? info->connect_fd : -1;
 }
 
-/// Called with the target before it is taken apart; what it returns belongs to the request.
+/// Receives the target before it is parsed. The returned value belongs to the request.
 static void *begin(void *context, const char *target, struct MHD_Connection *connection) {
     struct chm_request *request = calloc(1, sizeof *request);
     if (!request) return NULL;
@@ -91,7 +91,7 @@ static enum MHD_Result handle(
         return MHD_YES;
     }
     if (*size > 0) {
-        // What is too long is read on, and dropped: an answer can be given only then.
+        // A body that is too long is read to its end and dropped, because a response can be sent only then.
         if (request->size + *size <= server->most) {
             char *longer = realloc(request->body, request->size + *size);
             if (!longer) return MHD_NO;
@@ -130,7 +130,7 @@ static void connection_changed(
         server->callbacks.closed(server->callbacks.context, descriptor_of(connection));
 }
 
-/// Nothing is unescaped: who reads the target does that.
+/// Leaves the target as it is: its reader unescapes it.
 static size_t keep(void *context, struct MHD_Connection *connection, char *text) {
     (void)context, (void)connection;
     return strlen(text);
@@ -150,7 +150,8 @@ struct chm_server *chm_start(
         0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_URI_LOG_CALLBACK,
         begin, server, MHD_OPTION_UNESCAPE_CALLBACK, keep, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
-        // Not strict: then a request without a host, and a target with blanks, are refused here, and not by it.
+        // Not strict: requests without a host, and targets with spaces, are refused by the caller instead of the
+        // library.
         MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (!server->daemon) {
@@ -168,7 +169,7 @@ int chm_add(struct chm_server *server, int descriptor) {
         close(descriptor);
         return -1;
     }
-    // Of a socket without a name some of the address is not filled in.
+    // The address of an unnamed socket is filled in only partly.
     if (length > sizeof address) length = sizeof address;
     enum MHD_Result result =
         calls.MHD_add_connection(server->daemon, descriptor, (struct sockaddr *)&address, length);
@@ -222,7 +223,7 @@ const void *chm_body(struct chm_request *request, size_t *size) {
 }
 
 int chm_answer(struct chm_request *request, const void *body, size_t size) {
-    // Also for nothing the library wants an address.
+    // The library requires a non-null address even for an empty body.
     request->response =
         calls.MHD_create_response_from_buffer(size, (void *)(size ? body : ""), MHD_RESPMEM_MUST_COPY);
     return request->response ? 0 : -1;

@@ -2,33 +2,33 @@ import CLibMagic
 import Glibc
 import Synchronization
 
-/// Finds out what a file holds, by looking at its bytes: libmagic(3).
+/// Detects the type of a file's content with libmagic(3).
 package enum ContentType {
-    /// What a look comes to.
+    /// The result of a detection.
     package enum Finding: Sendable, Hashable {
         /// A type such as `application/pdf`, in lower case and without parameters.
         case type(String)
-        /// There is nothing of that name.
+        /// The file does not exist.
         case absent
-        /// It is no regular file, and so has no content to look at.
+        /// The path is not a regular file, so it has no content to inspect.
         case notRegular
         case unreadable(errno: Int32)
-        /// The library can't say, for a reason of its own.
+        /// The library failed for a reason of its own.
         case failed(String)
     }
 
-    /// Reads the beginning of a regular file, 1 MiB at most, and more of it where a format asks for that.
+    /// Reads the first bytes of a regular file, at most 1 MiB, and more if a format requires it.
     ///
-    /// It blocks for as long as the file system does. The time of the last access may change. Callable from any thread.
+    /// Blocks for as long as the file system does. The access time may change. Callable from any thread.
     ///
     /// - Parameter descriptor: The file, opened for reading without following a link or waiting for a pipe, or the
-    ///   negative errno of that. It is closed.
-    /// - Returns: The type, or why there is none.
+    ///   negative errno of opening it. The descriptor is closed.
+    /// - Returns: The type, or the reason why there is none.
     package static func find(opened descriptor: Int32) -> Finding {
         guard descriptor >= 0 else {
             switch -descriptor {
             case ENOENT, ENOTDIR: return .absent
-            // A link, or a socket.
+            // A symbolic link, or a socket.
             case ELOOP, ENXIO: return .notRegular
             case let error: return .unreadable(errno: error)
             }
@@ -38,26 +38,29 @@ package enum ContentType {
         guard fstat(descriptor, &status) == 0 else { return .unreadable(errno: errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
         guard status.st_size > 0 else { return .type(empty) }
-        // What can't be read is told apart from what the library can't tell.
+        // Separates files that cannot be read from files that the library cannot identify.
         var byte: UInt8 = 0
         guard pread(descriptor, &byte, 1, 0) >= 0 else { return .unreadable(errno: errno) }
         return MagicCookies.shared.type(of: descriptor)
     }
 
-    /// Works out which database is read; to be called before there are other threads.
+    /// Locates the database.
+    ///
+    /// Call this before other threads exist.
     package static func prepare() { _ = MagicCookies.database }
 
-    /// What libmagic calls a file without a byte.
+    /// The type that libmagic reports for an empty file.
     package static let empty = "inode/x-empty"
 }
 
-/// Open handles of libmagic; each is used by one thread at a time.
+/// Open handles of libmagic, each used by one thread at a time.
 ///
-/// Opening one reads the whole database, so they are kept: as many as there were threads at once.
+/// Opening a handle reads the whole database, so handles are reused: there are as many as there were concurrent
+/// threads.
 private final class MagicCookies: Sendable {
     static let shared = MagicCookies()
 
-    /// A handle may go from thread to thread, but may not be used by two at once.
+    /// A handle may move between threads, but two threads must not use it at the same time.
     private struct Cookie: @unchecked Sendable {
         let handle: magic_t
     }
@@ -68,19 +71,19 @@ private final class MagicCookies: Sendable {
     }
 
     private let idle = Mutex<[Cookie]>([])
-    /// As much of a file as is read at once: the library's own default in most of its versions.
+    /// The number of bytes of a file that are read at once: the default in most versions of the library.
     private static let mostBytes = 1 << 20
 
-    /// The database that libmagic was built to read, which is the same for everybody.
+    /// The database that libmagic was built with, which is the same for all users.
     ///
-    /// Left to itself it would read the file that `MAGIC` names, or `~/.magic`, and rules would depend on
-    /// who runs them. It says where its own is only while there is no such variable.
+    /// By default, libmagic would read the file in `MAGIC`, or `~/.magic`, and rules would depend on the user who runs
+    /// them. It returns its own path only while that variable is unset.
     static let database: String? = {
         let name = "MAGIC"
         let chosen = getenv(name).map { String(cString: $0) }
         if chosen != nil { unsetenv(name) }
         defer { if let chosen { setenv(name, chosen, 1) } }
-        // Anything but 0, which is for loading, leaves out the home folder.
+        // Any value but 0, which is for loading, skips the home directory.
         return magic_getpath(nil, 1).map { String(cString: $0) }
     }()
 
@@ -96,7 +99,7 @@ private final class MagicCookies: Sendable {
             if error != 0 { return .unreadable(errno: error) }
             return .failed(magic_error(cookie.handle).map { String(cString: $0) } ?? "it gives no reason")
         }
-        // Of a container there may be several lines, of which the first is the container itself.
+        // For a container, there may be several lines; the first is the container itself.
         let text = String(cString: answer).prefix { $0 != "\n" && $0 != ";" && $0 != "\\" }
         let type = text.filter { $0 != " " }.lowercased()
         guard type.contains("/") else { return .failed("libmagic says '\(text)'") }

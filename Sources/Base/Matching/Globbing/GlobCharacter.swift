@@ -1,10 +1,10 @@
-/// One character of a name: a Unicode scalar, or a byte that is part of none.
+/// One character of a name: a Unicode scalar, or a stray byte.
 ///
-/// A byte that is not part of valid UTF-8 has a value above every scalar's, so
-/// that characters compare as numbers and a stray byte equals only itself.
+/// A byte that is not part of valid UTF-8 has a value above that of every scalar. So characters compare as numbers, and
+/// a stray byte equals only itself.
 struct GlobCharacter {
     let value: UInt32
-    /// The bytes it takes, 1 to 4.
+    /// The length in bytes, 1 to 4.
     let length: Int
 
     /// The value of the stray byte 0; the first above the scalars.
@@ -49,7 +49,7 @@ struct GlobCharacter {
         }
     }
 
-    /// How many bytes a sequence with this first byte has, as far as that byte tells.
+    /// Returns the expected length in bytes of a sequence with this first byte.
     static func expectedLength(_ first: UInt8) -> Int {
         switch first {
         case 0xC0..<0xE0: 2
@@ -82,7 +82,7 @@ struct GlobClass: Sendable {
         }
     }
 
-    /// The same class with `a` and `A` taken for one another.
+    /// Returns the same class without case.
     func foldingCase() -> GlobClass { GlobClass(ranges, isNegated: isNegated, foldsCase: true) }
 
     func contains(_ character: UInt32) -> Bool {
@@ -92,7 +92,7 @@ struct GlobClass: Sendable {
         return isNegated
     }
 
-    /// The characters at which it begins or ceases to match.
+    /// The characters at which it starts or stops matching.
     var bounds: [UInt32] { ranges.flatMap { [$0.lowerBound, $0.upperBound, $0.upperBound + 1] } }
 
     private static func otherCase(_ value: UInt32) -> UInt32? {
@@ -102,7 +102,7 @@ struct GlobClass: Sendable {
         }
     }
 
-    /// The names that may stand between `[:` and `:]`, for ASCII as in the C locale.
+    /// The names that may appear between `[:` and `:]`, for ASCII as in the C locale.
     static let names: [(name: String, ranges: [ClosedRange<UInt32>])] = [
         ("alnum", [0x30...0x39, 0x41...0x5A, 0x61...0x7A]),
         ("alpha", [0x41...0x5A, 0x61...0x7A]),

@@ -1,10 +1,10 @@
-/// What is wrong with a glob: where, what, and the way out.
+/// An error in a glob: its location, its message, and the remedy.
 package struct GlobError: Error, Sendable, Hashable {
-    /// Where in the pattern, in bytes from its start.
+    /// The offset in the pattern in bytes.
     package var offset: Int
-    /// What is wrong, with the pattern as it was written.
+    /// The message, with the pattern as it was written.
     package var message: String
-    /// What to write instead.
+    /// The remedy.
     package var help: String
 
     package init(offset: Int, message: String, help: String) {
@@ -14,11 +14,11 @@ package struct GlobError: Error, Sendable, Hashable {
     }
 }
 
-/// The sentences of every error, so that they are composed in one place.
+/// The messages of all errors, composed in one place.
 struct GlobFaults {
     let pattern: [UInt8]
 
-    /// The pattern to show: bytes that are not UTF-8 become U+FFFD, a long one is cut.
+    /// The pattern for display: bytes that are not UTF-8 become U+FFFD, and a long pattern is cut.
     private var glob: String { "glob '\(quoted(pattern[...]))'" }
 
     private func quoted(_ bytes: ArraySlice<UInt8>) -> String {
@@ -29,7 +29,7 @@ struct GlobFaults {
         return bytes.count > Self.shownScalars && text.unicodeScalars.count >= Self.shownScalars ? text + "…" : text
     }
 
-    /// As much of a pattern as still reads well in one line.
+    /// The length of a pattern that is still readable in one line.
     private static let shownScalars = 120
 
     private func fault(_ offset: Int, _ message: String, help: String) -> GlobError {

@@ -1,14 +1,14 @@
-/// Takes the braces out of a pattern: every alternative becomes a list of components.
+/// The expansion of the braces of a pattern: every alternative becomes a list of components.
 struct GlobExpansion {
-    /// More is a mistake, or a list that belongs into several globs.
+    /// A longer list is a mistake, or should be several globs.
     static let maximumAlternatives = 1024
-    /// All alternatives together, and the pattern itself.
+    /// The limit for all alternatives together, and for the pattern itself.
     static let maximumLength = 65_536
 
     let alternatives: [[[GlobAtom]]]
     let isAbsolute: Bool
-    /// How many leading components make the root: folders with the same literal
-    /// name in every alternative.
+    /// The number of leading components that form the root: directories with the same literal name in every
+    /// alternative.
     let rootCount: Int
 
     init(_ nodes: [GlobNode], faults: GlobFaults) throws(GlobError) {
@@ -20,7 +20,7 @@ struct GlobExpansion {
         for list in lists { alternatives.append(try Self.components(of: list, faults: faults)) }
         self.alternatives = alternatives
         isAbsolute = absolute > 0
-        // Where a `.` fell away, as in `in/{.,a}`, a name in front of it is what matches: `in` itself.
+        // If a `.` was dropped, as in `in/{.,a}`, the name before it is a match: `in` itself.
         rootCount = alternatives.reduce(Self.folderCount(of: nodes)) { min($0, $1.count - 1) }
     }
 
@@ -55,7 +55,7 @@ struct GlobExpansion {
         return lists
     }
 
-    /// Splits an alternative at its slashes; empty components and `.` go.
+    /// Splits an alternative at its slashes, and drops empty components and `.`.
     private static func components(of atoms: [GlobAtom], faults: GlobFaults) throws(GlobError) -> [[GlobAtom]] {
         if let last = atoms.last, last.kind == .slash { throw faults.endsWithSlash(at: last.offset) }
         var components: [[GlobAtom]] = []
@@ -68,7 +68,7 @@ struct GlobExpansion {
         return components
     }
 
-    /// Counts the literal folders in front of the first wildcard or group.
+    /// Counts the literal directories before the first wildcard or group.
     private static func folderCount(of nodes: [GlobNode]) -> Int {
         var folders = 0
         var name: [UInt8] = []

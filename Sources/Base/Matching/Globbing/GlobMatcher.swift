@@ -1,17 +1,16 @@
-// Both loops below go forward and remember only the last `*` or `**`: when what
-// follows it fails, that one takes one step more. Earlier ones never need to,
-// since the leftmost match of the part between two stars leaves the second the
-// most room. So the time is at most the length of the path times that of the
-// pattern, and nothing is allocated.
+// Both loops below move forward and remember only the last `*` or `**`: if the part after it fails, that wildcard is
+// extended by one step. Earlier wildcards never need to be extended, because the leftmost match of the part between two
+// stars leaves the most of the path to the second. So the time is at most proportional to the length of the path times
+// the length of the pattern, and nothing is allocated.
 
 extension GlobProgram {
-    /// What the walk along a path has to find.
+    /// The goal of the walk along a path.
     private enum Goal {
         /// The pattern ends with the path.
         case whole
-        /// The pattern goes on where the path ends.
+        /// The pattern continues where the path ends.
         case below
-        /// It goes on there with one name.
+        /// The pattern continues there with one name.
         case inside
     }
 
@@ -28,7 +27,7 @@ extension GlobProgram {
         return false
     }
 
-    /// Whether some path strictly below the folder could match.
+    /// Whether a path strictly below the directory could match.
     func canMatch(below folder: Span<UInt8>) -> Bool {
         if folder.isEmpty || folder.count == 1 && folder[0] == .dot { return !isAbsolute }
         if folder.count < lead.count { return isRootOrAbove(folder) }
@@ -37,7 +36,7 @@ extension GlobProgram {
         return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .below) }
     }
 
-    /// Whether some path directly in the folder could match.
+    /// Whether a path directly in the directory could match.
     func canMatch(in folder: Span<UInt8>) -> Bool {
         guard canMatch(below: folder) else { return false }
         let isTop = folder.isEmpty || folder.count == 1 && folder[0] == .dot
@@ -49,7 +48,7 @@ extension GlobProgram {
         return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .inside) }
     }
 
-    /// Whether the components may stand for a single name.
+    /// Whether the components can match a single name.
     private func isOneName(_ components: Range<Int>) -> Bool {
         components.count { !self.components[$0].isAnyFolders } == 1
     }
@@ -59,13 +58,13 @@ extension GlobProgram {
         return true
     }
 
-    /// Whether a folder shorter than the lead is the root or holds it.
+    /// Whether a directory shorter than the lead is the root or contains it.
     private func isRootOrAbove(_ folder: Span<UInt8>) -> Bool {
         for index in 0..<folder.count where folder[index] != lead[index] { return false }
         return lead[folder.count] == .slash || folder.count == 1 && isAbsolute
     }
 
-    /// Follows the components of an alternative along those of a path.
+    /// Matches the components of an alternative against those of a path.
     private func walk(
         _ path: Span<UInt8>, from start: Int, along components: Range<Int>, to goal: Goal
     ) -> Bool {
@@ -74,7 +73,7 @@ extension GlobProgram {
         var retry = -1
         var retryPosition = 0
         while true {
-            // Behind the last name there is no slash to step over: the end is count + 1.
+            // There is no slash after the last name, so the end is count + 1.
             let isAtEnd = position > path.count
             if current < components.upperBound {
                 if isAtEnd, goal == .below { return true }
@@ -112,14 +111,14 @@ extension GlobProgram {
         return end
     }
 
-    /// Compares one name with one component.
+    /// Matches one name against one component.
     func matches(_ path: Span<UInt8>, _ name: Range<Int>, _ component: GlobComponent) -> Bool {
         guard !name.isEmpty else { return false }
         if path[name.lowerBound] == .dot, !component.startsWithDot, !matchesHidden { return false }
         var end = name.upperBound
         var lastToken = component.tokens.upperBound
         if component.hasStar {
-            // Behind the last star the name's end decides, without any search.
+            // After the last star, the end of the name decides without a search.
             while case .literal(let literal) = tokens[lastToken - 1], !literal.startsInside {
                 guard end - name.lowerBound >= literal.count, holds(path, literal, at: end - literal.count) else {
                     return false
@@ -161,7 +160,7 @@ extension GlobProgram {
         }
     }
 
-    /// How many bytes the token takes at a position; -1 when it does not match there.
+    /// Returns the number of bytes that the token matches at a position; -1 if it does not match there.
     @inline(__always)
     private func length(of token: GlobToken, in path: Span<UInt8>, at position: Int, end: Int) -> Int {
         switch token {
@@ -169,7 +168,8 @@ extension GlobProgram {
             let next = position + literal.count
             guard next <= end, holds(path, literal, at: position) else { return -1 }
             if literal.openCount > 0 {
-                // The name's character may go on behind the literal's bytes; half of one is no match.
+                // The character of the name may continue after the bytes of the literal. A part of a character is not a
+                // match.
                 let character = GlobCharacter(path, at: next - literal.openCount, end: end)
                 if character.length > literal.openCount { return -1 }
             }
@@ -185,7 +185,7 @@ extension GlobProgram {
         }
     }
 
-    /// Compares the bytes at a position, which must leave room for them.
+    /// Compares the bytes at a position, which must be within the path.
     private func holds(_ path: Span<UInt8>, _ literal: GlobLiteral, at position: Int) -> Bool {
         if literal.foldsCase {
             for offset in 0..<literal.count

@@ -1,26 +1,27 @@
-/// Finds quickly which names of a path the globs of the form `**/NAME` match.
+/// An index that finds the names of a path that globs of the form `**/NAME` match.
 ///
-/// Such a glob asks the same of each name on the way, so it need not be compared
-/// with the path once for every folder in it. And most names are left by looking
-/// at their first and last byte alone: what programs leave behind is told by an
-/// ending or a beginning.
+/// Such a glob applies the same test to each name of the path, so the whole path need not be matched once per
+/// directory. Most names are ruled out by their first and last byte alone, because temporary files of programs have a
+/// typical suffix or prefix.
 struct GlobNameIndex: Sendable {
     private struct Entry {
         var program: GlobProgram
         var component: GlobComponent
     }
 
-    /// By the last byte of the name, in lower case.
+    /// The entries by the last byte of the name, in lower case.
     private var byEnding: [[Entry]] = Array(repeating: [], count: 256)
-    /// By the first byte of the name, in lower case.
+    /// The entries by the first byte of the name, in lower case.
     private var byBeginning: [[Entry]] = Array(repeating: [], count: 256)
-    /// What begins and ends with a wildcard.
+    /// The entries that start and end with a wildcard.
     private var others: [Entry] = []
 
-    /// Whether there is nothing to be found.
+    /// Whether the index has no entries.
     private(set) var isEmpty = true
 
-    /// Takes a program whose alternatives all have the form; false when it has not.
+    /// Adds a program whose alternatives all have this form.
+    ///
+    /// Returns false if they do not.
     mutating func add(_ program: GlobProgram) -> Bool {
         guard let components = program.componentsAtAnyDepth else { return false }
         isEmpty = false
@@ -37,7 +38,7 @@ struct GlobNameIndex: Sendable {
         return true
     }
 
-    /// Whether a program matches the path or one of the folders above it.
+    /// Whether a program matches the path or a directory above it.
     func covers(_ path: Span<UInt8>) -> Bool {
         var isInHidden = false
         var start = 0
@@ -68,7 +69,7 @@ struct GlobNameIndex: Sendable {
 }
 
 extension GlobProgram {
-    /// The names of a glob that is `**/NAME` in each alternative; nil for any other.
+    /// The names of a glob that is `**/NAME` in each alternative; nil for any other glob.
     fileprivate var componentsAtAnyDepth: [GlobComponent]? {
         guard lead.isEmpty else { return nil }
         var names: [GlobComponent] = []
@@ -81,13 +82,13 @@ extension GlobProgram {
         return names
     }
 
-    /// The byte that every match of the component ends with.
+    /// Returns the byte that every match of the component ends with.
     fileprivate func lastByte(of component: GlobComponent) -> UInt8? {
         guard let last = component.tokens.last, case .literal(let literal) = tokens[last] else { return nil }
         return bytes[literal.start + literal.count - 1]
     }
 
-    /// The byte that every match of the component begins with.
+    /// Returns the byte that every match of the component starts with.
     fileprivate func firstByte(of component: GlobComponent) -> UInt8? {
         guard let first = component.tokens.first, case .literal(let literal) = tokens[first] else { return nil }
         return bytes[literal.start]

@@ -1,32 +1,32 @@
-/// A piece of a pattern that can no longer be taken apart.
+/// An indivisible part of a pattern.
 struct GlobAtom {
     enum Kind: Equatable {
         case literal(UInt8)
-        /// Between two components.
+        /// The separator of two components.
         case slash
         /// `*`.
         case star
         /// `?`.
         case one
-        /// `[…]`: its number in ``GlobParser/classes``.
+        /// `[…]`: the index in ``GlobParser/classes``.
         case set(Int)
     }
 
     var kind: Kind
-    /// Where in the pattern, for messages.
+    /// The offset in the pattern, for messages.
     var offset: Int
 }
 
-/// A pattern as it was written, its braces not yet expanded.
+/// A part of a pattern as written, before the expansion of braces.
 enum GlobNode {
     case atom(GlobAtom)
-    /// `{a,b}`: the alternatives, and where the brace stands.
+    /// `{a,b}`: the alternatives, and the offset of the brace.
     case group([[GlobNode]], offset: Int)
 }
 
-/// Reads a pattern into nodes.
+/// Parses a pattern into nodes.
 struct GlobParser {
-    /// Far beyond any use, and small enough for the stack of any thread.
+    /// Far more than any use requires, and small enough for the stack of any thread.
     static let maximumNesting = 32
 
     private let pattern: [UInt8]
@@ -39,14 +39,14 @@ struct GlobParser {
         faults = GlobFaults(pattern: pattern)
     }
 
-    /// Reads the whole pattern.
+    /// Parses the whole pattern.
     mutating func parse() throws(GlobError) -> [GlobNode] {
         guard !pattern.isEmpty else { throw faults.isEmpty() }
         if let nul = pattern.firstIndex(of: 0) { throw faults.holdsNUL(at: nul) }
         return try sequence(depth: 0)
     }
 
-    /// Reads up to the end, or inside braces up to the next `,` or `}` of this level.
+    /// Parses to the end, or inside braces to the next `,` or `}` of this level.
     private mutating func sequence(depth: Int) throws(GlobError) -> [GlobNode] {
         var nodes: [GlobNode] = []
         while let byte = peek() {
@@ -85,14 +85,16 @@ struct GlobParser {
         return .atom(GlobAtom(kind: kind, offset: index - 1))
     }
 
-    /// Takes a byte that stands for itself; a slash separates components even when it is escaped.
+    /// Consumes a literal byte.
+    ///
+    /// A slash separates components even if it is escaped.
     private mutating func literal(_ byte: UInt8) -> GlobNode { take(byte == .slash ? .slash : .literal(byte)) }
 }
 
 // MARK: - Braces
 
 extension GlobParser {
-    /// Reads `{…}`: a group, or literal braces around what holds no comma.
+    /// Parses `{…}`: a group, or literal braces if they contain no comma.
     private mutating func group(depth: Int) throws(GlobError) -> [GlobNode] {
         let opening = index
         guard depth <= Self.maximumNesting else {
@@ -111,7 +113,7 @@ extension GlobParser {
         return [openingBrace] + branches[0] + [closingBrace]
     }
 
-    /// Whether the shell would count here: `1..3`, `a..e`, `1..9..2`.
+    /// Whether the shell would expand a sequence here: `1..3`, `a..e`, `1..9..2`.
     private func isRange(_ content: ArraySlice<UInt8>) -> Bool {
         var ends: [ArraySlice<UInt8>] = []
         var rest = content
@@ -135,7 +137,7 @@ extension GlobParser {
 // MARK: - Classes
 
 extension GlobParser {
-    /// Reads `[…]` and returns the number of its class.
+    /// Parses `[…]` and returns the index of its class.
     private mutating func characterClass() throws(GlobError) -> Int {
         let opening = index
         if let name = className(at: opening), GlobClass.names.contains(where: { $0.name == name.text }) {
@@ -156,7 +158,7 @@ extension GlobParser {
         return classes.count - 1
     }
 
-    /// Reads a character, a range or a `[:name:]`.
+    /// Parses a character, a range or a `[:name:]`.
     private mutating func classItem(of opening: Int) throws(GlobError) -> [ClosedRange<UInt32>] {
         let start = index
         if let name = className(at: start) {
@@ -179,7 +181,7 @@ extension GlobParser {
         return [low...high]
     }
 
-    /// Reads one character, escaped or not.
+    /// Parses one character, escaped or not.
     private mutating func classCharacter(of opening: Int) throws(GlobError) -> UInt32 {
         if peek() == UInt8(ascii: "\\") { index += 1 }
         guard index < pattern.count else { throw faults.hasNoClosingBracket(at: opening) }
@@ -188,7 +190,7 @@ extension GlobParser {
         return character.value
     }
 
-    /// The `[:name:]` at a place, if there is one; the name may be unknown.
+    /// Returns the `[:name:]` at a position, or nil; the name may be unknown.
     private func className(at start: Int) -> (text: String, range: Range<Int>)? {
         let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
         guard pattern[start...].starts(with: "[:".utf8) else { return nil }

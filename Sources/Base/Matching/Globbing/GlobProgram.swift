@@ -6,48 +6,48 @@ enum GlobToken: Sendable {
     case star
     /// `?`.
     case one
-    /// `[…]`: its number in ``GlobProgram/classes``.
+    /// `[…]`: the index in ``GlobProgram/classes``.
     case set(Int)
 }
 
-/// Bytes that a name must hold.
+/// Bytes that a name must contain.
 struct GlobLiteral: Sendable {
-    /// Where they lie in ``GlobProgram/bytes``.
+    /// The position in ``GlobProgram/bytes``.
     var start: Int
     var count: Int
-    /// Whether `a` and `A` are the same; the bytes are in lower case then.
+    /// Whether case is ignored; the bytes are then in lower case.
     var foldsCase: Bool
-    /// How many bytes at the end begin a character that would go on, as only a
-    /// pattern that is not UTF-8 has.
+    /// The number of bytes at the end that start an incomplete character, which occurs only in a pattern that is not
+    /// UTF-8.
     var openCount: Int
-    /// Whether the first byte continues a character, as only a pattern that is not UTF-8 has.
+    /// Whether the first byte continues a character, which occurs only in a pattern that is not UTF-8.
     var startsInside: Bool
 }
 
-/// One name of a path, or any number of folders.
+/// One name of a path, or any number of directories.
 struct GlobComponent: Sendable {
     /// The tokens in ``GlobProgram/tokens``.
     var tokens: Range<Int>
-    /// Whether it is `**`; a last one is followed by a `*`.
+    /// Whether it is `**`; at the end of a pattern, it is followed by a `*`.
     var isAnyFolders: Bool
-    /// Whether it names a leading dot.
+    /// Whether it starts with a literal dot.
     var startsWithDot: Bool
     var hasStar: Bool
 }
 
-/// One way through the braces.
+/// One alternative of the braces.
 struct GlobAlternative: Sendable {
     /// The components below the root in ``GlobProgram/components``.
     var components: Range<Int>
-    /// What every match ends with, so that most paths can be left at once.
+    /// The suffix of every match, which rules out most paths at once.
     var suffix: GlobLiteral?
 }
 
-/// A pattern made ready to be compared: flat tables, so that matching allocates nothing.
+/// A pattern compiled for matching: flat tables, so that matching allocates nothing.
 final class GlobProgram: Sendable {
     let root: [UInt8]
     let depth: Int?
-    /// The root as it stands in front of every match, with its slash.
+    /// The root as the prefix of every match, with its slash.
     let lead: [UInt8]
     let isAbsolute: Bool
     let matchesHidden: Bool
@@ -88,7 +88,7 @@ final class GlobProgram: Sendable {
     }
 }
 
-/// Collects the tables of a program.
+/// A builder for the tables of a program.
 private struct GlobTables {
     var alternatives: [GlobAlternative] = []
     var components: [GlobComponent] = []
@@ -102,7 +102,7 @@ private struct GlobTables {
         self.foldsExtension = foldsExtension
     }
 
-    /// The folder levels below the root in the deepest alternative.
+    /// The number of directory levels below the root in the deepest alternative.
     var depth: Int? {
         guard !components.contains(where: \.isAnyFolders) else { return nil }
         return alternatives.map { $0.components.count - 1 }.max()
@@ -115,7 +115,7 @@ private struct GlobTables {
             if atoms.count == 2, atoms.allSatisfy({ $0.kind == .star }) {
                 let follows = components.count > first && components[components.count - 1].isAnyFolders
                 if !follows { addComponent([], isAnyFolders: true) }
-                // A last `**` is everything below: any folders, and then one name.
+                // A `**` at the end matches everything below: any directories, and then one name.
                 if isLast { addComponent(atoms.prefix(1), isAnyFolders: false) }
             } else {
                 addComponent(atoms[...], isAnyFolders: false, foldsExtension: isLast && foldsExtension)
@@ -130,7 +130,7 @@ private struct GlobTables {
         _ atoms: ArraySlice<GlobAtom>, isAnyFolders: Bool, foldsExtension: Bool = false
     ) {
         let first = tokens.count
-        // The dot of `.bashrc` begins a name, not an extension.
+        // The dot of `.bashrc` starts a name, not an extension.
         let dot = foldsExtension ? atoms.dropFirst().lastIndex { $0.kind == .literal(.dot) } : nil
         var run: [UInt8] = []
         for (number, atom) in zip(atoms.indices, atoms) {
@@ -181,6 +181,6 @@ private struct GlobTables {
 }
 
 extension UInt8 {
-    /// The small letter of an ASCII capital; any other byte itself.
+    /// The lower-case letter of an ASCII capital letter; any other byte unchanged.
     package var lowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
 }

@@ -1,11 +1,11 @@
-/// Globs of which any may match; what a rule excludes is one.
+/// A set of globs, any of which may match, such as the exclusions of a rule.
 package struct GlobSet: Sendable, Hashable {
-    /// What is worked out once, and shared by all copies.
+    /// The compiled globs, which all copies share.
     private final class Tables: Sendable {
         let globs: [Glob]
-        /// What the globs of the form `**/NAME` cover.
+        /// The index of the globs of the form `**/NAME`.
         let names: GlobNameIndex
-        /// The others.
+        /// The other globs.
         let rest: [Glob]
 
         init(_ globs: [Glob]) {
@@ -25,7 +25,7 @@ package struct GlobSet: Sendable, Hashable {
     /// The globs, in the order in which they are tried.
     package var globs: [Glob] { tables.globs }
 
-    /// Whether there is no glob, so that nothing matches.
+    /// Whether the set has no globs, so that nothing matches.
     package var isEmpty: Bool { globs.isEmpty }
 
     package static func == (left: GlobSet, right: GlobSet) -> Bool {
@@ -53,7 +53,7 @@ extension GlobSet {
         return false
     }
 
-    /// The first glob, in their order, that matches the whole path.
+    /// Returns the first glob, in order, that matches the whole path.
     package func firstMatch(_ path: some Collection<UInt8>) -> Glob? {
         path.withSpan { span in
             for glob in globs where glob.matches(span) { return glob }
@@ -62,30 +62,30 @@ extension GlobSet {
     }
 }
 
-// MARK: - The path and its folders
+// MARK: - The path and its directories
 
 extension GlobSet {
-    /// Whether any glob matches the path or one of the folders above it.
+    /// Whether any glob matches the path or a directory above it.
     ///
-    /// So a glob that names a folder covers everything below that folder, and the
-    /// folder needs no watch. `cache/**` covers what is in `cache`, and not the
-    /// folder itself. The path is relative to the root, without a leading slash.
+    /// A glob that matches a directory covers everything below it, and the directory needs no watch. `cache/**` covers
+    /// the contents of `cache`, but not the directory itself. The path is relative to the root, without a leading
+    /// slash.
     package func covers(_ relativePath: [UInt8]) -> Bool { covers(relativePath.span) }
 
-    /// Whether any glob matches the path or one of the folders above it.
+    /// Whether any glob matches the path or a directory above it.
     package func covers(_ relativePath: ArraySlice<UInt8>) -> Bool { covers(relativePath.span) }
 
-    /// Whether any glob matches the path or one of the folders above it.
+    /// Whether any glob matches the path or a directory above it.
     package func covers(_ relativePath: some Collection<UInt8>) -> Bool { relativePath.withSpan { covers($0) } }
 
-    /// Whether any glob matches the path or one of the folders above it.
+    /// Whether any glob matches the path or a directory above it.
     package func covers(_ relativePath: Span<UInt8>) -> Bool {
         if !tables.names.isEmpty, tables.names.covers(relativePath) { return true }
         for glob in tables.rest where glob.covers(relativePath) { return true }
         return false
     }
 
-    /// The first glob, in their order, that matches the path or one of the folders above it.
+    /// Returns the first glob, in order, that matches the path or a directory above it.
     package func firstCover(_ relativePath: some Collection<UInt8>) -> Glob? {
         relativePath.withSpan { span in
             for glob in globs where glob.covers(span) { return glob }
@@ -95,7 +95,7 @@ extension GlobSet {
 }
 
 extension Glob {
-    /// Whether the glob matches the path or one of the folders above it.
+    /// Whether the glob matches the path or a directory above it.
     fileprivate func covers(_ path: Span<UInt8>) -> Bool {
         for index in 0..<path.count where path[index] == .slash && index > 0 {
             if matches(path.extracting(0..<index)) { return true }
@@ -105,7 +105,7 @@ extension Glob {
 }
 
 extension Collection<UInt8> {
-    /// Calls the closure with the bytes side by side; they are copied only when they are not yet.
+    /// Calls the closure with contiguous bytes; noncontiguous bytes are copied.
     func withSpan<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         withContiguousStorageIfAvailable { body($0.span) } ?? body(Array(self).span)
     }

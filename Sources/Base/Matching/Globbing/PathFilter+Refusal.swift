@@ -1,30 +1,30 @@
 extension PathFilter {
-    /// Why a path is not wanted, for people to read.
+    /// The reason why a path does not match, for messages.
     package struct Refusal: Sendable, Hashable {
         package enum Reason: Sendable, Hashable {
-            /// It lies outside of the root, or is the root itself.
+            /// The path is outside the root, or is the root itself.
             case outside
-            /// All that the glob matches lies further down, and could lie below it.
+            /// The glob matches only deeper paths, and could match some below this one.
             case above
-            /// This part of it is not what the glob asks for.
+            /// The glob does not match this part of the path.
             case glob(at: [UInt8])
-            /// This part of it has a leading dot, and wildcards match none.
+            /// This part of the path has a leading dot, which wildcards do not match.
             case hidden([UInt8])
-            /// It lies in so many folders below the root, more than are entered.
+            /// The path is more directory levels below the root than the limit.
             case depth(levels: Int, limit: Int)
-            /// A pattern leaves out the path, or the folder above it that is named here; relative to the root.
+            /// A pattern excludes the path, or the directory above it that is given here; relative to the root.
             case leftOut(LeftOut, by: Glob, covering: [UInt8])
         }
 
-        /// What patterns leave something out.
+        /// The kinds of patterns that exclude a path.
         package enum LeftOut: String, Sendable, Hashable {
             case exclude
-            /// The built-in ones.
+            /// The built-in ignores.
             case ignores
             case outputs
         }
 
-        /// The glob that comes nearest to taking the path.
+        /// The glob that comes closest to matching the path.
         package var glob: Glob
         package var reason: Reason
 
@@ -34,10 +34,10 @@ extension PathFilter {
         }
     }
 
-    /// Why the absolute path is not wanted; nil exactly when ``root(taking:)`` has a root.
+    /// Returns the reason why the absolute path does not match; nil exactly when ``root(taking:)`` returns a root.
     ///
-    /// Of several globs the one is named that fails last: at the deepest part of
-    /// the path, and a match that is left out comes nearer than none.
+    /// With several globs, the result is for the glob that fails last, at the deepest part of the path. A match that is
+    /// excluded is closer than no match.
     package func refusal(of path: [UInt8]) -> Refusal? {
         var nearest: (refusal: Refusal, score: Int)?
         for glob in globs {
@@ -47,7 +47,7 @@ extension PathFilter {
         return nearest?.refusal
     }
 
-    /// The reason of one glob, and how near it came; nil when it takes the path.
+    /// Returns the reason for one glob, and how close it came; nil if it matches the path.
     private func refusal(of path: [UInt8], by glob: Glob) -> (reason: Refusal.Reason, score: Int)? {
         let longest = path.count + 1
         guard let relative = Self.relative(path, to: glob.root), !relative.isEmpty else { return (.outside, 0) }
@@ -56,7 +56,7 @@ extension PathFilter {
         case .tooDeep(let levels): return (.depth(levels: levels, limit: depth ?? levels), longest + 1)
         case .leftOut(let kind): return leftOut(relative, kind).map { ($0, longest + 2) }
         case .unmatched:
-            // Below anything there could be a match of a `**`: that says nothing.
+            // A `**` could match below any path, so that is not informative.
             if glob.depth != nil, glob.canMatch(below: path) { return (.above, longest) }
             let failed = Self.failure(of: path, by: glob)
             if let name = Self.hiddenName(of: path, upTo: failed, by: glob) {
@@ -66,14 +66,14 @@ extension PathFilter {
         }
     }
 
-    /// The first part of the path behind which no match can be.
+    /// Returns the first part of the path after which no match is possible.
     private static func failure(of path: [UInt8], by glob: Glob) -> Range<Int> {
         var start = glob.root.last == .slash ? glob.root.count : glob.root.count + 1
         while let end = path[start...].firstIndex(of: .slash), glob.canMatch(below: path[..<end]) { start = end + 1 }
         return start..<(path[start...].firstIndex(of: .slash) ?? path.count)
     }
 
-    /// The hidden part of a path that would match if wildcards took leading dots.
+    /// Returns the hidden part of a path that would match if wildcards matched leading dots.
     private static func hiddenName(of path: [UInt8], upTo failed: Range<Int>, by glob: Glob) -> Range<Int>? {
         var options = glob.options
         guard !options.matchesHidden else { return nil }
@@ -88,7 +88,7 @@ extension PathFilter {
         return nil
     }
 
-    /// The topmost folder that a pattern of the kind names, or the path itself.
+    /// Returns the exclusion of the topmost directory that a pattern of the kind matches, or of the path itself.
     private func leftOut(_ relative: ArraySlice<UInt8>, _ kind: Refusal.LeftOut) -> Refusal.Reason? {
         let set =
             switch kind {

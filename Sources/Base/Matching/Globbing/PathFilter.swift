@@ -1,18 +1,18 @@
-/// Which paths are wanted, by name alone: globs, what they leave out, and how deep.
+/// A filter of paths by name alone: globs, exclusions and a maximum depth.
 ///
-/// Types, events and everything else about a file come with the disk.
+/// File types, events and metadata are checked later, against the disk.
 package struct PathFilter: Sendable, Hashable {
-    /// Absolute patterns, of which one has to match.
+    /// Absolute patterns, at least one of which must match.
     package var globs: [Glob]
-    /// Patterns relative to the root; an excluded folder excludes everything below it.
+    /// Patterns relative to the root; an excluded directory excludes everything below it.
     package var exclude: GlobSet
-    /// The built-in ignores; likewise relative to the root.
+    /// The built-in ignores, also relative to the root.
     package var ignores: GlobSet
-    /// What the rule's own action writes; likewise relative to the root.
+    /// The paths that the rule's own action writes, also relative to the root.
     package var outputs: GlobSet
-    /// Folder levels below the root that are entered; nil for all.
+    /// The number of directory levels below the root that are entered; nil for all.
     package var depth: Int?
-    /// Whether what is below a wanted folder belongs to it, and so is worth a look too.
+    /// Whether the contents of a matching directory belong to it, and are therefore checked too.
     package var isTree: Bool
 
     package init(
@@ -27,31 +27,33 @@ package struct PathFilter: Sendable, Hashable {
         self.isTree = isTree
     }
 
-    /// The literal folders in front of the globs' first wildcards, each once.
+    /// The literal directories before the first wildcard of each glob, without duplicates.
     package var roots: [[UInt8]] {
         var known: Set<[UInt8]> = []
         return globs.lazy.map(\.root).filter { known.insert($0).inserted }
     }
 
-    /// The root of the first glob that takes the absolute path; nil when it is not wanted.
+    /// Returns the root of the first glob that matches the absolute path; nil if no glob does.
     package func root(taking path: [UInt8]) -> [UInt8]? { glob(taking: path)?.root }
 
-    /// The first glob that takes the absolute path; nil when it is not wanted.
+    /// Returns the first glob that matches the absolute path; nil if no glob does.
     package func glob(taking path: [UInt8]) -> Glob? {
         globs.first { decision(on: path, by: $0) == .taken }
     }
 
-    /// What one of the globs, with all that is left out of it, makes of a path.
+    /// The decision of one glob, including all exclusions, on a path.
     enum Decision: Equatable {
         case taken
         /// The glob does not match.
         case unmatched
-        /// It lies in so many folders below the root, more than are entered.
+        /// The path is more directory levels below the root than the limit.
         case tooDeep(levels: Int)
         case leftOut(Refusal.LeftOut)
     }
 
-    /// Decides by one glob; which part of the path or which pattern it was is found out when it is asked for.
+    /// Returns the decision of one glob.
+    ///
+    /// The responsible part of the path or pattern is computed only on request.
     func decision(on path: [UInt8], by glob: Glob) -> Decision {
         guard glob.matches(path), let relative = Self.relative(path, to: glob.root) else { return .unmatched }
         if let depth {
@@ -61,7 +63,7 @@ package struct PathFilter: Sendable, Hashable {
         return leftOut(relative).map { .leftOut($0) } ?? .taken
     }
 
-    /// Whether a path strictly below this folder could be wanted.
+    /// Whether a path strictly below this directory could match.
     package func reaches(below folder: [UInt8]) -> Bool {
         for glob in globs where glob.canMatch(below: folder) {
             guard let relative = Self.relative(folder, to: glob.root) else { return true }
@@ -73,17 +75,18 @@ package struct PathFilter: Sendable, Hashable {
         return isInTree(folder)
     }
 
-    /// Whether a path directly in this folder could be wanted, as far as that is known without its name.
+    /// Whether a path directly in this directory could match, as far as that is known without its name.
     package func mayTake(in folder: [UInt8]) -> Bool {
         reaches(below: folder) && (globs.contains { $0.canMatch(in: folder) } || isInTree(folder))
     }
 
-    /// Whether the folder is one unit with what is in it, or in such a folder.
+    /// Whether the directory is a unit with its contents, or is inside such a directory.
     private func isInTree(_ folder: [UInt8]) -> Bool {
         isTree && (root(taking: folder) != nil || !trees(holding: folder).isEmpty)
     }
 
-    /// The wanted folders above the path, of which each is one unit with it; none unless ``isTree``.
+    /// Returns the matching directories above the path, each of which forms a unit with it; none unless ``isTree`` is
+    /// set.
     package func trees(holding path: [UInt8]) -> [[UInt8]] {
         guard isTree else { return [] }
         var trees: [[UInt8]] = []
@@ -103,7 +106,7 @@ package struct PathFilter: Sendable, Hashable {
 
     private static let slash = UInt8(ascii: "/")
 
-    /// The part of the path below the root, without a leading slash; nil when it is not inside.
+    /// Returns the part of the path below the root, without a leading slash; nil if the path is not inside the root.
     static func relative(_ path: [UInt8], to root: [UInt8]) -> ArraySlice<UInt8>? {
         guard path.starts(with: root) else { return nil }
         if path.count == root.count { return [] }

@@ -1,17 +1,18 @@
-/// Finds among many filters those that could take a path, so that a path costs by the few that are like it.
+/// An index over many filters that finds those that could match a path, so that the cost of a path depends on few
+/// filters.
 ///
-/// A filter takes only what is inside one of its roots. So it is looked up by
-/// the folders above the path, and no filter for another place is asked; among
-/// those of one root by the names that they ask for, see ``PathNameIndex``.
+/// A filter matches only paths inside its roots. The index finds filters by the directories above the path, so filters
+/// of other directories are not evaluated. Among the filters of one root, it selects by the names in their globs, see
+/// ``PathNameIndex``.
 package struct PathFilterIndex: Sendable {
-    /// The filters with one root.
+    /// The filters of one root.
     private struct Place: Sendable {
         var names: PathNameIndex
-        /// All of them, each once.
+        /// All filters of the root, without duplicates.
         var all: [Int]
-        /// Of filters that go into the same folders, one; by their index in `filters`.
+        /// One filter for each group that enters the same directories, as indices in `filters`.
         var reaching: [Int]
-        /// Those for which a folder is one unit.
+        /// The filters that treat a directory as a unit.
         var trees: [Int]
     }
 
@@ -19,14 +20,14 @@ package struct PathFilterIndex: Sendable {
     private let all: [Int]
     private let trees: [Int]
     private var byRoot: [ArraySlice<UInt8>: Place] = [:]
-    /// The lengths that roots have, each once.
+    /// The lengths of the roots, without duplicates.
     private var lengths: [Int] = []
-    /// The folders above the roots: each has to be entered to get to one.
+    /// The directories above the roots: each must be entered to reach a root.
     private var above: Set<ArraySlice<UInt8>> = []
-    /// All roots, so that those in one folder stand together.
+    /// All roots, sorted so that those in one directory are adjacent.
     private var roots: [ArraySlice<UInt8>] = []
 
-    /// So few filters are asked one after the other sooner than looked up.
+    /// Up to this number of filters, evaluating all of them is faster than a lookup.
     private static let few = 4
 
     package init(_ filters: [PathFilter]) {
@@ -38,7 +39,8 @@ package struct PathFilterIndex: Sendable {
         for (index, filter) in filters.enumerated() {
             for glob in filter.globs { globs[glob.root[...], default: []].append((index, glob)) }
         }
-        // Of filters that go into the same folders, the number of the first; a filter has many roots, and is compared once.
+        // The number of the first filter that enters the same directories. A filter may have many roots, and is
+        // compared once.
         var firsts: [FolderFilter: Int] = [:]
         let first = filters.indices.map { index in
             let folders = FolderFilter(filters[index])
@@ -59,7 +61,7 @@ package struct PathFilterIndex: Sendable {
         roots = byRoot.keys.sorted { $0.lexicographicallyPrecedes($1) }
     }
 
-    /// The filters that could take the path, by their index and in their order.
+    /// Returns the filters that could match the path, as indices in their order.
     package func candidates(for path: [UInt8]) -> [Int] {
         if filters.count <= Self.few { return all }
         var found: [Int] = []
@@ -67,7 +69,7 @@ package struct PathFilterIndex: Sendable {
         return found.count > 1 ? Set(found).sorted() : found
     }
 
-    /// The filters that could take the folder or something in it, by their roots alone, in their order.
+    /// Returns the filters that could match the directory or a path in it, by their roots alone, in their order.
     package func candidates(inside folder: [UInt8]) -> [Int] {
         if filters.count <= Self.few { return all }
         var found = places(of: folder).map(\.0.all)
@@ -89,13 +91,13 @@ package struct PathFilterIndex: Sendable {
         return low
     }
 
-    /// The filters of which this is a root, in their order.
+    /// Returns the filters with this root, in their order.
     package func filters(at root: [UInt8]) -> [Int] {
         if filters.count <= Self.few { return all.filter { filters[$0].roots.contains(root) } }
         return byRoot[root[...]]?.all ?? []
     }
 
-    /// The roots at or above the path, with where the part below begins.
+    /// Returns the roots at or above the path, with the start of the part below each.
     private func places(of path: [UInt8]) -> [(Place, start: Int)] {
         var places: [(Place, start: Int)] = []
         for length in lengths where length <= path.count {
@@ -106,19 +108,19 @@ package struct PathFilterIndex: Sendable {
         return places
     }
 
-    /// The filters for which a folder is one unit with what is below it, and which could take one around the path.
+    /// Returns the filters that treat a directory and its contents as a unit, and could match one at or above the path.
     package func treeCandidates(for path: [UInt8]) -> [Int] {
         if trees.isEmpty || filters.count <= Self.few { return trees }
         return Set(places(of: path).flatMap { place, _ in place.trees }).sorted()
     }
 
-    /// Whether any filter takes the path, or a folder above it as one unit with what is in it.
+    /// Whether any filter matches the path, or a directory above it as a unit with its contents.
     package func takes(_ path: [UInt8]) -> Bool {
         candidates(for: path).contains { filters[$0].root(taking: path) != nil }
             || treeCandidates(for: path).contains { !filters[$0].trees(holding: path).isEmpty }
     }
 
-    /// Whether any filter could take a path strictly below the folder.
+    /// Whether any filter could match a path strictly below the directory.
     package func reaches(below folder: [UInt8]) -> Bool {
         if filters.count <= Self.few { return filters.contains { $0.reaches(below: folder) } }
         return above.contains(folder[...])
@@ -127,7 +129,7 @@ package struct PathFilterIndex: Sendable {
             }
     }
 
-    /// Whether any filter could take a path directly in the folder.
+    /// Whether any filter could match a path directly in the directory.
     package func mayTake(in folder: [UInt8]) -> Bool {
         if filters.count <= Self.few { return filters.contains { $0.mayTake(in: folder) } }
         return places(of: folder).contains { place, _ in
@@ -136,9 +138,9 @@ package struct PathFilterIndex: Sendable {
     }
 }
 
-/// What decides which folders a filter goes into: equal ones go into the same.
+/// The parts of a filter that determine which directories it enters: equal values enter the same directories.
 private struct FolderFilter: Hashable {
-    /// The globs without their last names, where these play no part; then with the options.
+    /// The globs without their last names if these are irrelevant, compared together with the options.
     private var folders: [[UInt8]]
     private var options: [Glob.Options]
     private var filter: PathFilter
@@ -147,12 +149,13 @@ private struct FolderFilter: Hashable {
         folders = filter.globs.map { Self.folder(of: $0.pattern) }
         options = filter.globs.map(\.options)
         self.filter = filter
-        // A folder that is one unit is entered for its own name.
+        // A directory that is a unit is entered because of its own name.
         if !filter.isTree { self.filter.globs = [] }
     }
 
-    /// The pattern up to its last slash; all of it where the slash may be within braces, and where `**` is or may be the
-    /// end, as in `{**,x}`.
+    /// Returns the pattern up to its last slash.
+    ///
+    /// Returns the whole pattern if the slash may be inside braces, and if `**` is or may be the end, as in `{**,x}`.
     private static func folder(of pattern: [UInt8]) -> [UInt8] {
         guard let slash = pattern.lastIndex(of: .slash), !pattern[(slash + 1)...].elementsEqual("**".utf8),
             !pattern[..<slash].contains(where: { "{[\\".utf8.contains($0) }),
@@ -161,6 +164,6 @@ private struct FolderFilter: Hashable {
         return Array(pattern[...slash])
     }
 
-    /// The sets are compared, and not hashed: most are the same set.
+    /// Hashes only the directories; the sets are compared, because most filters have the same sets.
     func hash(into hasher: inout Hasher) { hasher.combine(folders) }
 }

@@ -1,11 +1,10 @@
-/// Finds among globs with one root those that could match a path, by what they say literally of its names.
+/// An index over globs with one root that finds those that could match a path, by the literals in their names.
 ///
-/// Each glob is filed under one literal: its whole last name, the end or the
-/// beginning of that, or a folder that it goes through; of these under the one
-/// that fewest others share. So many rules for one folder cost a path no more than
-/// the few that share its ending. A glob without a literal is asked each time.
+/// Each glob is stored under one literal: its whole last name, the suffix or prefix of that name, or a directory in its
+/// path. Of these, the index uses the literal that the fewest other globs share. With many rules for one directory, a
+/// path costs no more than the few globs that share its suffix. A glob without a literal is a candidate for every path.
 struct PathNameIndex: Sendable {
-    /// Bytes are in lower case, since extensions compare so.
+    /// The bytes are in lower case, because extensions are compared without case.
     private enum Key: Hashable {
         case name(ArraySlice<UInt8>)
         case ending(ArraySlice<UInt8>)
@@ -13,17 +12,17 @@ struct PathNameIndex: Sendable {
         case folder(ArraySlice<UInt8>)
     }
 
-    /// More of a literal tells no more apart.
+    /// Longer literals do not distinguish more globs.
     private static let longest = 16
 
     private var entries: [Key: [Int]] = [:]
-    /// Those that say nothing literally.
+    /// The globs without a literal.
     private var others: [Int] = []
     private var endings: [Int] = []
     private var beginnings: [Int] = []
     private var hasFolders = false
 
-    /// Files globs under the numbers that come with them; they come in rising order.
+    /// Creates an index of globs with their numbers, which must be in ascending order.
     init(_ globs: [(number: Int, glob: Glob)]) {
         let ways = globs.flatMap { number, glob in
             glob.program.alternatives.map { (number: number, keys: Self.keys(of: $0, in: glob.program)) }
@@ -47,12 +46,12 @@ struct PathNameIndex: Sendable {
         }
     }
 
-    /// Adds the numbers of the globs that could match, in any order and some twice.
+    /// Adds the numbers of the globs that could match, in any order and possibly twice.
     ///
     /// - Parameters:
     ///   - path: The whole path.
-    ///   - start: Where the part below the root begins.
-    ///   - found: What they are added to.
+    ///   - start: The start of the part below the root.
+    ///   - found: The array to add the numbers to.
     func find(_ path: [UInt8], from start: Int, into found: inout [Int]) {
         found += others
         guard start < path.count, !entries.isEmpty else { return }
@@ -72,7 +71,7 @@ struct PathNameIndex: Sendable {
         }
     }
 
-    /// What every path that matches by this way has.
+    /// Returns the keys that every path matching this alternative has.
     private static func keys(of way: GlobAlternative, in program: GlobProgram) -> [Key] {
         guard let last = way.components.last else { return [] }
         var keys: [Key] = []
@@ -90,13 +89,13 @@ struct PathNameIndex: Sendable {
 }
 
 extension GlobProgram {
-    /// The bytes of a literal in lower case; nil for another token.
+    /// Returns the bytes of a literal in lower case; nil for another token.
     fileprivate func bytes(ofLiteral token: Int) -> ArraySlice<UInt8>? {
         guard case .literal(let literal) = tokens[token] else { return nil }
         return bytes[literal.start..<(literal.start + literal.count)].map(\.lowercased)[...]
     }
 
-    /// The name that a component without wildcards stands for, in lower case.
+    /// Returns the name that a component without wildcards matches, in lower case; nil for any other component.
     fileprivate func literal(_ component: GlobComponent) -> ArraySlice<UInt8>? {
         guard !component.isAnyFolders, !component.tokens.isEmpty else { return nil }
         var name: [UInt8] = []

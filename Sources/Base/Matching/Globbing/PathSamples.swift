@@ -1,20 +1,20 @@
-/// Words that take the place of wildcards, so that a pattern becomes paths to try on other patterns.
+/// Words that replace wildcards, so that a pattern becomes sample paths to match against other patterns.
 ///
-/// They come from those other patterns: `*.x` matches what `a*` matches only if `a` stands in for its star.
+/// The words come from those other patterns: `*.x` matches a path that `a*` matches only if `a` replaces its star.
 package struct PathWords: Sendable {
-    /// Neutral words first, so that what is found looks like a name.
+    /// The words, neutral ones first, so that a found path looks like a name.
     package private(set) var words = ["m3Vw", "Qx7q", "7", "x", "x/7/x/7/x/7/x/7"].map { Array($0.utf8) }
     private var known: Set<[UInt8]> = []
 
     /// The neutral words alone.
     package static let plain = PathWords()
 
-    /// Takes the words of patterns that are to match what other ones match.
+    /// Collects the words of patterns that are expected to match the same paths as other patterns.
     ///
     /// - Parameters:
     ///   - globs: The patterns that the words come from.
-    ///   - others: Those whose wildcards they stand for.
-    ///   - literals: Further texts beside such wildcards.
+    ///   - others: The patterns whose wildcards the words replace.
+    ///   - literals: Further strings next to such wildcards.
     package init(of globs: [Glob] = [], for others: [Glob] = [], beside literals: [[UInt8]] = []) {
         known = Set(words)
         let texts = literals.filter { !$0.isEmpty } + others.flatMap { $0.program.texts(like: words[0]) }
@@ -22,7 +22,7 @@ package struct PathWords: Sendable {
             for text in glob.program.texts(like: words[0]) { add(text) }
             addPaths(of: glob.program, like: texts)
         }
-        // Beside a text the rest of a word is enough.
+        // Next to a string, the rest of a word is enough.
         for text in texts {
             for word in words {
                 if word.starts(with: text) { add(Array(word.dropFirst(text.count))) }
@@ -35,7 +35,7 @@ package struct PathWords: Sendable {
         if !word.isEmpty, known.insert(word).inserted { words.append(word) }
     }
 
-    /// Adds whole names, and folders one below the other.
+    /// Adds whole names, and nested directories.
     private mutating func addPaths(of program: GlobProgram, like texts: [[UInt8]]) {
         let root = program.lead.split(separator: .slash).map(Array.init)
         for alternative in program.alternatives {
@@ -54,7 +54,7 @@ package struct PathWords: Sendable {
         }
     }
 
-    /// Every choice of one text from each list, joined; evenly chosen ones when they are more than the limit.
+    /// Returns every choice of one element from each list, joined; an even selection if there are more than the limit.
     package static func combinations(of lists: [[[UInt8]]], limit: Int) -> [[UInt8]] {
         let total = lists.reduce(1) { min($0 * $1.count, 1 << 40) }
         return (0..<min(total, limit)).map { number in
@@ -68,7 +68,7 @@ package struct PathWords: Sendable {
 }
 
 extension Glob {
-    /// Paths that the glob matches: of each alternative those in which words stand for the wildcards.
+    /// Returns paths that the glob matches: for each alternative, the paths with words in place of the wildcards.
     package func samples(_ words: PathWords, limit: Int = 4_000) -> [[UInt8]] {
         var known: Set<[UInt8]> = []
         return program.alternatives.flatMap { alternative in
@@ -77,7 +77,7 @@ extension Glob {
         }.filter { matches($0) && known.insert($0).inserted }
     }
 
-    /// The texts with which its matches end, in lower case; empty where a wildcard ends one.
+    /// The suffixes of its matches, in lower case; empty for an alternative that ends with a wildcard.
     package var endings: [[UInt8]] {
         program.alternatives.map { $0.suffix.map { program.bytes(of: $0).map(\.lowercased) } ?? [] }
     }
@@ -88,7 +88,7 @@ extension GlobProgram {
         Array(bytes[literal.start..<(literal.start + literal.count)])
     }
 
-    /// Literals, what stands between stars, and characters at which classes begin or cease to match.
+    /// Returns the literals, the parts between stars, and the characters at the bounds of classes.
     fileprivate func texts(like word: [UInt8]) -> [[UInt8]] {
         let runs = components.flatMap { self.runs(of: $0) }.map { sample(of: $0, like: word) }.filter { !$0.isEmpty }
         return runs
@@ -101,12 +101,12 @@ extension GlobProgram {
             }
     }
 
-    /// What stands between the stars of a name.
+    /// Returns the parts of a name between its stars.
     fileprivate func runs(of component: GlobComponent) -> [ArraySlice<GlobToken>] {
         tokens[component.tokens].split(omittingEmptySubsequences: false) { if case .star = $0 { true } else { false } }
     }
 
-    /// What each part of the path can be.
+    /// Returns the choices for each part of the path.
     fileprivate func lists(for alternative: GlobAlternative, _ words: [[UInt8]]) -> [[[UInt8]]] {
         let names = words.filter { !$0.contains(.slash) }
         var lists = [[lead]]
@@ -126,7 +126,7 @@ extension GlobProgram {
         return lists
     }
 
-    /// What a run can be, its characters from the word where they can be.
+    /// Returns a match of a run, with the characters of the word where they match.
     fileprivate func sample(of run: ArraySlice<GlobToken>, like word: [UInt8]) -> [UInt8] {
         var sample: [UInt8] = []
         for token in run {

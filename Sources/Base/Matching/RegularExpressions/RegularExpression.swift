@@ -1,68 +1,63 @@
 import CLibPCRE2
 
-/// A regular expression over the bytes of a name, by PCRE2, whose searches are bounded.
+/// A PCRE2 regular expression over the bytes of a name, with bounded searches.
 ///
-/// It is *searched* for: `\.jpg` is found inside of `a.jpg.txt`, and `^` and `$`
-/// are the user's. Four things differ from PCRE2's defaults, because names of
-/// files are no lines of text:
+/// The pattern is *searched* for: `\.jpg` is found inside `a.jpg.txt`, and `^` and `$` anchor it. Four things differ
+/// from PCRE2's defaults, because file names are not lines of text:
 ///
-/// - `.` takes a newline too, and `$` is the very end, not in front of a last
-///   newline: what ends with `\.jpg$` ends so.
-/// - A name that is UTF-8 consists of characters. In one that is not, each byte
-///   is a character of its own, as in globs: `^(.+)\.jpg$` finds any name that
-///   ends so. PCRE2 alone has no such thing, since its `.` never takes a byte that is not
-///   UTF-8; so a pattern is compiled twice, for both kinds of names. One that
-///   has a meaning for text alone (`\x{1F600}`) is matched against the parts of
-///   a name that are UTF-8.
-/// - A search ends after a number of steps, and is then ``Search/tooComplex``.
-///   A pattern such as `(a+)+$` would take years.
-/// - `\C` is refused: it would cut a character in two.
+/// - `.` also matches a newline, and `$` matches only at the very end, not before a final newline. A name that matches
+///   `\.jpg$` ends with `.jpg`.
+/// - A name that is UTF-8 consists of characters. In a name that is not, each byte is one character, as in globs:
+///   `^(.+)\.jpg$` matches any name with that extension. PCRE2 has no such mode, since its `.` never matches a byte
+///   that is not UTF-8. So each pattern is compiled twice, for both kinds of names. A pattern that is valid only for
+///   UTF-8 (`\x{1F600}`) is matched against the UTF-8 parts of a name.
+/// - A search stops after a number of steps, with ``Search/tooComplex``. A pattern such as `(a+)+$` would take years.
+/// - `\C` is an error: it would split a character.
 ///
-/// Classes such as `\d` and `\w` are ASCII, as everywhere in PCRE2; `(*UCP)` at
-/// the beginning makes them Unicode's.
+/// Classes such as `\d` and `\w` are ASCII, as everywhere in PCRE2; `(*UCP)` at the start of the pattern makes them
+/// Unicode.
 package final class RegularExpression: Sendable, Hashable {
-    /// What a search comes to.
+    /// The result of a search.
     package enum Search: Sendable, Hashable {
         case found(Match)
         case notFound
-        /// It took more steps or memory than it may.
+        /// The search exceeded the limit of steps or memory.
         case tooComplex
     }
 
-    /// Where a pattern was found.
+    /// A match of the pattern.
     package struct Match: Sendable, Hashable {
-        /// What each group took, the whole first; nil for a group that took no part.
+        /// The bytes that each group matched, the whole match first; nil for a group that did not take part.
         package var groups: [[UInt8]?]
     }
 
-    /// As it was written.
+    /// The pattern as it was written.
     package let pattern: String
-    /// How many groups have a number.
+    /// The number of numbered groups.
     package let groupCount: Int
-    /// The names of groups, with the numbers that each stands for.
+    /// The names of groups, with the numbers that each refers to.
     package let names: [String: [Int]]
-    /// The steps after which a search is given up at one place of the name.
+    /// The maximum number of steps of a search per start position in the name.
     ///
-    /// Enough for two `.*` side by side on the longest name, which has 255 bytes.
-    /// PCRE2 counts anew for each place where a match may begin, so the worst that
-    /// could be built took 0.3 s on a machine of 2026; what goes beyond the limit
-    /// is given up at once, in 1 to 4 ms. A text that is longer than a name has
-    /// fewer steps at each place, so that it takes no longer as a whole.
+    /// This is enough for two adjacent `.*` on the longest name, which has 255 bytes. PCRE2 counts separately for each
+    /// position where a match may start, so the worst pattern that could be constructed took 0.3 s on a machine of
+    /// 2026. A search that exceeds the limit fails early, after 1 to 4 ms. A string that is longer than a name gets
+    /// fewer steps per position, so that the whole search does not take longer.
     package static let stepLimit = 50_000
     /// The length of the longest name, in bytes.
     fileprivate static let nameLength = 255
-    /// The memory for a search, in KiB.
+    /// The memory limit of a search, in KiB.
     package static let memoryLimit = 4_096
-    /// Bytes of the longest pattern that is read.
+    /// The maximum length of a pattern in bytes.
     package static let maximumLength = 4_096
 
     private let text: Compiled
-    /// For names that are not UTF-8; nil when the pattern means something in text alone.
+    /// The pattern for names that are not UTF-8; nil if it is valid only for UTF-8.
     private let bytes: Compiled?
 
-    /// Reads a pattern.
+    /// Creates a regular expression from a pattern.
     ///
-    /// - Throws: The first thing in it that has no meaning.
+    /// - Throws: The first error in the pattern.
     package init(_ pattern: String) throws(RegularExpressionError) {
         self.pattern = pattern
         guard pattern.utf8.count <= Self.maximumLength else {
@@ -75,9 +70,9 @@ package final class RegularExpression: Sendable, Hashable {
         names = text.names
     }
 
-    /// Looks for the pattern in a name.
+    /// Searches for the pattern in a name.
     ///
-    /// It takes no longer than the limits let it; a text may be longer than a name. Callable from any thread.
+    /// The limits bound the time, also for a string that is longer than a name. Callable from any thread.
     package func search(_ subject: some Sequence<UInt8>) -> Search {
         let subject = Array(subject)
         if let bytes, String(validating: subject, as: UTF8.self) == nil { return bytes.search(subject) }
@@ -91,17 +86,17 @@ package final class RegularExpression: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(pattern) }
 }
 
-/// What is wrong with a pattern.
+/// An error in a pattern.
 package struct RegularExpressionError: Error, Sendable, Hashable {
-    /// Where in the pattern, in bytes from its start: behind what is wrong.
+    /// The offset in the pattern in bytes, behind the error.
     package var offset: Int
-    /// What is wrong, as half a sentence.
+    /// The message, as a clause.
     package var message: String
 }
 
-/// A pattern as PCRE2 has it.
+/// A compiled pattern of PCRE2.
 ///
-/// The code and the limits are only read after they are made, so threads may share them.
+/// The code and the limits are only read after initialization, so threads may share them.
 private final class Compiled: @unchecked Sendable {
     private let code: OpaquePointer
     private let limits: OpaquePointer
@@ -114,7 +109,7 @@ private final class Compiled: @unchecked Sendable {
         var offset = 0
         let bytes = Array(pattern.utf8)
         let compiled = bytes.withUnsafeBufferPointer { bytes in
-            // An empty array may have no address, and PCRE2 wants one.
+            // An empty array may have no address, and PCRE2 requires one.
             var nothing: UInt8 = 0
             return withUnsafePointer(to: &nothing) {
                 pcre2_compile_8(bytes.baseAddress ?? $0, bytes.count, options, &error, &offset, nil)
@@ -165,7 +160,7 @@ private final class Compiled: @unchecked Sendable {
         guard let ends = pcre2_get_ovector_pointer_8(data) else { return .notFound }
         let groups = (0...groupCount).map { group -> [UInt8]? in
             let (start, end) = (ends[2 * group], ends[2 * group + 1])
-            // A group that took no part has -1; `\K` may put the start behind the end.
+            // A group that did not take part has -1. `\K` may set the start behind the end.
             guard group < result, start >= 0, end <= subject.count else { return nil }
             return start <= end ? Array(subject[start..<end]) : []
         }
@@ -184,7 +179,7 @@ private final class Compiled: @unchecked Sendable {
         return number
     }
 
-    /// The table of names: each entry is a number in two bytes, and the name with a NUL.
+    /// Reads the table of names: each entry is a number in two bytes, and the name with a NUL byte.
     private static func names(of code: OpaquePointer) -> [String: [Int]] {
         let count = Int(number(PCRE2_INFO_NAMECOUNT, of: code))
         let size = Int(number(PCRE2_INFO_NAMEENTRYSIZE, of: code))

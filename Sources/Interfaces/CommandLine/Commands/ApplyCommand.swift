@@ -8,8 +8,7 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// `alight apply`: a rule is run for files by hand.
+/// `alight apply`: runs a rule for files by hand.
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apply",
@@ -85,10 +84,11 @@ struct ApplyCommand: ParsableCommand {
 
     // MARK: With a running instance
 
-    /// Between two looks at the journal.
+    /// The interval between two reads of the journal, in microseconds.
     private static let pause: useconds_t = 100_000
 
-    /// Has the instance run the rule, and shows its progress until the jobs have ended or the person has seen enough.
+    /// Asks the running instance to run the rule, and shows the progress until the jobs have finished or the user
+    /// interrupts the command.
     private func ask(_ client: ControlClient, _ rule: Rule, _ paths: [PathBytes]) throws -> ExitStatus {
         let progress = ApplyProgress(total: paths.count, width: TerminalText.errorWidth)
         let interrupts = StopCount()
@@ -100,7 +100,7 @@ struct ApplyCommand: ParsableCommand {
         var (failed, gone) = (0, 0)
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
-            // Asked before the jobs: what the instance did last is seen.
+            // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
             let (still, dead, vanished) = try Faults.said { () throws(JournalFault) in
                 try unfinished(open, rule.name, reader)
@@ -134,7 +134,8 @@ struct ApplyCommand: ParsableCommand {
         return failed > 0 ? .someFailed : .done
     }
 
-    /// The jobs that have not ended, those that have failed for good, and how many there are no more.
+    /// Returns the jobs that have not finished, the jobs that have failed, and the number of jobs no longer in the
+    /// journal.
     private func unfinished(
         _ jobs: [(JobID, PathBytes)], _ rule: String, _ reader: JournalReader
     ) throws(JournalFault) -> (still: [(JobID, PathBytes)], dead: [JobEntry], gone: Int) {
@@ -148,7 +149,7 @@ struct ApplyCommand: ParsableCommand {
             case .succeeded, .skipped: break
             case .dead: if let job = try reader.details(of: id)?.job { dead.append(job) }
             case nil:
-                // A job that waited has taken it in, and is the one to be followed.
+                // The job was merged into a pending job of the same path; follow that one.
                 if let heir = try reader.newest(rule: rule, path: path), heir != id {
                     still.append((heir, path))
                 } else {

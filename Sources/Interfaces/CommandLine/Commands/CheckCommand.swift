@@ -8,8 +8,7 @@ import RuleLoading
 import Rules
 import Settling
 import System
-
-/// `alight check`: load and validate, and say what would be watched.
+/// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
@@ -64,7 +63,7 @@ struct CheckCommand: ParsableCommand {
             "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): no errors")
     }
 
-    /// Says how many folders would be watched, and what of them polled.
+    /// Prints the number of directories that would be watched, and the directories that would be polled.
     private func survey(_ ruleset: Ruleset) {
         let survey = WatchSurvey(ruleset.scope, until: .now + .seconds(10))
         var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.folders)) needed, "
@@ -81,7 +80,7 @@ struct CheckCommand: ParsableCommand {
         }
     }
 
-    /// The roots in which a file may be taken for finished while another user writes it.
+    /// Returns the roots in which a file may be considered finished while another user still writes it.
     private static func rootsWithUnseenWriters(of ruleset: Ruleset) -> [PathBytes] {
         guard !DiskProbe.mayLeaseAnyFile else { return [] }
         let rules = ruleset.rules.filter { $0.settle.writers == .wait && $0.types.contains(.file) && $0.ready == nil }
@@ -91,7 +90,7 @@ struct CheckCommand: ParsableCommand {
         }
     }
 
-    /// What a run does about a root that does not exist.
+    /// Returns how `alight run` handles a root that does not exist.
     private static func consequence(of missing: Rule.Missing) -> String {
         switch missing {
         case .wait: "'alight run' waits for it"
@@ -100,7 +99,7 @@ struct CheckCommand: ParsableCommand {
         }
     }
 
-    /// `1,234,567`.
+    /// Formats a number with thousands separators: `1,234,567`.
     static func grouped(_ number: Int) -> String {
         var text = ""
         for (place, digit) in String(number).reversed().enumerated() {

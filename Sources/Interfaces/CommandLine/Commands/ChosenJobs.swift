@@ -4,7 +4,7 @@ import Pipeline
 import Rules
 import Storage
 
-/// The jobs that `retry` and `discard` are for, and what is asked for them.
+/// The jobs that `retry` and `discard` operate on.
 struct ChosenJobs: ParsableArguments {
     @Argument(
         help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
@@ -17,22 +17,22 @@ struct ChosenJobs: ParsableArguments {
     @Option(help: ArgumentHelp("All failed jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
-    /// What a command asks for jobs.
+    /// An operation on jobs, with its messages.
     struct Wish {
-        /// The states in which a job has to be that is named by its id.
+        /// The states in which a job named by its id is accepted.
         var states: Set<JobState>
-        /// Why it is not done for a job in another state.
+        /// The reason printed for a job in another state.
         var refusal: String
-        /// What is said of a job for which it was asked.
+        /// The text printed for a job on which the operation was requested.
         var done: String
-        /// Whether it can be done for a job of which the journal has no more than the row.
+        /// Whether the operation accepts a job of which only the journal row is readable.
         var takesUnreadable = false
         var command: ([JobID]) -> JobCommand
     }
 
-    /// Looks at what was given.
+    /// Validates the arguments.
     ///
-    /// - Throws: `ValidationError` when no jobs are named, or in more than one way.
+    /// - Throws: `ValidationError` when no jobs are named, or when they are named in more than one way.
     func check(_ command: String) throws {
         let isByKind = all || rule != nil
         guard isByKind || !ids.isEmpty else {
@@ -44,9 +44,9 @@ struct ChosenJobs: ParsableArguments {
         try JobName.validate(ids)
     }
 
-    /// Asks for each of the jobs, and says so, or why not.
+    /// Requests the operation for each job, and prints the result or the reason for a refusal.
     ///
-    /// - Throws: `Exit`, with the status of the program.
+    /// - Throws: `Exit`, always, with the exit status of the program.
     func ask(_ wish: Wish, _ journal: JournalOptions) throws {
         Signals.endUsually()
         let reader = try journal.open()
@@ -65,12 +65,14 @@ struct ChosenJobs: ParsableArguments {
         throw Exit(hasFailed ? .runtimeError : .done)
     }
 
-    /// The jobs for which it can be done, each once; what is wrong with the others has been said.
+    /// Returns the jobs that the operation accepts, without duplicates.
+    ///
+    /// Errors for the others have been printed.
     private func find(
         _ wish: Wish, _ reader: JournalReader, _ hasFailed: inout Bool
     ) throws(JournalFault) -> [JobEntry] {
         if ids.isEmpty {
-            // The oldest first, so that they are tried again in the order in which they came.
+            // Oldest first, so that they are retried in the order in which they were created.
             let jobs = try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs
             return jobs.sorted { $0.id.description < $1.id.description }.filter { !refuse($0, wish, &hasFailed) }
         }
@@ -92,7 +94,7 @@ struct ChosenJobs: ParsableArguments {
         return jobs
     }
 
-    /// Says that nothing but its row is left of a job, where that is too little.
+    /// Prints an error and returns true if only the row of a job is readable and the operation needs more.
     private func refuse(_ job: JobEntry, _ wish: Wish, _ hasFailed: inout Bool) -> Bool {
         guard job.isUnreadable, !wish.takesUnreadable else { return false }
         hasFailed = true
@@ -104,7 +106,7 @@ struct ChosenJobs: ParsableArguments {
 }
 
 extension JobState {
-    /// What is said of a job in this state.
+    /// The predicate of a sentence about a job in this state.
     var sentence: String {
         switch self {
         case .pending: "is pending"

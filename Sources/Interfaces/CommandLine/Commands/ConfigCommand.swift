@@ -2,7 +2,7 @@ import ArgumentParser
 import PluginProtocol
 import RuleLoading
 
-/// `alight config`: what is set, and who says so.
+/// `alight config`: prints the configuration in effect, and the origin of each value.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",

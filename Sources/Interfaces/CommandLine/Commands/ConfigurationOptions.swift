@@ -8,7 +8,7 @@ import Rules
 import Storage
 import System
 
-/// Where the configuration is, for all commands that need it.
+/// The option for the configuration file, shared by all commands that read it.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: .customLong("config"),
@@ -22,11 +22,12 @@ struct ConfigurationOptions: ParsableArguments {
         completion: .file())
     var config: String?
 
-    /// What holds, from the options, the environment and the file.
+    /// Loads the configuration in effect from the options, the environment and the file.
     ///
-    /// - Parameter flags: Puts in what the options of the command say.
-    /// - Returns: What holds, and the file that was read.
-    /// - Throws: `Exit` when the file or a variable can't be used; it has been said. What `flags` throws.
+    /// - Parameter flags: Applies the values that the options of the command set.
+    /// - Returns: The configuration in effect, and the file that was read.
+    /// - Throws: `Exit` when the file or a variable is invalid; the error has been printed. Rethrows errors of
+    ///   `flags`.
     func load(_ flags: (inout Configuration) throws -> Void = { _ in }) throws -> LoadedConfiguration {
         let (loaded, diagnostics): (LoadedConfiguration, [Diagnostic])
         do {
@@ -40,9 +41,9 @@ struct ConfigurationOptions: ParsableArguments {
         return loaded
     }
 
-    /// As ``load(_:)``, with the problems of the file instead of messages.
+    /// Loads the configuration like ``load(_:)``, but returns the problems of the file instead of printing them.
     ///
-    /// - Throws: The problem of a variable that can't be used. What `flags` throws.
+    /// - Throws: The problem of an invalid environment variable. Rethrows errors of `flags`.
     func read(
         _ flags: (inout Configuration) throws -> Void
     ) throws -> (LoadedConfiguration, [Diagnostic]) {
@@ -61,18 +62,18 @@ struct ConfigurationOptions: ParsableArguments {
         return (LoadedConfiguration(settings: settings, file: path), diagnostics)
     }
 
-    /// The file that is read; nil when there is none.
+    /// Returns the configuration file to read; nil when there is none.
     private func path(_ variables: [String: String]) -> PathBytes? {
         if let config { return RawArguments.paths([config])[0] }
         if let named = variables["ALIGHT_CONFIG"], !named.isEmpty { return PathBytes(named) }
         return Self.usualFiles(variables).first { path in
             var status = stat()
-            // One that can't be reached is read all the same, to say so.
+            // A file that is not accessible is returned too, so that reading it reports the error.
             return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
         }
     }
 
-    /// Where it is when it is not named; the first that is there is read.
+    /// Returns the default locations, in order; the first that exists is read.
     static func usualFiles(_ variables: [String: String]) -> [PathBytes] {
         var files: [PathBytes] = []
         if let folder = ProgramSurroundings.configurationFolder(variables) {
@@ -83,14 +84,14 @@ struct ConfigurationOptions: ParsableArguments {
     }
 }
 
-/// The configuration that holds, and the file that was read for it.
+/// The configuration in effect, and the file that was read for it.
 struct LoadedConfiguration {
     var settings: Configuration
     var file: PathBytes?
 }
 
 extension Configuration {
-    /// What holds where nobody says anything.
+    /// Returns the default configuration.
     static func standard(_ variables: [String: String]) -> Configuration {
         let retention = JournalRetention()
         var standard = Configuration()
@@ -110,7 +111,8 @@ extension Configuration {
         return standard
     }
 
-    /// The file that is used when none is named; nil if nothing says where a user's files are.
+    /// Returns the default journal file; nil if neither XDG_STATE_HOME nor HOME is an absolute path and the user is
+    /// not root.
     private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
         let state = variables["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         let home = variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.local/state" : nil }
@@ -118,10 +120,10 @@ extension Configuration {
         return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
     }
 
-    /// Whether standard error or standard output is the stream that systemd connected with its journal.
+    /// Returns whether standard error or standard output is the stream that systemd connected to its journal.
     ///
-    /// - Parameter stream: `JOURNAL_STREAM`: its device and inode.
-    /// - Returns: Whether one of them is.
+    /// - Parameter stream: The value of `JOURNAL_STREAM`: device and inode number of the stream.
+    /// - Returns: Whether one of the two descriptors is that stream.
     private static func isJournalStream(_ stream: String?) -> Bool {
         guard let stream else { return false }
         return [STDERR_FILENO, STDOUT_FILENO].contains { descriptor in
@@ -130,11 +132,11 @@ extension Configuration {
         }
     }
 
-    /// The control socket that is used when none is named.
+    /// Returns the default control socket.
     private static func usualControl(_ variables: [String: String]) -> PathBytes {
         let user = geteuid()
         if user == 0 { return "/run/alight/control.sock" }
-        // After su(1) the variable is missing, and the directory is there.
+        // After su(1), the variable is not set although the directory exists.
         let session = PathBytes("/run/user/\(user)")
         let runtime =
             variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? PathBytes($0) : nil }
@@ -150,7 +152,7 @@ extension Configuration {
     /// The number of slots.
     var actionLimit: Int { jobs?.value ?? Self.usualJobs }
 
-    /// The number of slots beyond that.
+    /// The number of extra slots; defaults to ``actionLimit``.
     var extraActions: Int { extraJobs?.value ?? actionLimit }
 
     var retention: JournalRetention {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import PluginProtocol
 
-/// `alight pause`: jobs wait.
+/// `alight pause`: pauses all rules, or one.
 struct PauseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
@@ -23,7 +23,7 @@ struct PauseCommand: ParsableCommand {
     func run() throws { try PauseAnswer.ask("/v1/pause", rule, choice) }
 }
 
-/// `alight resume`: they go on.
+/// `alight resume`: resumes all paused rules, or one.
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
@@ -44,7 +44,7 @@ struct ResumeCommand: ParsableCommand {
     func run() throws { try PauseAnswer.ask("/v1/resume", rule, choice) }
 }
 
-/// What is said of the rules that are paused.
+/// The output of `pause` and `resume`: the rules that are paused.
 enum PauseAnswer {
     static func ask(_ target: String, _ rule: String?, _ choice: ControlChoice) throws {
         Output.standard.write(words(try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:])))
@@ -59,7 +59,7 @@ enum PauseAnswer {
     }
 }
 
-/// `alight reload`: the rules are read again.
+/// `alight reload`: reloads the rules.
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",
@@ -81,7 +81,7 @@ struct ReloadCommand: ParsableCommand {
     }
 }
 
-/// `alight rescan`: everything is looked at again.
+/// `alight rescan`: rescans all files.
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rescan",
@@ -103,10 +103,10 @@ struct RescanCommand: ParsableCommand {
 }
 
 extension ControlChoice {
-    /// Asks the running Alight for something to be done.
+    /// Sends a request to the running instance.
     ///
-    /// - Returns: Its answer.
-    /// - Throws: `Exit` when it isn't done; why has been said.
+    /// - Returns: The answer.
+    /// - Throws: `Exit` when the request fails; the error has been printed.
     fileprivate func post(_ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
         Signals.endUsually()
         let client = try client()

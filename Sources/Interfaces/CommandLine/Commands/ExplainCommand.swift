@@ -6,8 +6,7 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// `alight explain`: what each rule does with a path, and why.
+/// `alight explain`: shows which rules match a path, and why the others do not.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
@@ -72,7 +71,7 @@ struct ExplainCommand: ParsableCommand {
         throw Exit(isTaken ? .done : .nothingMatched)
     }
 
-    /// Explains a path, without the journal if that can't be read.
+    /// Explains a path; leaves out the journal if it cannot be read.
     private func explain(
         _ path: PathBytes, _ rules: [Rule], _ surroundings: PathExplanation.Surroundings
     ) -> PathExplanation {
@@ -89,9 +88,9 @@ struct ExplainCommand: ParsableCommand {
         }
     }
 
-    /// The journal; nil if there is none, or if it can't be read, which has been said.
+    /// Opens the journal; returns nil if there is none, or, after a warning, if it cannot be read.
     private func openJournal(_ settings: Configuration) -> JournalReader? {
-        // Without a place for it there is no journal.
+        // Without a location, there is no journal.
         guard case .file(let file)? = try? settings.journalPlace(), DiskProbe.resolve(file) != nil else { return nil }
         do {
             return try JournalReader(file, isTraceless: true)
@@ -106,16 +105,18 @@ struct ExplainCommand: ParsableCommand {
             .warning, "nothing is told of what has happened: \(Display.text(fault.description))", help: fault.help)
     }
 
-    /// All rules in the order of the files, or the one that was named.
+    /// Returns all rules in the order of the files, or the one that was named.
     private func chosen(from loaded: LoadedRules) throws -> [Rule] {
         guard let rule else { return loaded.rulesInOrder }
         return [try loaded.rule(named: rule)]
     }
 }
 
-/// The arguments of the program as bytes: the parser has them as text, which repairs names that are not UTF-8.
+/// The arguments of the program as bytes.
+///
+/// The parser provides them as strings, which replace bytes that are not valid UTF-8.
 enum RawArguments {
-    /// The exact paths of arguments that were parsed, in the order in which they were given.
+    /// Returns the exact paths of parsed arguments, in the order in which they were given.
     static func paths(_ arguments: [String]) -> [PathBytes] {
         var raw: [PathBytes: [PathBytes]] = [:]
         for index in 0..<Int(CommandLine.argc) {

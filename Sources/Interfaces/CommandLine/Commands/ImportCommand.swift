@@ -5,7 +5,7 @@ import Glibc
 import RuleLoading
 import System
 
-/// `alight import`: rules from the tables of other programs.
+/// `alight import`: converts the tables of other programs to rules.
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
@@ -35,7 +35,7 @@ struct ImportCommand: ParsableCommand {
     }
 }
 
-/// The table to read, and where the rules go.
+/// The table to convert, and the output file.
 struct ImportedTable: ParsableArguments {
     @Argument(
         help: ArgumentHelp("The file to convert; '-' for standard input.", valueName: "file"), completion: .file())
@@ -43,15 +43,15 @@ struct ImportedTable: ParsableArguments {
 
     @OptionGroup var output: NewFile
 
-    /// What the comment at the top calls it.
+    /// The name of the table in the comment at the top of the output.
     var shown: String { table == "-" ? "standard input" : table }
 
-    /// More than any table has.
+    /// The size limit in bytes, larger than any real table.
     private static let largest = 4 << 20
 
-    /// The bytes of the table.
+    /// Reads the table.
     ///
-    /// - Throws: `Exit` when it can't be read; it has been said.
+    /// - Throws: `Exit` when it cannot be read; the error has been printed.
     func read() throws -> [UInt8] {
         let handle: FileHandle?
         if table == "-" {
@@ -75,7 +75,8 @@ struct ImportedTable: ParsableArguments {
 
     func write(_ text: String) throws { try output.write(text) }
 
-    /// What a path names that may hold wildcards: of several, a folder if there is one.
+    /// Returns the nature of a path that may contain wildcards; if one of several matches is a directory, the result
+    /// is a directory.
     static func nature(ofGlob path: PathBytes) -> PathNature {
         let plain = PathNature.now(at: path)
         guard plain == .missing, path.bytes.contains(where: { "*?[".utf8.contains($0) }) else { return plain }
@@ -95,7 +96,7 @@ struct ImportedTable: ParsableArguments {
     }
 }
 
-/// Where a command puts the rules file that it makes.
+/// The destination of the rules file that a command generates.
 struct NewFile: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -103,9 +104,9 @@ struct NewFile: ParsableArguments {
         completion: .file())
     var output: String?
 
-    /// Writes the text, to the file only if there is none.
+    /// Writes the text to standard output or to the file; an existing file is not overwritten.
     ///
-    /// - Throws: `Exit` when that fails; it has been said.
+    /// - Throws: `Exit` when that fails; an error about the file has been printed.
     func write(_ text: String) throws {
         guard let output else {
             guard case .failed = Output.standard.writeRaw(text) else { return }

@@ -11,7 +11,7 @@ extension JobState: ExpressibleByArgument {
     public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "dead"] }
 }
 
-/// `alight jobs`: what is in the journal.
+/// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "jobs",
@@ -104,7 +104,7 @@ struct JobsCommand: ParsableCommand {
         return query
     }
 
-    /// What a person names: a file or folder, that need not exist any more, or a glob.
+    /// Parses the argument of `--path`: a file or directory, which may no longer exist, or a glob.
     private static func paths(_ text: String) throws -> JournalQuery.Paths {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
@@ -115,7 +115,7 @@ struct JobsCommand: ParsableCommand {
         }
     }
 
-    /// Says what there is, where nothing is listed.
+    /// Returns the message for an empty list: the number of jobs in each state.
     private static func nothing(_ counts: [JobState: Int], isFiltered: Bool) -> String {
         let states: [JobState] = [.pending, .running, .succeeded, .skipped, .dead]
         let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
@@ -125,7 +125,7 @@ struct JobsCommand: ParsableCommand {
 }
 
 extension JournalQuery.Paths {
-    /// What somebody means who names a path: a file or a folder, that need not exist any more, or a glob.
+    /// Creates a filter from user input: a file or directory, which may no longer exist, or a glob.
     init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
         let isAbsolute = given.bytes.first == .slash
         let path = current.resolving(given.bytes).normalized
@@ -135,13 +135,13 @@ extension JournalQuery.Paths {
             self = .inside(path)
             return
         }
-        // The folder in front of a relative glob is no part of it, so it is taken literally.
+        // The directory in front of a relative glob is not part of the pattern, so it is escaped.
         let pattern = isAbsolute ? given : PathBytes(Glob.escaped(current.bytes)).appending(given.bytes)
         self = .matching(try Glob(pattern.bytes, options: Glob.Options(matchesHidden: true)))
     }
 }
 
 extension JournalQuery {
-    /// Whether it leaves out jobs by what they are.
+    /// Whether the query filters jobs by state, rule, path or time.
     fileprivate var asksForAnything: Bool { !states.isEmpty || rule != nil || paths != nil || since != nil }
 }

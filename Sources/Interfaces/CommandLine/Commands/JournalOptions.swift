@@ -5,7 +5,7 @@ import RuleLoading
 import Rules
 import System
 
-/// Where the journal is, and the configuration, for all commands that need it.
+/// The options for the journal and the configuration, shared by all commands that need them.
 struct JournalOptions: ParsableArguments {
     @Option(
         name: .customLong("journal"),
@@ -21,16 +21,16 @@ struct JournalOptions: ParsableArguments {
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    /// Puts in what the options say.
+    /// Applies the values that the options set.
     ///
-    /// - Throws: `ValidationError` when the name is no path.
+    /// - Throws: `ValidationError` when the name is not a valid path.
     func apply(to settings: inout Configuration) throws {
         if let journal = try named() { settings.journal = Setting(journal, from: .flag("--journal")) }
     }
 
-    /// What holds, with these options.
+    /// Loads the configuration in effect, including these options.
     ///
-    /// - Throws: As ``apply(to:)``, and `Exit` when the configuration can't be used.
+    /// - Throws: The errors of ``apply(to:)``, and `Exit` when the configuration is invalid.
     func settings() throws -> Configuration { try configuration.load(apply).settings }
 
     private func named() throws -> JournalPlace? {
@@ -45,15 +45,17 @@ struct JournalOptions: ParsableArguments {
         return .file((isAbsolute ? path : ProgramSurroundings.currentFolder.appending(path.bytes)).normalized)
     }
 
-    /// Looks at what was given, for commands that look at a journal.
+    /// Validates the options, for commands that read a journal.
     ///
-    /// - Throws: `ValidationError` when the name is no path, or that of no file.
+    /// - Throws: `ValidationError` when the name is not a valid path, or is `:memory:`.
     func check() throws { if case .memory = try named() { throw Self.nothingIsLeft(of: "--journal") } }
 
-    /// The file that was named, that of the configuration or the usual one, for commands that look at a journal.
+    /// Returns the journal file: the named one, the configured one, or the default.
     ///
-    /// - Throws: `ValidationError` as ``check()``, and when nothing is named and nothing usual; `Exit` when the
-    ///   configuration can't be used.
+    /// For commands that read a journal.
+    ///
+    /// - Throws: `ValidationError` as in ``check()``, and when no file is named and there is no default; `Exit` when
+    ///   the configuration is invalid.
     func file() throws -> PathBytes {
         let settings = try settings()
         switch try settings.journalPlace() {
@@ -68,9 +70,10 @@ struct JournalOptions: ParsableArguments {
 }
 
 extension Configuration {
-    /// Where the journal is.
+    /// Returns the location of the journal.
     ///
-    /// - Throws: `ValidationError` when nothing is named and nothing usual.
+    /// - Throws: `ValidationError` when no file is named and there is no default; `Exit` when the named file is not
+    ///   trustworthy, after printing the reason.
     func journalPlace() throws -> JournalPlace {
         if let journal {
             if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,

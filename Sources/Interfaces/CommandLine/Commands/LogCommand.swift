@@ -5,7 +5,7 @@ import Glibc
 import PluginProtocol
 import System
 
-/// `alight log`: what a running Alight does, as it does it.
+/// `alight log`: follows the attempts of the running instance.
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log",
@@ -41,7 +41,8 @@ struct LogCommand: ParsableCommand {
         try client.said { () throws(ControlClient.Problem) in
             last = try follow(client, "recent=\(recent)", after: nil)
         }
-        // Alight drops who doesn't read for long, as a terminal that was stopped with Ctrl-S: it is asked for the rest.
+        // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
+        // Ctrl-S. Reconnect and request the remaining events.
         while let seen = last {
             do throws(ControlClient.Problem) {
                 last = try follow(client, "last_event_id=\(seen)", after: seen)
@@ -50,15 +51,15 @@ struct LogCommand: ParsableCommand {
                 let problem = error
                 try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
             }
-            // One that is ending may let in and drop again.
+            // An instance that is shutting down may accept and close the connection again; do not spin.
             if last == seen { usleep(100_000) }
         }
         Output.error.write("the instance has stopped")
     }
 
-    /// Writes what is told until the connection ends.
+    /// Writes the attempts that the instance reports until the connection closes.
     ///
-    /// - Returns: The id of the last event that was told.
+    /// - Returns: The id of the last event received.
     private func follow(
         _ client: ControlClient, _ begin: String, after seen: String?
     ) throws(ControlClient.Problem) -> String? {
@@ -76,24 +77,24 @@ struct LogCommand: ParsableCommand {
     }
 }
 
-/// What another Alight has said in JSON.
+/// Values in the JSON of another Alight process.
 enum JSONLine {
     static func object(_ text: String) -> [String: JSONValue]? { JSONValue(record: text.utf8)?.object }
 
-    /// A number as far as an Alight can mean it, which every count and duration can hold: somebody else may have answered.
+    /// Clamps a number to 0...10¹², which every count and duration can represent; the peer may be another program.
     static func bounded(_ number: Double?) -> Double {
         guard let number, !number.isNaN else { return 0 }
         return max(0, min(number, 1e12))
     }
 
-    /// The path of an object, by its bytes where it isn't text.
+    /// Returns the path in an object, from its bytes if it is not UTF-8.
     static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {
         object.bytes(name).map { PathBytes($0) }
     }
 
-    /// A moment; nil for what is none.
+    /// Parses a timestamp; returns nil if it is invalid.
     static func time(_ text: String) -> Timestamp? {
-        // A fraction of a second is nothing that is shown.
+        // Fractions of a second are not displayed.
         try? TimeText.parse("\(text.prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
     }
 }

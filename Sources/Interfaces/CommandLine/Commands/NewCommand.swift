@@ -5,7 +5,7 @@ import RuleLoading
 import Rules
 import System
 
-/// `alight new`: a first rule, with comments.
+/// `alight new`: writes a first rule, with comments.
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",

@@ -3,7 +3,7 @@ import Pipeline
 import Rules
 import Storage
 
-/// `alight retry`: dead letters are tried again.
+/// `alight retry`: retries failed jobs, and makes pending jobs due at once.
 struct RetryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
@@ -37,7 +37,7 @@ struct RetryCommand: ParsableCommand {
     }
 }
 
-/// `alight discard`: dead letters, and jobs that are pending, are forgotten.
+/// `alight discard`: discards failed and pending jobs.
 struct DiscardCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "discard",

@@ -6,7 +6,7 @@ import RuleLoading
 import Rules
 import System
 
-/// Rules that are the arguments of a command.
+/// The rules, for commands that take them as arguments.
 struct RulesOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -24,9 +24,9 @@ struct RulesOptions: ParsableArguments {
         completion: OfferedWords.tags)
     var tags: [String] = []
 
-    /// Loads the rules and says what is wrong with them.
+    /// Loads the rules and prints their diagnostics.
     ///
-    /// - Throws: `Exit` when they can't be used, or no rule has a tag that was named.
+    /// - Throws: `Exit` when they cannot be used, or when no rule has a tag that was named.
     func load(_ program: ProgramSurroundings, telling format: DiagnosticFormat = .text) throws -> LoadedRules {
         var loaded = try program.load(rules, telling: format)
         for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
@@ -39,13 +39,13 @@ struct RulesOptions: ParsableArguments {
         return loaded
     }
 
-    /// The rules that were named, those of the configuration, or those in the first default place that exists.
+    /// Returns the named rules, those of the configuration, or those in the first default location that exists.
     ///
-    /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
+    /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.
     func places(_ program: ProgramSurroundings) throws -> [PathBytes] { try program.places(rules) }
 }
 
-/// Rules for a command whose arguments are something else.
+/// The rules, for commands with other arguments.
 struct NamedRules: ParsableArguments {
     @Option(
         name: .customLong("rules"),
@@ -59,18 +59,20 @@ struct NamedRules: ParsableArguments {
         completion: .file())
     var rules: [String] = []
 
-    /// Loads the rules and says what is wrong with them; a variable that is not set refuses only the rules that need it.
+    /// Loads the rules and prints their diagnostics.
     ///
-    /// - Throws: `Exit` when they can't be used.
+    /// An unset environment variable rejects only the rules that need it.
+    ///
+    /// - Throws: `Exit` when they cannot be used.
     func load(_ program: ProgramSurroundings) throws -> LoadedRules {
         try program.load(rules, telling: .text, allowsUnsetVariables: true)
     }
 }
 
 extension ProgramSurroundings {
-    /// The rules that were named, those of the configuration, or those in the first default place that exists.
+    /// Returns the named rules, those of the configuration, or those in the first default location that exists.
     ///
-    /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
+    /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.
     fileprivate func places(_ named: [String]) throws -> [PathBytes] {
         if !named.isEmpty { return RawArguments.paths(named) }
         if let configuredRules { return configuredRules }
@@ -86,19 +88,20 @@ extension ProgramSurroundings {
         throw Exit(.rulesInvalid)
     }
 
-    /// The rules that are named, or those in the usual place, as far as they can be read; nothing is said.
+    /// Loads the named rules, or those in the first default location that exists, without printing diagnostics;
+    /// returns nil if there is neither.
     func rulesInSilence(_ named: [String]) -> LoadedRules? {
         let places =
             named.isEmpty ? defaultRules.first { FileManager.default.fileExists(atPath: $0) }.map { [$0] } : named
         return places.map { loader.load($0.map { PathBytes($0) }) }
     }
 
-    /// What reads rules.
+    /// The rule loader.
     var loader: RuleLoader { RuleLoader(catalog: registry, surroundings: loading) }
 
-    /// Loads the rules and says what is wrong with them.
+    /// Loads the rules and prints their diagnostics.
     ///
-    /// - Throws: `Exit` when they can't be used.
+    /// - Throws: `Exit` when they cannot be used.
     fileprivate func load(
         _ named: [String], telling format: DiagnosticFormat, allowsUnsetVariables: Bool = false
     ) throws -> LoadedRules {
@@ -117,9 +120,9 @@ extension ProgramSurroundings {
 }
 
 extension LoadedRules {
-    /// The rule of that name, also a disabled one.
+    /// Returns the rule with that name, even if it is disabled.
     ///
-    /// - Throws: `Exit` when there is none; it has been said.
+    /// - Throws: `Exit` when there is none; the error has been printed.
     func rule(named name: String) throws -> Rule {
         if let rule = rulesInOrder.first(where: { $0.name == name }) { return rule }
         if refusedRules.contains(name) {

@@ -12,8 +12,7 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// `alight run`: the foreground watcher.
+/// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
@@ -65,7 +64,7 @@ struct RunCommand: ParsableCommand {
         let seen = RuleReloading.files(of: places, program)
         let loaded = try rules.load(program)
         let format = settings.logFormat?.value ?? .text
-        // What would be run is for whoever asks, not for a log.
+        // The output of a dry run is for the user, not for a log.
         let reporter = Reporter(
             format: dryRun && format == .journal ? .text : format, minimum: settings.logLevel?.value ?? .info)
         if !once, !dryRun { keepFromBlocking(reporter) }
@@ -125,7 +124,7 @@ struct RunCommand: ParsableCommand {
                 if once { return }
                 reloading?.request()
             } else if stops.next() == 1 {
-                // The engine may wait for a reader where it waits for one at all.
+                // With --once or --dry-run, writes wait for the reader, and the engine may be blocked in one.
                 if once || dryRun { Output.hurry() }
                 engine.stop()
             } else {
@@ -145,7 +144,7 @@ struct RunCommand: ParsableCommand {
         let summary: EngineSummary
         do {
             defer {
-                // Another instance may have the socket from now on.
+                // From now on, another instance may use the socket.
                 kept.journal.note(control: nil)
                 controlling?.end()
             }
@@ -159,9 +158,9 @@ struct RunCommand: ParsableCommand {
             dry.end(summary, waiting: kept.journal.openJobs().adding(engine.dueAtEnd.map(\.entry)))
             throw Exit(status(summary))
         }
-        // What could not be kept for a while, and is now, is no fault any more.
+        // A write that failed earlier and has succeeded since is not an error.
         let fault = kept.journal.close(at: DiskProbe.now())
-        // What ended the run has been said.
+        // The error that stopped the run has already been reported.
         if let fault, fault.mayPass || fault != summary.journalFault {
             reporter.say(.error, Display.text(fault.description), help: fault.help)
         }
@@ -169,7 +168,7 @@ struct RunCommand: ParsableCommand {
         throw Exit(fault == nil ? status(summary) : .runtimeError)
     }
 
-    /// Lets no output hold up the engine, and says what is lost where nothing reads.
+    /// Makes output never block the engine, and reports lines that are dropped because the output is not read.
     private func keepFromBlocking(_ reporter: Reporter) {
         for (output, name) in [(Output.standard, "standard output"), (Output.error, "standard error")] {
             output.neverBlock { loss in
@@ -185,9 +184,9 @@ struct RunCommand: ParsableCommand {
         }
     }
 
-    /// What reads the rules again; nil when they are read once.
+    /// Creates the reloading of the rules; returns nil with `--once`, which reads them only once.
     ///
-    /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
+    /// - Throws: `Exit` when no thread or descriptor is available for it; the error has been reported.
     private func reloading(
         _ engine: Engine, _ places: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
         _ kept: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
@@ -221,9 +220,9 @@ struct RunCommand: ParsableCommand {
         return reloading
     }
 
-    /// Opens the journal, and says what it goes on with.
+    /// Opens the journal, and reports interrupted and unreadable jobs.
     ///
-    /// - Throws: `Exit` when it can't be used; why has been said.
+    /// - Throws: `Exit` when it cannot be used; the error has been reported.
     private func open(
         _ place: JournalPlace, keeping retention: JournalRetention, _ reporter: Reporter
     ) throws -> OpenJournal {

@@ -4,7 +4,7 @@ import RuleLoading
 extension LogFormat: ExpressibleByArgument {}
 extension LogLevel: ExpressibleByArgument {}
 
-/// What of the configuration `alight run` takes as options of its own.
+/// The configuration values that `alight run` accepts as options.
 struct RunningOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -33,7 +33,7 @@ struct RunningOptions: ParsableArguments {
         throw ValidationError("'--jobs \(jobs)' is not between 1 and 256")
     }
 
-    /// Puts in what the options say.
+    /// Applies the values that the options set.
     func apply(to settings: inout Configuration) {
         if let logFormat { settings.logFormat = Setting(logFormat, from: .flag("--log-format")) }
         if let logLevel { settings.logLevel = Setting(logLevel, from: .flag("--log-level")) }

@@ -4,7 +4,7 @@ import PluginProtocol
 import RuleLoading
 import Rules
 
-/// `alight schema`: the JSON Schema of rules files.
+/// `alight schema`: prints the JSON Schema of rules files, or of the configuration.
 struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema",

@@ -2,7 +2,7 @@ import ArgumentParser
 import PluginProtocol
 import Storage
 
-/// `alight show`: all that is known of a job.
+/// `alight show`: prints all details of a job.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",

@@ -2,7 +2,7 @@ import ArgumentParser
 import Glibc
 import PluginProtocol
 
-/// `alight status`: how it stands with a running Alight.
+/// `alight status`: shows the status of the running instance.
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",

@@ -6,8 +6,7 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// `alight undo`: what jobs did to files is taken back.
+/// `alight undo`: undoes what jobs did to files.
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "undo",
@@ -99,7 +98,7 @@ struct UndoCommand: ParsableCommand {
         }
     }
 
-    /// The attempts that are to be taken back, the last one first; what is wrong with jobs that were named is said.
+    /// Returns the attempts to undo, most recent first; prints errors about jobs that were named.
     private func find(
         _ reader: JournalReader, since: Timestamp?, _ hasFailed: inout Bool
     ) throws(JournalFault) -> [KeptChanges] {
@@ -134,7 +133,7 @@ struct UndoCommand: ParsableCommand {
         return chosen.sorted { ($0.started, $0.job.description) > ($1.started, $1.job.description) }
     }
 
-    /// The rules that are told nothing of it; without any a note says so.
+    /// Returns the rules that must not receive events for the undo; without any, prints a warning.
     private func ruleset() -> Ruleset {
         guard
             let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false, asRunning: true)
@@ -156,9 +155,9 @@ struct UndoCommand: ParsableCommand {
         return loaded.ruleset
     }
 
-    // MARK: Words
+    // MARK: Output
 
-    /// Says what would be done; false if some of it can't be.
+    /// Prints what would be done; returns false if some of it cannot be undone.
     private func preview(_ kept: KeptChanges) -> Bool {
         var undoing = Undoing(isDry: true)
         var isWhole = true
@@ -174,7 +173,7 @@ struct UndoCommand: ParsableCommand {
         return isWhole
     }
 
-    /// Says what was done; false if some of it could not be.
+    /// Prints what was done; returns false if some of it could not be undone.
     private func report(_ after: KeptChanges, before: KeptChanges) -> Bool {
         var isWhole = true
         for (index, change) in after.changes.enumerated().reversed() {
@@ -194,7 +193,7 @@ struct UndoCommand: ParsableCommand {
         return isWhole
     }
 
-    /// Names what the jobs have left besides what can be taken back; false if there is any.
+    /// Prints the remaining outputs of the jobs, which cannot be undone; returns false if there are any.
     private func reportOutputs(of attempts: [KeptChanges], _ reader: JournalReader) throws -> Bool {
         var isWhole = true
         for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {

@@ -4,7 +4,7 @@ import Glibc
 import Rules
 import System
 
-/// `alight watch`: print what happens to files, without rules.
+/// `alight watch`: prints file events, without rules.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
@@ -159,7 +159,7 @@ struct WatchCommand: ParsableCommand {
             if number == SIGUSR1 {
                 observer.rescan()
             } else {
-                // Nothing is accepted that would have to be finished.
+                // There is no accepted work to finish.
                 Output.hurry()
                 Output.standard.exit(.done)
             }
@@ -168,7 +168,7 @@ struct WatchCommand: ParsableCommand {
             printer.say(.noThread)
             throw Exit(.runtimeError)
         }
-        // No task: its threads would look after themselves once a second, for ever.
+        // Not a task: the threads of its executor would wake up once a second, indefinitely.
         let reader = WorkerThread(name: "alight-events") {
             do throws(ObservationError) {
                 try observer.forEachBatch { batch in
@@ -197,9 +197,10 @@ struct WatchCommand: ParsableCommand {
     }
 }
 
-/// What a person names, as patterns below `/`.
+/// The paths that a user names, as patterns below `/`.
 private enum WatchedPath {
-    /// A folder is all that is below it, a file itself, and what is not there may become either.
+    /// Returns the patterns for a path: everything below a directory, a file itself, and both for a path that does not
+    /// exist and is not a glob.
     static func patterns(for text: String) throws(ObservationError) -> [PathBytes] {
         let folder = text.hasPrefix("/") ? PathBytes("/") : ProgramSurroundings.currentFolder
         let path = text.hasPrefix("/") ? PathBytes(text).normalized : folder.appending(text).normalized
@@ -210,7 +211,7 @@ private enum WatchedPath {
             return [status.st_mode & S_IFMT == S_IFDIR ? below : name ?? below]
         }
         guard text.utf8.contains(where: { "*?[{".utf8.contains($0) }) else { return [name ?? below, below] }
-        // What stands in front of a relative glob is no part of it, so it is taken literally.
+        // The directory in front of a relative glob is not part of the pattern, so it is escaped.
         let glob = PathBytes(text)
         try ObservationOptions.check(glob)
         return [
@@ -219,7 +220,7 @@ private enum WatchedPath {
         ]
     }
 
-    /// The path below `/`; nil for `/` itself.
+    /// Returns the path relative to `/`; nil for `/` itself.
     private static func relative(_ path: PathBytes) -> PathBytes? {
         let rest = path.bytes.drop { $0 == .slash }
         return rest.isEmpty ? nil : PathBytes(rest)

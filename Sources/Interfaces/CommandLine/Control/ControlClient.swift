@@ -6,13 +6,13 @@ import Glibc
 import PluginProtocol
 import System
 
-/// Asks a running Alight at its control socket, and waits for the answer.
+/// A client of the running instance, which sends requests to its control socket and waits for the answers.
 ///
-/// It speaks HTTP/1.0, of which every answer ends with its connection.
+/// It uses HTTP/1.0, in which the end of the connection marks the end of the answer.
 struct ControlClient {
     let path: PathBytes
 
-    /// How many seconds the answer may take.
+    /// The timeout for a whole answer, in seconds.
     private let patience: Int
 
     init(_ path: PathBytes, patience: Int = 10) {
@@ -20,17 +20,17 @@ struct ControlClient {
         self.patience = patience
     }
 
-    /// Why there is no answer.
+    /// A reason why a request failed.
     enum Problem: Error {
-        /// Nobody listens.
+        /// No process listens at the socket.
         case notRunning(errno: Int32)
-        /// Somebody does, and does not answer as an Alight does.
+        /// A process listens, but does not answer as Alight does.
         case noAnswer
-        /// What was asked is refused.
+        /// The instance refused the request.
         case refused(status: Int, message: String, help: String)
     }
 
-    /// Asks, and returns the value of the answer.
+    /// Sends a request, and returns the value of the answer.
     func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws(Problem) -> JSONValue {
         let text = body?.line ?? ""
         let connection = try Connection(path, patience: patience)
@@ -46,12 +46,12 @@ struct ControlClient {
         return value
     }
 
-    /// Follows the events, until the connection ends.
+    /// Follows the events until the connection closes.
     ///
     /// - Parameters:
-    ///   - target: What is asked for.
+    ///   - target: The target of the request.
     ///   - body: Called for each event with its kind, its id and its data.
-    /// - Throws: When nobody listens, or it is refused.
+    /// - Throws: A problem when no process listens, or when the request is refused.
     func follow(
         _ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void
     ) throws(Problem) {
@@ -81,9 +81,9 @@ struct ControlClient {
         }
     }
 
-    /// Says what went wrong.
+    /// Runs the body, and prints the problem that it throws.
     ///
-    /// - Throws: `Exit` with the status of that.
+    /// - Throws: `Exit` with the status for that problem.
     func said<Answer>(_ body: () throws(Problem) -> Answer) throws -> Answer {
         do throws(Problem) {
             return try body()
@@ -113,18 +113,20 @@ struct ControlClient {
     }
 }
 
-/// One request and its answer.
+/// A connection for one request and its answer.
 private final class Connection {
     private let descriptor: Int32
-    /// When the whole answer has to be there; nil for a stream.
+    /// The deadline for the whole answer; nil for a stream.
     private let deadline: ContinuousClock.Instant?
-    /// A longer answer is none of Alight's.
+    /// The size limit of an answer in bytes.
+    ///
+    /// Alight never sends a longer one.
     private static let most = 32 << 20
     private var buffer: [UInt8] = []
     private var place = 0
 
     init(_ path: PathBytes, patience: Int) throws(ControlClient.Problem) {
-        // Connecting counts: with a program that is stopped it may take all of the time.
+        // The time to connect counts: if the process is stopped, connecting may use up the whole timeout.
         deadline = patience > 0 ? .now + .seconds(patience) : nil
         descriptor = ControlSocket.connected(to: path)
         guard descriptor >= 0 else {
@@ -134,12 +136,12 @@ private final class Connection {
         guard Self.isTrusted(descriptor) else { throw .notRunning(errno: EPERM) }
     }
 
-    /// Has the next sending or receiving end with the deadline; false when that has passed.
+    /// Limits the next send or receive to the time left; returns false if the deadline has passed.
     private func limit(_ option: Int32) -> Bool {
         guard let deadline else { return true }
         let (seconds, attoseconds) = ContinuousClock.now.duration(to: deadline).components
         let microseconds = Int(attoseconds / 1_000_000_000_000)
-        // Zero would be no limit.
+        // A timeout of zero would mean no limit.
         guard seconds > 0 || microseconds > 0 else { return false }
         var limit = timeval(tv_sec: Int(seconds), tv_usec: microseconds)
         setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -148,7 +150,9 @@ private final class Connection {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Whether it is this user's Alight, or root's; root may ask everybody's.
+    /// Returns whether the peer runs as this user or as root.
+    ///
+    /// Root trusts every user.
     private static func isTrusted(_ descriptor: Int32) -> Bool {
         var user: UInt32 = 0
         guard cal_peer_user(descriptor, &user) == 0 else { return false }
@@ -171,7 +175,7 @@ private final class Connection {
         }
     }
 
-    /// The status of the answer; its headers say nothing that matters.
+    /// Reads the head of the answer and returns its status; the headers are ignored.
     func readHead() throws(ControlClient.Problem) -> Int {
         guard let first = readLine(), first.hasPrefix("HTTP/1."),
             let status = Int(first.split(separator: " ").dropFirst().first ?? "")
@@ -182,14 +186,14 @@ private final class Connection {
         }
     }
 
-    /// What is left of the answer; nil when it is endless.
+    /// Returns the rest of the answer; nil if it exceeds the size limit.
     func readRest() -> [UInt8]? {
         while fill() { if buffer.count > Self.most { return nil } }
         defer { place = buffer.count }
         return Array(buffer[place...])
     }
 
-    /// The next line without its end; nil when there is none any more.
+    /// Returns the next line without its line ending; nil if the connection has closed or the line is too long.
     func readLine() -> String? {
         while true {
             if let end = buffer[place...].firstIndex(of: 0x0A) {

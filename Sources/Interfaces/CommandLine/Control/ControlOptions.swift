@@ -7,7 +7,7 @@ import RuleLoading
 import Rules
 import System
 
-/// Where a running Alight is asked: for `alight run`, which makes the place.
+/// The options for the control socket and the HTTP addresses, for `alight run`, which creates them.
 struct ControlOptions: ParsableArguments {
     @Option(
         name: .customLong("control"),
@@ -41,9 +41,9 @@ struct ControlOptions: ParsableArguments {
             discussion: "All addresses then require the token.", valueName: "url"))
     var externalURL: [String] = []
 
-    /// Looks at what was given.
+    /// Validates the options.
     ///
-    /// - Throws: `ValidationError` for what makes no sense.
+    /// - Throws: `ValidationError` for an invalid value or combination.
     func check(isOnce: Bool, isDry: Bool) throws {
         if noControl, control != nil {
             throw ValidationError("'--control' cannot be combined with '--no-control'; leave out one of them")
@@ -64,9 +64,9 @@ struct ControlOptions: ParsableArguments {
         if let control { _ = try Self.path(control, option: "--control") }
     }
 
-    /// Puts in what the options say.
+    /// Applies the values that the options set.
     ///
-    /// - Throws: `ValidationError` for a path that is none.
+    /// - Throws: `ValidationError` for an invalid path or URL.
     func apply(to settings: inout Configuration) throws {
         if noControl { settings.control = Setting(nil, from: .flag("--no-control")) }
         if let control {
@@ -87,9 +87,9 @@ struct ControlOptions: ParsableArguments {
         }
     }
 
-    /// The addresses that are to be listened at: those of the options, else that of the configuration.
+    /// Returns the addresses to listen at: those of the options, else the one of the configuration.
     ///
-    /// - Throws: `ValidationError` for one that is none.
+    /// - Throws: `ValidationError` for an invalid address.
     func addresses(_ settings: Configuration) throws -> [ListenAddress] {
         if !listen.isEmpty { return try Self.addresses(listen, option: "--listen") }
         guard let address = settings.listen?.value else {
@@ -111,7 +111,7 @@ struct ControlOptions: ParsableArguments {
         }
     }
 
-    /// A socket that was named on the command line.
+    /// Returns the path of a socket that was named on the command line.
     static func path(_ text: String, option: String) throws -> PathBytes {
         let path = RawArguments.paths([text])[0]
         if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a socket") }
@@ -122,7 +122,7 @@ struct ControlOptions: ParsableArguments {
     }
 }
 
-/// Which running Alight is asked: for all other commands.
+/// The option that selects the running instance, for all other commands.
 struct ControlChoice: ParsableArguments {
     @Option(
         name: .customLong("control"),
@@ -141,9 +141,10 @@ struct ControlChoice: ParsableArguments {
         if let control { _ = try ControlOptions.path(control, option: "--control") }
     }
 
-    /// A client of the running Alight.
+    /// Returns a client of the running instance.
     ///
-    /// - Throws: `Exit` when none is running; it has been said.
+    /// - Throws: `Exit` when the control socket is turned off, or when several instances are running; the error has
+    ///   been printed.
     func client() throws -> ControlClient {
         if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
@@ -156,7 +157,7 @@ struct ControlChoice: ParsableArguments {
         }
         let descriptor = ControlSocket.connected(to: usual, patience: 0)
         if descriptor >= 0 { close(descriptor) }
-        // With a full queue of callers it is there, and may answer yet.
+        // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
         if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(usual) }
         let others = ControlSocket.othersAlive(besides: usual)
         if others.count > 1 {
@@ -165,7 +166,7 @@ struct ControlChoice: ParsableArguments {
                 "error: several instances are running:\(names)\n    help: name the socket of one with --control")
             throw Exit(.runtimeError)
         }
-        // Whoever asks there says best why nobody answers.
+        // If nothing listens there, the request itself reports the reason best.
         return ControlClient(others.first ?? usual)
     }
 }

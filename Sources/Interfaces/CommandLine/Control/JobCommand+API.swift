@@ -5,10 +5,11 @@ import PluginProtocol
 import Rules
 import Storage
 import System
-
-// How a command reaches the running instance: `POST /v1/retry {"jobs": ["01JD…"]}`.
+// How a command is sent to the running instance: `POST /v1/retry {"jobs": ["01JD…"]}`.
 extension JobCommand {
-    /// The name of the command, and the members of its body; the last of them has a value for each job or file.
+    /// The verb of the command, and the members of its body.
+    ///
+    /// The member `list` has one value per job or file.
     fileprivate var message: (verb: String, members: [String: JSONValue], list: String, values: [JSONValue]) {
         switch self {
         case .retry(let jobs): ("retry", [:], "jobs", jobs.map { .string($0.description) })
@@ -19,9 +20,9 @@ extension JobCommand {
         }
     }
 
-    /// Reads a command; the jobs of files get their ids.
+    /// Parses a command; each file of `apply` gets the id of a new job.
     ///
-    /// - Throws: What is wrong with its body.
+    /// - Throws: The error for an invalid body.
     init(_ verb: String, _ body: [String: JSONValue]) throws(APIError) {
         let list = verb == "apply" ? "paths" : "jobs"
         let help = verb == "apply" ? "write '{\"rule\": \"…\", \"paths\": [\"/…\"]}'" : "write '{\"jobs\": [\"…\"]}'"
@@ -43,7 +44,7 @@ extension JobCommand {
         self = verb == "retry" ? .retry(jobs) : verb == "discard" ? .discard(jobs) : .undo(jobs)
     }
 
-    /// The jobs that are named, or get made.
+    /// The ids of the jobs that are named, or that will be created.
     var jobs: [JobID] {
         switch self {
         case .retry(let jobs), .discard(let jobs), .undo(let jobs): jobs
@@ -53,13 +54,15 @@ extension JobCommand {
 }
 
 extension ControlClient {
-    /// The most bytes of the list in one request, whose body may have 64 KiB.
+    /// The size limit of the list in one request, in bytes.
+    ///
+    /// A body may have 64 KiB.
     private static let portion = 48 << 10
 
-    /// Has the instance carry out a command, in as many requests as it takes.
+    /// Asks the instance to carry out a command, in as many requests as needed.
     ///
-    /// - Returns: The jobs that were named, or that were made for the files.
-    /// - Throws: Why it was not done, or not for all of them.
+    /// - Returns: The ids of the jobs that were named, or that were created for the files.
+    /// - Throws: The reason why it was not carried out, or not for all jobs.
     func ask(_ command: JobCommand) throws(Problem) -> [JobID] {
         let (verb, members, list, values) = command.message
         var jobs: [JobID] = []

@@ -8,15 +8,16 @@ import Rules
 import Storage
 import System
 
-/// What an Alight that runs has for those who ask and steer it: the events, and the server.
+/// The control server of a running instance.
 struct RunningControl {
     private let server: ControlServer?
 
-    /// Begins to serve, and says where, if it isn't the usual place.
+    /// Starts the server, and reports its addresses, and its socket if that is not the default one.
     ///
-    /// Without the socket an Alight does its work all the same, so that only what was named is an error.
+    /// Alight also works without the socket, so only a failure of an address or socket that was named explicitly is an
+    /// error.
     ///
-    /// - Throws: `Exit` when it can't be done as it was asked for; it has been said.
+    /// - Throws: `Exit` when the server cannot be started as requested; the error has been reported.
     init(
         _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations,
         _ metrics: RunningMetrics?, _ feed: EventFeed, _ reporter: Reporter
@@ -53,7 +54,7 @@ struct RunningControl {
                 reporter.say(.notice, "dashboard: \(link)")
                 continue
             }
-            // Nobody gets in without it, so it is told at any level.
+            // The token is required for access, so it is printed at every log level.
             reporter.tell(.notice, "dashboard: \(link)?token=\(token)")
         }
         for address in addresses where !address.isLoopback {
@@ -63,7 +64,7 @@ struct RunningControl {
         }
     }
 
-    /// The token that was given before; another one at each start where nothing outlives it.
+    /// Returns the stored token, or a new one if the journal is in memory, so that nothing outlives the process.
     private static func token(_ journal: PathBytes?, _ reporter: Reporter) throws -> String {
         guard let journal else { return Access.makeToken() }
         do throws(ControlProblem) {
@@ -74,15 +75,15 @@ struct RunningControl {
         }
     }
 
-    /// The socket; nil where there is none.
+    /// The path of the socket; nil if there is none.
     var path: PathBytes? { server?.path }
 
-    /// Ends the server, and removes the socket.
+    /// Stops the server, and removes the socket.
     func end() { server?.stop() }
 
     private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
         guard let usual = setting?.value else { return nil }
-        // What was named for this one alone has to be had; several may share the rest.
+        // A socket named with `--control` is for this instance alone and is required; other settings may be shared.
         if setting?.origin == .flag("--control") {
             do throws(ControlProblem) {
                 return try ControlSocket(at: usual)
@@ -102,7 +103,7 @@ struct RunningControl {
         } catch {
             guard error.isTaken else { return withoutIt(error) }
         }
-        // What an Alight left that was killed is nobody's any more.
+        // Removes the sockets of instances that were killed.
         _ = ControlSocket.othersAlive(besides: usual, removingDead: true)
         let other = ControlSocket.besides(usual, process: getpid())
         do throws(ControlProblem) {
@@ -119,13 +120,13 @@ struct RunningControl {
 }
 
 extension EventFeed {
-    /// Passes on what the engine reports to those who follow it.
+    /// Publishes a report of the engine to the clients that follow the events.
     func take(_ report: EngineReport) {
         for attempt in report.attempts {
             publish(.attempt) { Reporter.object(attempt).line }
         }
         guard case .accepted(let jobs) = report, isFollowed else { return }
-        // One event for a path, whatever number of rules it is for.
+        // One event per path, regardless of the number of rules.
         var rules: [PathBytes: [String]] = [:]
         for job in jobs { rules[job.event.path, default: []].append(job.rule) }
         for job in jobs {
@@ -144,7 +145,7 @@ extension EventFeed {
 }
 
 extension Timestamp {
-    /// RFC 3339 in UTC with milliseconds, as the API has all moments.
+    /// The time in RFC 3339 format in UTC with milliseconds, the format of all times in the API.
     var milliseconds: String {
         let whole = Timestamp(seconds: seconds, nanoseconds: 0).description.dropLast()
         let fraction = String(nanoseconds / 1_000_000)

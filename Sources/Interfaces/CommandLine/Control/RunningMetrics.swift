@@ -6,8 +6,7 @@ import Glibc
 import Pipeline
 import Storage
 import System
-
-/// What `/metrics` tells: what the engine has counted, how it stands at this moment, and what the process uses.
+/// The contents of `/metrics`: the counters of the engine, its current status, and the resources of the process.
 final class RunningMetrics: Sendable {
     let registry = PrometheusRegistry(help: EngineMetrics.help.merging(RunningMetrics.help) { own, _ in own })
 
@@ -23,7 +22,9 @@ final class RunningMetrics: Sendable {
         "alight_journal_bytes": "The size of the journal's files.",
     ]
 
-    /// - Parameter status: How it stands now.
+    /// Returns all metrics.
+    ///
+    /// - Parameter status: The current status.
     /// - Returns: All metrics in the text format of Prometheus.
     func text(_ status: RunningStatus) -> String {
         set("alight_build_info", [("version", Version.number), ("commit", Version.commit ?? "")], 1)
@@ -52,7 +53,7 @@ final class RunningMetrics: Sendable {
 
     // MARK: The process
 
-    /// What Prometheus' own libraries tell of a process, by the same names.
+    /// The metrics of the process, with the names that the Prometheus client libraries use.
     private var process: String {
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
@@ -77,13 +78,13 @@ final class RunningMetrics: Sendable {
         return text
     }
 
-    /// Seconds since 1970.
+    /// The start time of the process, in seconds since 1970.
     private let start = Double(time(nil))
 }
 
-/// What /proc tells of this process, as proc(5) has it.
+/// Values of this process from /proc; see proc(5).
 private enum ProcessFiles {
-    /// Resident pages.
+    /// The number of resident pages.
     static var resident: Int? {
         guard let file = fopen("/proc/self/statm", "re") else { return nil }
         defer { fclose(file) }
@@ -93,6 +94,6 @@ private enum ProcessFiles {
         return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 
-    /// How many entries a folder has.
+    /// Returns the number of entries of a directory.
     static func count(of folder: PathBytes) -> Int? { try? DiskProbe.names(following: folder).count }
 }

@@ -8,10 +8,9 @@ import PluginProtocol
 import Rules
 import Storage
 import System
-
-// Jobs, as the journal's file has them.
+// Operations on the jobs in the journal's file.
 extension RunningOperations {
-    /// Most bytes of a picture.
+    /// The size limit of an image, in bytes.
     private static let mostPicture: off_t = 10 << 20
 
     func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue {
@@ -25,7 +24,9 @@ extension RunningOperations {
         ]
     }
 
-    /// The due paths of a query: they come with its first page, in addition to its jobs.
+    /// Returns the due paths that match a query.
+    ///
+    /// They are part of its first page, in addition to its jobs.
     private func duePaths(_ query: JournalQuery) -> [JobEntry] {
         guard query.before == nil, query.states.isEmpty || query.states.contains(.pending) else { return [] }
         let limit = query.limit ?? JobsQuery.mostJobs
@@ -87,7 +88,7 @@ extension RunningOperations {
         return details
     }
 
-    // MARK: Dead letters
+    // MARK: Failed jobs
 
     func retry(_ id: String) throws(APIError) -> JSONValue {
         let job = try deadLetter(id, "tried again")
@@ -117,19 +118,20 @@ extension RunningOperations {
         return details
     }
 
-    // MARK: Pictures
+    // MARK: Images
 
     func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String) {
         let job = try details(id).job
         let path = job.path
         let gone = APIError(404, "'\(path)' is no file any more", help: "it may have been moved by the rule's action")
-        // Below the rule's root no link is followed: what it leads to is not for everyone who may see the job.
+        // No symbolic link below the rule's root is followed: access to the job does not imply access to the link's
+        // target.
         let rule = engine.status(at: .now).ruleset.rule(named: job.rule)
         let descriptor = Self.open(path, below: rule?.root(taking: path) ?? "/")
         guard descriptor >= 0 else { throw gone }
         defer { close(descriptor) }
         var status = stat()
-        // Nor is a second name of some other file shown.
+        // Nor is a file with several hard links served: the path may be a second name of some other file.
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
             throw gone
         }

@@ -10,7 +10,7 @@ import Storage
 import Synchronization
 import System
 
-/// What an Alight that runs answers to those who ask, on a thread that may block.
+/// The API operations of a running instance, called on a thread that may block.
 final class RunningOperations: Operations {
     let engine: Engine
     /// The journal's file; nil for one in memory.
@@ -19,19 +19,20 @@ final class RunningOperations: Operations {
     private let started: (wall: Timestamp, instant: ContinuousClock.Instant)
     private let kept = Mutex(Kept())
 
-    /// What is not made anew for each question.
+    /// State that is reused between requests.
     private struct Kept {
         var reader: JournalReader?
         var watching: WatchStatus?
-        /// The dead letters, how many there had been since the start, and until when that is new enough.
+        /// The failed jobs, the number of jobs that had failed since the start, and the time until which this may be
+        /// reused.
         var dead: (letters: DeadLetters, made: Int, until: ContinuousClock.Instant)?
     }
 
-    /// How long the watcher's thread may take for an answer.
+    /// The timeout for an answer of the watcher's thread.
     private static let surveyPatience = Duration.milliseconds(500)
-    /// How long what is asked of the engine may take to be done, before the answer says how it stands then.
+    /// The time to wait until the engine has applied a change, before the answer reports the status at that time.
     private static let patience = Duration.seconds(2)
-    /// How long the engine's thread may take to list due paths.
+    /// The timeout for the engine's thread to list due paths.
     static let duePatience = Duration.milliseconds(500)
     private static let deadAge = Duration.seconds(1)
     private static let failures = 5
@@ -43,7 +44,7 @@ final class RunningOperations: Operations {
         started = (DiskProbe.now(), .now)
     }
 
-    // MARK: How it stands
+    // MARK: Status
 
     func status() throws(APIError) -> JSONValue { standing().object }
 
@@ -90,14 +91,14 @@ final class RunningOperations: Operations {
         ]
     }
 
-    /// How it stands with the watching; nil when that is not said in time.
+    /// Returns the status of the watching; nil if the watcher does not answer in time.
     private func survey() -> WatchStatus? {
         guard let watching = engine.survey(within: Self.surveyPatience) else { return nil }
         kept.withLock { $0.watching = watching }
         return watching
     }
 
-    /// The bytes of the journal's files.
+    /// The size of the journal's files in bytes.
     private var journalSize: Int64 {
         guard let journal else { return 0 }
         return ["", "-wal"].reduce(0) { size, suffix in
@@ -107,9 +108,9 @@ final class RunningOperations: Operations {
         }
     }
 
-    /// Leaves out the slowed rules of which nothing is left: no job that waits or runs, and no dead letter.
+    /// Removes slowed rules without any jobs left: none pending, running or failed.
     ///
-    /// They are slowed down all the same, until a job succeeds; should the next one fail, they are told again.
+    /// They stay slowed down until a job succeeds; if the next job fails, they are reported again.
     private func forgetSettled(_ status: inout EngineStatus) {
         guard journal != nil, let reader = try? reader() else { return }
         let pending = status.pending
@@ -121,7 +122,7 @@ final class RunningOperations: Operations {
         }
     }
 
-    /// The dead letters of the journal; those since the start where it can't be read, or is in memory.
+    /// Returns the failed jobs of the journal; those since the start if it cannot be read or is in memory.
     private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> DeadLetters {
         if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead {
             return dead.letters
@@ -138,7 +139,7 @@ final class RunningOperations: Operations {
 
     // MARK: The journal
 
-    /// Looks at the journal's file, by a connection of its own, which sees all that was noted until now.
+    /// Returns a reader of the journal's file with a connection of its own, which sees everything recorded so far.
     func reader() throws(APIError) -> JournalReader {
         guard let journal else {
             throw APIError(
@@ -159,7 +160,7 @@ final class RunningOperations: Operations {
         }
     }
 
-    // MARK: What is to be done
+    // MARK: Rules
 
     func reload() throws(APIError) {
         guard let reloading else { throw APIError(503, "the rules are not read again", help: "start Alight again") }
@@ -186,7 +187,7 @@ final class RunningOperations: Operations {
             throw APIError(
                 404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
         }
-        // Whoever says so wants it to run, which it would not.
+        // Resuming one rule would have no effect while all are paused, so it is an error.
         if let rule, !isPause, before.pauses.all {
             throw APIError(
                 409, "all rules are paused, so that '\(rule)' can't go on alone",
@@ -212,15 +213,15 @@ final class RunningOperations: Operations {
         return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
     }
 
-    /// Waits for what the engine does in its next turn.
+    /// Waits for a change that the engine makes in its next turn.
     private func waitUntil(within limit: Duration = patience, _ isDone: () -> Bool) {
         let deadline = ContinuousClock.now + limit
         while !isDone(), ContinuousClock.now < deadline { usleep(2_000) }
     }
 
-    // MARK: What is asked for jobs
+    // MARK: Commands for jobs
 
-    /// How long a command may take: less than it waits for its answer.
+    /// The timeout for a command, shorter than the time that the client waits for its answer.
     private static let commandPatience = Duration.seconds(8)
 
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
@@ -237,9 +238,9 @@ final class RunningOperations: Operations {
         return ["jobs": .array(command.jobs.map { .string($0.description) })]
     }
 
-    /// Has the engine carry out a command; false when that is not done in time.
+    /// Asks the engine to carry out a command; returns false if that is not done in time.
     ///
-    /// Whoever reads the journal's file sees it then.
+    /// If it returns true, readers of the journal's file see the result.
     @discardableResult
     func carryOut(_ command: JobCommand, within limit: Duration = patience) -> Bool {
         let isDone = Mutex(false)

@@ -5,17 +5,16 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// The slots of the running instance while none is free.
+/// The slots of the running instance, when none is free.
 struct RunningSlots {
-    /// The actions that use them: rule, path, and for how long.
+    /// The actions that use the slots, as text: rule, path and running time.
     private let users: String
-    /// The rules that have something running.
+    /// The rules with running actions.
     private let running: Set<String>
 
-    /// Asks the running instance, if it has this journal.
+    /// Asks the running instance that uses this journal.
     ///
-    /// - Returns: Nil when none answers, or a slot is free.
+    /// - Returns: Nil if no instance answers, or if a slot is free.
     init?(_ settings: Configuration) {
         guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
             let status = try? ControlClient(socket, patience: 2).ask("GET", "/v1/status").object,
@@ -32,7 +31,7 @@ struct RunningSlots {
         }.joined(separator: "; ")
     }
 
-    /// What keeps a rule from starting an action at once; nil when it needs no slot.
+    /// Returns the wait for a slot; nil if the rule needs none, or already has an action running.
     func holdup(of rule: Rule) -> Holdup? {
         guard rule.takesSlot, !running.contains(rule.name) else { return nil }
         return Holdup(cause: "slots", message: "no slot is free; in use by \(users)")

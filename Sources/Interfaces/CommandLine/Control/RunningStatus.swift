@@ -6,20 +6,19 @@ import PluginProtocol
 import Rules
 import Storage
 import System
-
-/// How it stands with this Alight at a moment.
+/// The status of this instance at one point in time.
 struct RunningStatus {
     var engine: EngineStatus
     var watching: WatchStatus
-    /// What is wrong, for people.
+    /// The problems, as messages for users.
     var reasons: [String]
     var dead: DeadLetters
-    /// The journal's file, nil for one in memory, and what it takes with those beside it.
+    /// The path of the journal's file, nil for one in memory, and its size in bytes including the WAL.
     var journal: (path: PathBytes?, size: Int64)
     var started: Timestamp
     var uptime: Duration
 
-    /// For programs: what `/v1/status` answers.
+    /// The JSON value that `/v1/status` returns.
     var object: JSONValue {
         [
             "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
@@ -58,17 +57,17 @@ struct RunningStatus {
     private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
 }
 
-/// The jobs that have failed for good, and were neither retried nor discarded since.
+/// The jobs that have failed and were neither retried nor discarded.
 struct DeadLetters {
-    /// Their number, by rule.
+    /// The number of failed jobs by rule.
     var counts: [String: Int]
-    /// The last of them, as the API writes them.
+    /// The most recent failed jobs, in the format of the API.
     var last: [JSONValue]
 
     var count: Int { counts.values.reduce(0, +) }
 }
 
 extension Pauses {
-    /// The rules that rest by their names.
+    /// The names of the paused rules.
     var names: JSONValue { .array(rules.sorted().map { .string($0) }) }
 }

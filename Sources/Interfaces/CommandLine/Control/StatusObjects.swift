@@ -9,16 +9,16 @@ import Storage
 import System
 
 extension JSONValue {
-    /// A text, or null for none.
+    /// Returns a string, or null for nil.
     static func text(_ text: String?) -> JSONValue {
         guard let text else { return .null }
         return .string(text)
     }
 }
 
-// How it stands, for machines: what `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history` answer.
+// The values of `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history`.
 extension EngineStatus {
-    /// What is wrong, for people; nothing when all is as it should be.
+    /// Returns the problems as messages for users; empty if there are none.
     func reasons(_ watching: WatchStatus?, hasRejectedRules: Bool) -> [String] {
         var reasons: [String] = []
         if let journalFault { reasons.append(journalFault.description) }
@@ -46,7 +46,7 @@ extension EngineStatus {
         return reasons
     }
 
-    /// The members of a root's object.
+    /// Returns the JSON object of a root.
     func object(_ root: WatchStatus.Root) -> JSONValue {
         let names = ruleset.rules.filter { $0.roots.contains(root.path) }.map(\.name)
         var object: [String: JSONValue] = [
@@ -58,13 +58,13 @@ extension EngineStatus {
         return .object(object)
     }
 
-    /// The members of a rule's object.
+    /// Returns the JSON object of a rule.
     ///
     /// - Parameters:
     ///   - rule: The rule.
-    ///   - pending: The number of its jobs that wait.
-    ///   - dead: The number of its dead letters.
-    ///   - isKnown: Whether the journal has a job.
+    ///   - pending: The number of its pending jobs.
+    ///   - dead: The number of its failed jobs.
+    ///   - isKnown: Returns whether the journal contains a job.
     /// - Returns: The object.
     func object(_ rule: Rule, pending: Int, dead: Int, isKnown: (JobID) -> Bool) -> JSONValue {
         let tally = rules[rule.name] ?? RuleTally()
@@ -95,7 +95,7 @@ extension EngineStatus {
             })
     }
 
-    /// The paths that wait since a process has them open, the longest first, no more than ten.
+    /// Returns the paths that wait because a process has them open, longest wait first, at most ten.
     func heldObjects(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
         let held = held.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.prefix(10)
         let writers = WriterSearch.writers(of: held.map(\.key))
@@ -112,7 +112,7 @@ extension EngineStatus {
             })
     }
 
-    /// The slots, and the rules that wait for one, the longest first.
+    /// Returns the slots, and the rules that wait for one, longest wait first.
     func slotsObject(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
         let waiting = slots.waiting.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { rule, since in
             JSONValue.object([
@@ -135,7 +135,7 @@ extension EngineStatus {
         ]
     }
 
-    /// The last comparison that was done; while one goes on, the one before.
+    /// The last finished rescan; while one is running, the previous one.
     var rescanObject: JSONValue {
         guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
         return [
@@ -153,7 +153,7 @@ extension EngineStatus.EndedJob {
         ]
     }
 
-    /// As one of the last failures.
+    /// The JSON object for the list of recent failures.
     var failure: JSONValue {
         var object: [String: JSONValue] = [
             "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
@@ -165,7 +165,7 @@ extension EngineStatus.EndedJob {
 }
 
 extension JobEntry {
-    /// As one of the last failures.
+    /// The JSON object for the list of recent failures.
     var failure: JSONValue {
         var object: [String: JSONValue] = [
             "job": .string(id.description), "rule": .string(rule), "at": .string(time.milliseconds),
@@ -177,7 +177,7 @@ extension JobEntry {
 }
 
 extension WatchStatus.Root {
-    /// Why it is not watched by the kernel, or not all of it; for people.
+    /// The reason why the root is not, or not completely, watched with inotify, as a message for users.
     fileprivate var reason: String? {
         if isDenied { return "it cannot be accessed" }
         if means == .missing { return "it does not exist; waiting for it" }

@@ -1,8 +1,7 @@
 import FileEvents
 import PluginProtocol
 import System
-
-/// The text of `alight status`.
+/// The text output of `alight status`.
 struct StatusReport {
     private let status: [String: JSONValue]
     private let hasColor: Bool
@@ -161,6 +160,6 @@ struct StatusReport {
         bytes < 1_048_576 ? "\(whole(bytes / 1024)) KiB" : "\(whole(bytes / 1_048_576)) MiB"
     }
 
-    /// The number without its fraction.
+    /// Returns the number without its fraction.
     private static func whole(_ number: Double?) -> Int { Int(JSONLine.bounded(number)) }
 }

@@ -2,9 +2,9 @@ import Glibc
 import PluginProtocol
 import RuleLoading
 
-/// `alight status --watch`: the status in place, made anew every second.
+/// The display of `alight status --watch`, refreshed every second.
 ///
-/// On a terminal each line is written over the old one, so that nothing flickers; elsewhere one status follows another.
+/// On a terminal, each line overwrites the previous one, which avoids flicker. Elsewhere, one status follows another.
 struct StatusView {
     private let client: ControlClient
     private let isJSON: Bool
@@ -14,10 +14,10 @@ struct StatusView {
         self.isJSON = isJSON
     }
 
-    /// Goes on until the terminal, the reader or Alight has gone.
+    /// Runs until the terminal or the reader is gone, or a request fails.
     func run() throws -> Never {
         let isLive = !isJSON && isatty(STDOUT_FILENO) == 1
-        // A screen of its own, so that what was there before comes back.
+        // The alternate screen preserves the previous contents of the terminal.
         if isLive {
             Self.restoreAtEnd()
             Output.standard.writeRaw("\u{1B}[?1049h\u{1B}[?25l")
@@ -28,7 +28,7 @@ struct StatusView {
                 status = try client.ask("GET", "/v1/status")
             } catch {
                 let problem = error
-                // What is said on the screen of its own would go with it.
+                // A message on the alternate screen would disappear with it.
                 if isLive { Output.standard.writeRaw(Self.ending) }
                 try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
                 throw Exit(.runtimeError)
@@ -45,7 +45,7 @@ struct StatusView {
 
     private static let ending = "\u{1B}[?25h\u{1B}[?1049l"
 
-    /// Gives the terminal back when a signal ends the program.
+    /// Restores the terminal when a signal terminates the program.
     private static func restoreAtEnd() {
         for number in [SIGTERM, SIGINT, SIGHUP] {
             signal(number) { number in
@@ -57,7 +57,9 @@ struct StatusView {
         for number in [SIGTSTP, SIGQUIT] { signal(number) { StatusView.giveBack(by: $0) } }
     }
 
-    /// Gives the terminal back while a signal stops the program, or before it ends it; called by the signal's handler.
+    /// Restores the terminal before a signal stops or terminates the program.
+    ///
+    /// Called in the signal handler.
     private static func giveBack(by number: Int32) {
         let error = errno
         let leaving: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
@@ -68,14 +70,14 @@ struct StatusView {
         sigaddset(&set, number)
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
         raise(number)
-        // Somebody has let it go on.
+        // The process was continued.
         signal(number) { StatusView.giveBack(by: $0) }
         let entering: StaticString = "\u{1B}[?1049h\u{1B}[?25l"
         _ = write(STDOUT_FILENO, entering.utf8Start, entering.utf8CodeUnitCount)
         errno = error
     }
 
-    /// The text as one write: each line over the one that was there, and nothing behind the last.
+    /// Returns the text as one write: each line overwrites the previous one, and the rest of the screen is cleared.
     static func frame(_ text: String, size: (rows: Int, columns: Int)? = nil) -> String {
         let size = size ?? terminalSize
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).prefix(max(1, size.rows - 1))
@@ -91,7 +93,9 @@ struct StatusView {
         return (Int(size.ws_row), Int(size.ws_col))
     }
 
-    /// The beginning of a line that fits, its colours not counted.
+    /// Returns the start of a line that fits the width.
+    ///
+    /// Color sequences do not count.
     private static func cut(_ line: String, _ width: Int) -> String {
         var kept = ""
         var taken = 0

@@ -4,9 +4,9 @@ import PluginProtocol
 import Rules
 import System
 
-// What an action would do, for people and for machines.
+// An action plan as text and as JSON.
 extension ActionPlan {
-    /// One line: the command as a shell would need it, or a handler with its parameters.
+    /// One line: the command, quoted for a shell, or the handler with its parameters.
     var text: String {
         switch work {
         case .builtIn(let name, let parameters): return Self.named(name, parameters.json)
@@ -23,7 +23,7 @@ extension ActionPlan {
         return "\(name) \(Display.text(members.line))"
     }
 
-    /// The members of its object.
+    /// The members of the JSON object.
     var members: [String: JSONValue] {
         switch work {
         case .builtIn(_, let parameters): return ["with": parameters.json]

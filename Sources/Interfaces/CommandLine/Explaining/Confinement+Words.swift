@@ -4,9 +4,9 @@ import PluginProtocol
 import Rules
 import System
 
-// What a program may use and reach, for people and for machines: what a rule says of it, and nothing else.
+// The confinement of a program as text and as JSON: only the settings that differ from the default.
 extension ProgramConfinement {
-    /// The usual, from which a rule may differ.
+    /// The default confinement.
     private static let usual = ProgramConfinement()
 
     var words: [String] {
@@ -77,15 +77,15 @@ extension ProgramConfinement {
 }
 
 extension ActionPlan {
-    /// What its program may use and reach.
+    /// The confinement of the plan's program, as text.
     var confinementWords: [String] {
         guard case .program(let program) = work else { return [] }
         return program.confinement.words + unreadable(by: program.confinement.user)
     }
 
-    /// Which of the files the user can't read, by their mode bits.
+    /// Returns a message for each file that the user cannot read according to its mode bits.
     ///
-    /// Whether that matters only the program knows.
+    /// Only the program determines whether that matters.
     func unreadable(by user: ProgramUser?) -> [String] {
         guard let user else { return [] }
         return events.filter { $0.kind != .deleted && !user.canRead($0.snapshot) }.map { event in

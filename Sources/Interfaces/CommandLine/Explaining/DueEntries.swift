@@ -14,7 +14,9 @@ extension DuePath {
 }
 
 extension [JobEntry] {
-    /// The jobs and due paths, newest first; a path whose action has started in the meantime is not listed as due.
+    /// Returns the jobs and due paths, newest first.
+    ///
+    /// A path whose action has started in the meantime is not listed as due.
     func adding(_ due: [JobEntry]) -> [JobEntry] {
         if due.isEmpty { return self }
         let open = filter { $0.state == .running || $0.state == .pending }
@@ -25,9 +27,11 @@ extension [JobEntry] {
     }
 }
 
-/// The due paths of the running instance: they have no rows in the journal.
+/// The due paths of the running instance.
+///
+/// They have no rows in the journal.
 enum DueEntries {
-    /// Returns those of a query; none if no instance has the journal, or if it does not answer.
+    /// Returns the due paths of a query; empty if no instance uses the journal, or if it does not answer.
     static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
         guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
             let answer = try? ControlClient(socket, patience: 2).ask("GET", target(query))

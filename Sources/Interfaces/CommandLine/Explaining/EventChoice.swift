@@ -4,13 +4,13 @@ import System
 
 /// The event that `alight explain --event` names.
 struct EventChoice: Hashable {
-    /// As it was written.
+    /// The word as written by the user.
     var word: String
     var kind: EventKind
-    /// What of the file has changed, for the narrower words.
+    /// The changed attributes, for words that name only a part of a kind.
     var changed: [String]
 
-    /// Reads a word; nil if it is none of a single event that happens to a path.
+    /// Parses a word; returns nil unless it names a single event of a path.
     init?(_ word: String) {
         guard let mask = EventMask(word: word), mask.isDisjoint(with: .lifecycle), mask.kinds.count == 1,
             let kind = mask.kinds.first
@@ -20,7 +20,7 @@ struct EventChoice: Hashable {
         changed = Self.changes(of: mask, kind)
     }
 
-    /// What changes at an event of a mask that asks for parts of a kind alone.
+    /// Returns the changes of an event whose mask selects only parts of its kind.
     static func changes(of mask: EventMask, _ kind: EventKind) -> [String] {
         guard !mask.contains(EventMask(kind)) else { return [] }
         let narrow: EventMask =
@@ -33,34 +33,34 @@ struct EventChoice: Hashable {
         return [String(word.split(separator: ".").last ?? "")]
     }
 
-    /// The words that can be given.
+    /// The words that are accepted.
     static var words: [String] { EventMask.words.filter { EventChoice($0) != nil } }
 }
 
-/// What a rule would be told of a path next.
+/// The event of a path that a rule would receive next.
 struct NextEvent {
     enum Ground: Hashable {
         case asked
-        /// The journal does not know the path.
+        /// The path is not in the journal.
         case unknown
         case known
-        /// It is neither, but the rule is told of nothing else.
+        /// Neither applies, but the rule receives no other events.
         case only
     }
 
     var event: FileEvent
     var ground: Ground
 
-    /// Works out the event.
+    /// Determines the event.
     ///
     /// - Parameters:
-    ///   - choice: What was asked for; nil for what would happen next.
-    ///   - rule: The rule, which takes the path by name.
-    ///   - place: Where it finds the path.
-    ///   - path: The path that it is told of.
-    ///   - sight: What is there.
-    ///   - isKnown: Whether the journal has it that the rule knows the path.
-    ///   - now: The present.
+    ///   - choice: The event that the user named; nil for the event that would happen next.
+    ///   - rule: The rule, which matches the path by name.
+    ///   - place: The location of the path within the rule.
+    ///   - path: The path of the event.
+    ///   - sight: The snapshot of the path; nil if there is none.
+    ///   - isKnown: Whether the journal records the path as known to the rule.
+    ///   - now: The current time.
     init(
         _ choice: EventChoice?, _ rule: Rule, _ place: Explanation.Place, path: PathBytes, sight: Snapshot?,
         isKnown: Bool, now: Timestamp

@@ -4,9 +4,9 @@ import Globbing
 import Rules
 import System
 
-// Why a rule leaves a path.
+// The reasons why a rule does not match a path.
 extension Explanation {
-    /// One word for machines, a message for people, and what to do about it.
+    /// Returns a code for programs, a message for users, and a remedy.
     func words(for reason: Reason) -> (code: String, message: String, help: String?) {
         switch reason {
         case .name(let refusal): return words(for: refusal)

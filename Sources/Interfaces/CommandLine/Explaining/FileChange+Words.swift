@@ -4,9 +4,9 @@ import Rules
 import Storage
 import System
 
-// What was done to files, in words and for machines.
+// The changes of files as text and as JSON.
 extension FileChange {
-    /// What was done: `moved '/in/a' to '/out/a'`.
+    /// The change as text: `moved '/in/a' to '/out/a'`.
     var words: String {
         func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
         return switch kind {
@@ -20,7 +20,7 @@ extension FileChange {
         }
     }
 
-    /// What has been taken back, or would be: `moved '/out/a' back to '/in/a'`.
+    /// The undo of the change as text: `move '/out/a' back to '/in/a'`.
     var wordsOfUndo: String {
         func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
         return switch kind {
@@ -33,7 +33,7 @@ extension FileChange {
         }
     }
 
-    /// The members of its object; `left` is why it still stands although somebody wanted it taken back.
+    /// Returns the JSON object; `reason` explains why the change could not be undone.
     func object(undo: UndoRecord?, at index: Int) -> [String: JSONValue] {
         var object: [String: JSONValue] = ["did": .string(kind.word.rawValue)]
         for (name, path) in zip(kind.word.pathNames.prefix(2), kind.paths) { object.add(name, path) }

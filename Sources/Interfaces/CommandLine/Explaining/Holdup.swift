@@ -5,19 +5,19 @@ import Settling
 import Storage
 import System
 
-/// Why an action would not begin as soon as the file has settled.
+/// A reason why an action would not start as soon as the file has settled.
 struct Holdup {
-    /// One word for machines.
+    /// The code for programs.
     var cause: String
-    /// What is waited for, for people.
+    /// The message for users.
     var message: String
-    /// When it begins, if that is known.
+    /// The time at which the wait ends, if known.
     var until: Timestamp?
 
-    /// A person wants the rule to rest.
+    /// The wait for a paused rule.
     static let paused = Holdup(cause: "paused", message: "the rule is paused; 'alight resume' lets it go on")
 
-    /// What there is in the way of a rule and an event, in the order in which it is looked for.
+    /// Returns the reasons to wait for a rule and an event, in the order in which they are checked.
     static func all(
         _ rule: Rule, _ event: FileEvent, _ record: PathRecord, among ruleset: Ruleset, now: Timestamp
     ) -> [Holdup] {
@@ -48,7 +48,7 @@ struct Holdup {
     }
 
     private static func cooldown(_ rule: Rule, _ record: PathRecord, _ now: Timestamp) -> Holdup? {
-        // What was skipped has not run.
+        // A skipped job has not run.
         let ends = record.ended.filter { $0.state != .skipped }.compactMap(\.ended)
         guard rule.cooldown > .zero, let last = ends.max() else { return nil }
         let end = last.advanced(by: rule.cooldown)
@@ -75,9 +75,9 @@ struct Holdup {
 }
 
 extension Rule {
-    /// What is there of the files that are handled together with a path, which is among them only if it is there.
+    /// Returns the existing files that are handled together with a path; the path itself only if it exists.
     ///
-    /// What the conditions leave is none of them, nor what an earlier rule with `stop` takes.
+    /// Files that the conditions exclude, or that an earlier rule with `stop` matches, are not included.
     func members(with path: PathBytes, among ruleset: Ruleset) -> [PathBytes] {
         guard let group else { return [] }
         let look = { (event: FileEvent) in ConditionFacts.Content(lookingAt: event) }

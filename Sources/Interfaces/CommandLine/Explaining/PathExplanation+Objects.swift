@@ -7,10 +7,9 @@ import Rules
 import Settling
 import Storage
 import System
-
-// For machines.
+// The explanation as JSON.
 extension PathExplanation {
-    /// One object for each rule.
+    /// One JSON object for each rule.
     var objects: [[String: JSONValue]] {
         rules.map { entry in
             let explanation = entry.explanation
@@ -47,7 +46,7 @@ extension PathExplanation {
 }
 
 extension PathExplanation.OfRule {
-    /// What is ahead of a match.
+    /// The members about the next event, waits and actions of a match.
     fileprivate var members: [String: JSONValue] {
         var object: [String: JSONValue] = [:]
         if let next {
@@ -120,7 +119,7 @@ extension Explanation {
 }
 
 extension PathFilter.Refusal {
-    /// The glob, and the part of the path that it is about.
+    /// The glob, and the part of the path that it refers to.
     fileprivate var members: [String: JSONValue] {
         var object: [String: JSONValue] = ["glob": .string(glob.description)]
         switch reason {

@@ -7,8 +7,7 @@ import Rules
 import Settling
 import Storage
 import System
-
-// For people.
+// The explanation as text.
 extension PathExplanation {
     var text: String {
         let head = "\(Display.path(path)): \(what)"
@@ -42,7 +41,7 @@ extension PathExplanation {
         return [verdict] + (facts + entry.record.lines(now: now)).map { "    \($0)" }
     }
 
-    /// All that is to be said of a match.
+    /// Returns all lines for a match.
     private func whole(_ entry: OfRule, _ place: Explanation.Place) -> [String] {
         let explanation = entry.explanation
         let rule = explanation.rule
@@ -83,7 +82,7 @@ extension PathExplanation {
 }
 
 extension Coverage {
-    /// How a root is polled because another rule asks for that; nil if it is not.
+    /// Returns how a root is polled because another rule sets that; nil if it is not.
     fileprivate func polling(of path: PathBytes, unlike explanation: Explanation) -> String? {
         guard let root = roots.first(where: { $0.path == path }), root.polling == .asked,
             explanation.rule.backend != .poll
@@ -134,7 +133,7 @@ extension Holdup {
 }
 
 extension ActionPlan {
-    /// What would be done, with all that is filled in.
+    /// Returns lines for the action, with its placeholders expanded.
     fileprivate func lines(verb: String) -> [String] {
         var lines: [String]
         switch work {
@@ -165,7 +164,7 @@ extension ActionPlan {
         return lines
     }
 
-    /// The variables by which a line of shell knows what it is about.
+    /// Returns the environment variables that a shell command receives.
     private static func variables(of event: FileEvent) -> [String] {
         let relative = event.path.relative(to: event.root).map(Array.init) ?? Array(event.path.lastComponent)
         let values = [
@@ -177,7 +176,7 @@ extension ActionPlan {
 }
 
 extension PathRecord {
-    /// What is pending, and what has run.
+    /// Returns lines for the pending and the finished jobs.
     fileprivate func lines(now: Timestamp) -> [String] {
         let pending = open.map { job in
             var line = "\(job.state.rawValue): \(job.hasJob ? "\(job.id) " : "")\(Display.text(job.event))"
@@ -242,7 +241,7 @@ extension Explanation {
         return parts.joined(separator: "; ")
     }
 
-    /// `500 ms`, `2 s`, `1.5 s`.
+    /// Formats a duration: `500 ms`, `2 s`, `1.5 s`.
     static func shown(_ duration: Duration) -> String {
         if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded())) ms" }
         let seconds = ((duration / .seconds(1)) * 1_000).rounded() / 1_000

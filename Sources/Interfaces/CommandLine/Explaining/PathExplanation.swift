@@ -9,35 +9,35 @@ import Settling
 import Storage
 import System
 
-/// What all rules do with one path, as text and as JSON.
+/// The explanation of what all rules do with one path, as text and as JSON.
 struct PathExplanation {
     struct OfRule {
         var explanation: Explanation
-        /// The name that the rule has for the path, when symbolic links lead to another one.
+        /// The name of the path below the rule's roots, if symbolic links lead there under another name.
         var alias: PathBytes?
-        /// What it would be told; nil when its name already keeps the path from it.
+        /// The next event; nil if the rule does not match the path by name.
         var next: NextEvent?
-        /// What would hold its action up.
+        /// The reasons why the action would wait.
         var holdups: [Holdup] = []
-        /// The command of `ready`, which would be asked first.
+        /// The command of `ready`, which would run first.
         var question: ActionPlan?
-        /// What each of its actions would do, in order.
+        /// The plans of each action, in order.
         var steps: [(action: Action, plans: [ActionPlan])] = []
-        /// What the journal says of it.
+        /// The journal's record of the path.
         var record = PathRecord()
     }
 
-    /// What is looked at besides the disk.
+    /// The inputs of an explanation other than the path and the disk.
     struct Surroundings {
-        /// All rules that are in force.
+        /// All rules that are loaded and enabled.
         var ruleset: Ruleset
         var isDisabled: (String) -> Bool
         var runner: ActionRunner
         /// The journal; nil if there is none.
         var journal: JournalReader?
-        /// The event that was asked for; nil for what would happen next.
+        /// The event that the user named; nil for the event that would happen next.
         var choice: EventChoice?
-        /// The slots of the running instance; nil while one is free.
+        /// The slots of the running instance; nil if one is free.
         var slots: RunningSlots?
     }
 
@@ -47,12 +47,12 @@ struct PathExplanation {
     let rules: [OfRule]
     let now: Timestamp
 
-    /// How many of the jobs that have ended are told.
+    /// The maximum number of finished jobs to list.
     private static let history = 5
 
-    /// Looks at the disk and at the journal.
+    /// Inspects the disk and the journal.
     ///
-    /// - Throws: When the journal can't be read.
+    /// - Throws: A `JournalFault` when the journal cannot be read.
     init(_ path: PathBytes, rules: [Rule], _ surroundings: Surroundings) throws(JournalFault) {
         self.path = path
         now = DiskProbe.now()
@@ -81,7 +81,7 @@ struct PathExplanation {
             }
         }
         for index in entries.indices where entries[index].explanation.polling == nil {
-            // A root is polled for all of its rules, if any of them asks for that.
+            // A root is polled for all of its rules if one of them sets that.
             guard case .taken(let place) = entries[index].explanation.verdict else { continue }
             entries[index].explanation.polling = coverage.roots.first { $0.path == place.root }?.polling
         }
@@ -113,7 +113,8 @@ struct PathExplanation {
         return sights
     }
 
-    /// The name below one of the roots by which a path is seen that is outside of them by name.
+    /// Returns the name of a path below one of the roots, if it is outside of them by name but not after resolving
+    /// links.
     static func alias(of path: PathBytes, below roots: [PathBytes]) -> PathBytes? {
         guard !roots.contains(where: { path.isInside($0) }) else { return nil }
         let real = resolvingFolder(of: path)
@@ -125,7 +126,7 @@ struct PathExplanation {
         return nil
     }
 
-    /// The path with the links in its deepest existing folder resolved.
+    /// Returns the path with the symbolic links in its deepest existing directory resolved.
     private static func resolvingFolder(of path: PathBytes) -> PathBytes {
         var folder = path.parent
         while folder != "/" {
@@ -139,13 +140,13 @@ struct PathExplanation {
 }
 
 extension PathExplanation.OfRule {
-    /// The path that the rule is told of.
+    /// The path of the event that the rule receives.
     fileprivate var told: PathBytes {
         if case .taken(let place) = explanation.verdict, let unit = place.unit { return unit }
         return explanation.path
     }
 
-    /// Works out what the rule would be told, what would hold it up, and what would be done.
+    /// Determines the next event, the reasons to wait, and the plans of the actions.
     fileprivate mutating func lookAhead(
         _ surroundings: PathExplanation.Surroundings, isPaused: Bool, _ now: Timestamp
     ) {

@@ -1,9 +1,9 @@
 import PluginProtocol
 import Rules
 
-// How a rule's actions run, for `alight explain`.
+// How the actions of a rule run, for `alight explain`.
 extension Rule {
-    /// What differs from the usual, for people.
+    /// The settings that differ from the default, as text.
     var runningWords: [String] {
         var words: [String] = []
         if retry != RetryPolicy() { words.append("tried: \(retry.words)") }
@@ -34,7 +34,7 @@ extension Rule {
         return words
     }
 
-    /// The same and the usual, for machines.
+    /// The same settings as JSON, including those with default values.
     var runningMembers: [String: JSONValue] {
         [
             "retry": [
@@ -49,7 +49,7 @@ extension Rule {
         ]
     }
 
-    /// The actions that are done when a job fails for good.
+    /// The names of the actions that run when a job fails.
     var failureActionNames: String { onFailure.map(\.name).joined(separator: " + ") }
 }
 

@@ -4,7 +4,7 @@ import PluginProtocol
 import Rules
 import System
 
-/// An attempt as people read it, whether it was made here or another Alight has told of it in JSON.
+/// An attempt as text, for attempts of this process and for those that another instance reports as JSON.
 struct AttemptLine {
     var time: Timestamp?
     var rule: String
@@ -14,10 +14,10 @@ struct AttemptLine {
     var attempt: Int
     var mostAttempts: Int
     var outcome: String
-    /// Whether it was cut off by a stop.
+    /// Whether a stop interrupted the attempt.
     var isInterrupted: Bool
     var message: String
-    /// The files that the action has left.
+    /// The files that the action created.
     var outputs: [PathBytes]
     var state: JobState
     var duration: Duration
@@ -40,7 +40,7 @@ struct AttemptLine {
         pause = report.pause
     }
 
-    /// Reads what ``Reporter/object(_:)`` has written; nil for what is no attempt.
+    /// Parses an object written by ``Reporter/object(_:)``; returns nil if it is not an attempt.
     init?(_ object: [String: JSONValue]) {
         guard let rule = object["rule"]?.string, let event = object["event"]?.string,
             let outcome = object["outcome"]?.string,
@@ -62,13 +62,13 @@ struct AttemptLine {
         pause = (object["retry_ms"]?.double).map { .milliseconds(JSONLine.bounded($0)) }
     }
 
-    /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
+    /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
     func text(hasColor: Bool) -> String {
         let clock = time.map { Reporter.clock($0) + " " } ?? ""
         return clock + story(hasColor: hasColor)
     }
 
-    /// The same without the time.
+    /// Formats the attempt without the time.
     func story(hasColor: Bool) -> String {
         let shown = hasColor ? Reporter.colored(word, state) : word
         var line = "\(Display.text(rule)): \(Display.text(event)) \(Display.path(path)): "
@@ -77,7 +77,7 @@ struct AttemptLine {
         return line + ending
     }
 
-    /// The message, and where the outputs are if it doesn't say so: `256x171 webp -> /thumbs/cat.webp`.
+    /// The message, and the outputs that it does not mention: `256x171 webp -> /thumbs/cat.webp`.
     var said: String {
         let message = Display.text(message)
         let others = outputs.filter { $0 != path }.map { Display.path($0) }.filter { !message.contains($0) }
@@ -86,7 +86,7 @@ struct AttemptLine {
         return (message.isEmpty ? "" : message + " ") + "-> \(first)\(more)"
     }
 
-    /// What has failed comes before what may fail, and that before the rest.
+    /// The sort key: failed jobs first, then unfinished ones, then the others.
     var rank: Int {
         switch state {
         case .dead: 0
@@ -95,10 +95,10 @@ struct AttemptLine {
         }
     }
 
-    /// How it ended.
+    /// The outcome as a word.
     var word: String { state == .dead ? "failed" : Display.text(outcome) }
 
-    /// What becomes of a job that has not succeeded.
+    /// The suffix for a job that has not succeeded: its next attempt, or how to retry it.
     var ending: String {
         switch state {
         case .pending where isInterrupted: return " (not counted as an attempt)"

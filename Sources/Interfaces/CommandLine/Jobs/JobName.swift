@@ -2,14 +2,14 @@ import ArgumentParser
 import Rules
 import Storage
 
-/// How people name a job: by its id, or by the beginning of it.
+/// Names of jobs: ids, and prefixes of ids.
 enum JobName {
-    /// Fewer characters say too little of when a job was made to name one.
+    /// The minimum length of a prefix; fewer characters of the time in an id are too ambiguous.
     private static let least = 4
-    /// Most jobs that are told of when a beginning fits several.
+    /// The maximum number of jobs to list when a prefix is ambiguous.
     private static let mostCandidates = 10
 
-    /// Why a name names no job.
+    /// An error for a name that does not identify a job.
     struct Problem: Error {
         var message: String
         var help: String
@@ -17,7 +17,7 @@ enum JobName {
         func say() { Output.error.write("error: \(message)\n    help: \(help)") }
     }
 
-    /// Looks at names before a journal is opened.
+    /// Validates names before a journal is opened.
     ///
     /// - Throws: `ValidationError` for names that are too short.
     static func validate(_ names: [String]) throws {
@@ -26,9 +26,9 @@ enum JobName {
         }
     }
 
-    /// The one job whose id begins so.
+    /// Returns the only job whose id has this prefix.
     ///
-    /// Case does not count: ids have no small letters.
+    /// Case does not matter; ids contain only uppercase letters.
     static func find(_ name: String, in reader: JournalReader) throws(JournalFault) -> Result<JobEntry, Problem> {
         let id = name.uppercased()
         let isID = id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }

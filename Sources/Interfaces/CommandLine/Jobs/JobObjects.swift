@@ -4,9 +4,9 @@ import Rules
 import Storage
 import System
 
-// Jobs for machines.
+// Jobs as JSON.
 extension JobEntry {
-    /// The members of a job's object.
+    /// The members of a job's JSON object.
     var object: [String: JSONValue] {
         var object: [String: JSONValue] = [
             "rule": .string(rule), "event": .string(event),
@@ -26,7 +26,7 @@ extension JobEntry {
 }
 
 extension JobDetails {
-    /// The members of a job's object, with its event and all attempts.
+    /// The members of a job's JSON object, including its event and all attempts.
     var object: [String: JSONValue] {
         var object = job.object
         if isInterrupted { object["interrupted"] = true }
@@ -44,7 +44,7 @@ extension JobDetails {
             object["by"] = event.author.process?.json
         }
         if !steps.isEmpty {
-            // What a step wrote and was asked is with its attempt, or nowhere.
+            // The request and output of a step are part of its attempt.
             object["steps"] = .array(
                 steps.compactMap(\.object).map { .object($0.filter { !["log", "process"].contains($0.key) }) })
         }
@@ -54,7 +54,7 @@ extension JobDetails {
 }
 
 extension AttemptEntry {
-    /// The members of an attempt's object.
+    /// The members of an attempt's JSON object.
     fileprivate var object: [String: JSONValue] {
         var object: [String: JSONValue] = [
             "number": .integer(Int64(number)), "started": .string(started.description),
@@ -76,6 +76,6 @@ extension AttemptEntry {
 }
 
 extension [String: JSONValue] {
-    /// Adds a path as text, and exactly if it is not UTF-8.
+    /// Adds a path as a string, and its exact bytes if it is not UTF-8.
     mutating func add(_ name: String, _ path: PathBytes) { add(name, bytes: path.bytes) }
 }

@@ -6,12 +6,12 @@ import Rules
 import Storage
 import System
 
-/// The text of `alight show`.
+/// The text output of `alight show`.
 struct JobReport {
     let details: JobDetails
     let hasColor: Bool
 
-    /// Most bytes of a program's log that are shown.
+    /// The maximum number of bytes of a program's log to show.
     private static let logLimit = 64 << 10
 
     var lines: [String] { head + attempts + last }
@@ -63,7 +63,7 @@ struct JobReport {
 
     private var attempts: [String] {
         details.attempts.enumerated().flatMap { index, attempt in
-            // After the last one of a dead letter there was no other.
+            // The last attempt of a failed job was not followed by a retry.
             let isFinal = details.job.state == .dead && index == details.attempts.count - 1
             let outcome = isFinal && attempt.outcome == "retry" ? "failed" : attempt.outcome
             var line = "attempt \(attempt.number): \(TimeText.long(attempt.started)), "
@@ -75,7 +75,7 @@ struct JobReport {
         }
     }
 
-    /// What an attempt did that can be taken back, and whether it has been.
+    /// Returns lines for the changes of an attempt that can be undone, and whether they were.
     private static func changes(of attempt: AttemptEntry) -> [String] {
         attempt.changes.enumerated().flatMap { index, change -> [String] in
             let line = "  did: \(change.words)"
@@ -90,7 +90,7 @@ struct JobReport {
         strsignal(signal).map { " (\(String(cString: $0)))" } ?? ""
     }
 
-    /// What the last attempt was asked, and what it wrote.
+    /// The request and the log of the last attempt.
     private var last: [String] {
         guard let attempt = details.attempts.last else { return [] }
         var lines: [String] = []
@@ -108,12 +108,12 @@ struct JobReport {
         return lines
     }
 
-    /// The end of a log, each line made safe.
+    /// Returns the last lines of a log, escaped for a terminal.
     private static func logLines(_ log: String) -> [String] {
         var bytes = log.utf8.suffix(logLimit)
         var lines: [String] = []
         if bytes.count < log.utf8.count {
-            // It begins with a whole line, if there is one.
+            // Starts with a whole line, if there is one.
             if let newline = bytes.firstIndex(of: 0x0A), newline < bytes.endIndex {
                 bytes = bytes[newline...].dropFirst()
             }
@@ -121,7 +121,7 @@ struct JobReport {
         }
         if bytes.last == 0x0A { bytes = bytes.dropLast() }
         lines += bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { line in
-            // A tab moves no further than blanks do.
+            // A tab advances no further than spaces do.
             "  "
                 + line.split(separator: 0x09, omittingEmptySubsequences: false).map { Display.text($0) }
                 .joined(separator: "    ")
@@ -131,7 +131,7 @@ struct JobReport {
 }
 
 extension WritingProcess {
-    /// `cp (process 811, uid 1000, /usr/bin/cp)`.
+    /// Formats the process: `cp (process 811, uid 1000, /usr/bin/cp)`.
     fileprivate var words: String {
         var known = ["process \(pid)"]
         if let uid { known.append("uid \(uid)") }

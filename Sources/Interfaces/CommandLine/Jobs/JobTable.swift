@@ -4,7 +4,7 @@ import Storage
 import System
 
 extension JobEntry {
-    /// Its state, or that what it did was taken back.
+    /// The state, or whether the changes of the job were undone.
     var stateWord: String {
         switch undone {
         case .all: "undone"
@@ -14,20 +14,19 @@ extension JobEntry {
     }
 }
 
-/// The listing of `alight jobs`, for a terminal or for a pipe.
+/// The output of `alight jobs`, for a terminal or a pipe.
 struct JobTable {
     let jobs: [JobEntry]
     let now: Timestamp
     let hasColor: Bool
 
-    /// The lines for a terminal of that width.
+    /// Returns the lines for a terminal of this width.
     ///
-    /// A job has one line under headings where all columns have room, and two
-    /// or three lines of its own where they have not. Ids are never cut: they
-    /// are there to be copied.
+    /// If all columns fit, a job has one line below the titles; otherwise it has two or three lines of its own. Ids
+    /// are never truncated, so that they can be copied.
     func lines(width: Int) -> [String] { wide(width) ?? jobs.flatMap { stacked($0, width) } }
 
-    /// A line for each job, its fields separated by tabs, for programs.
+    /// One line for each job, with tab-separated fields, for programs.
     var plainLines: [String] {
         jobs.map { job in
             [
@@ -43,7 +42,7 @@ struct JobTable {
         var title: String
         var cells: [String]
         var width: Int
-        /// Whether of a cell that is too long the end is shown.
+        /// Whether a cell that is too long shows its end instead of its start.
         var showsEnd = false
 
         init(_ title: String, _ cells: [String], atMost limit: Int = .max) {
@@ -59,10 +58,10 @@ struct JobTable {
     }
 
     private static let gap = "  "
-    /// Paths and messages that have less room say too little.
+    /// The minimum widths at which paths and messages are still useful.
     private static let least = (path: 24, message: 16)
 
-    /// The table; nil when the terminal is too narrow for it.
+    /// Returns the table; nil if the terminal is too narrow for it.
     private func wide(_ width: Int) -> [String]? {
         var columns = [
             Column("ID", jobs.map(\.id.description)), Column("STATE", jobs.map(\.stateWord)),
@@ -94,7 +93,7 @@ struct JobTable {
             }
     }
 
-    /// The job over several lines, for narrow terminals.
+    /// Returns the job on several lines, for narrow terminals.
     private func stacked(_ job: JobEntry, _ width: Int) -> [String] {
         let when = TimeText.short(job.time, now: now)
         let state = TerminalText.padded(job.stateWord, "succeeded".count)

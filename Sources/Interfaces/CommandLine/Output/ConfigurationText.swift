@@ -4,12 +4,12 @@ import RuleLoading
 import Rules
 import System
 
-/// The configuration as people and programs read it.
+/// The configuration as text and as JSON.
 struct ConfigurationText {
     private struct Row {
         var name: String
         var value: JSONValue
-        /// For people.
+        /// The value as text.
         var text: String
         var origin: SettingOrigin
     }
@@ -53,7 +53,7 @@ struct ConfigurationText {
         rows.append(Row(name: name, value: value, text: Display.text(text), origin: setting.origin))
     }
 
-    /// A value for programs, and for people.
+    /// A value as JSON and as text.
     private typealias Shown = (value: JSONValue, text: String)
 
     private static let nothing: Shown = (.bool(false), "false")
@@ -74,7 +74,7 @@ struct ConfigurationText {
         return (.array(shown.map(\.value)), shown.isEmpty ? "-" : shown.map(\.text).joined(separator: ":"))
     }
 
-    /// A table, and above it the file.
+    /// The file, followed by a table of all settings.
     var lines: [String] {
         var table = TextTable(["KEY", "VALUE", "FROM"])
         for row in rows { table.add([row.name, row.text, Display.text(row.origin.word)]) }
@@ -94,7 +94,7 @@ struct ConfigurationText {
 }
 
 extension SettingOrigin {
-    /// `--jobs`, `ALIGHT_JOBS`, `config.yaml:3` or `default`.
+    /// The origin as text: `--jobs`, `ALIGHT_JOBS`, `config.yaml:3` or `default`.
     var word: String {
         switch self {
         case .flag(let name), .variable(let name): name

@@ -3,13 +3,15 @@ import PluginProtocol
 import RuleLoading
 import Rules
 
-/// How what is wrong with rules files is told.
+/// The format of diagnostics about rules files.
 enum DiagnosticFormat: String, ExpressibleByArgument, CaseIterable {
     case text, json
 }
 
 extension Diagnostic {
-    /// As one JSON object; a file as a whole has no line.
+    /// The diagnostic as a JSON object.
+    ///
+    /// A diagnostic about a whole file has no line.
     var object: [String: JSONValue] {
         var object: [String: JSONValue] = [
             "file": .string(place.file), "severity": .string(severity.rawValue), "message": .string(message),
@@ -23,7 +25,8 @@ extension Diagnostic {
         return object
     }
 
-    /// Tells people on standard error, in colour on a terminal, or programs on standard output, one object a line.
+    /// Prints the diagnostic: as text on standard error, colored on a terminal, or as one JSON object per line on
+    /// standard output.
     func tell(as format: DiagnosticFormat) {
         switch format {
         case .text: Output.error.write(DiagnosticText.text(of: self, isColored: Output.error.hasColor))

@@ -4,7 +4,7 @@ import Glibc
 import Handling
 import PluginProtocol
 
-/// Turns events into lines: on standard output for people or as JSON, with what is worth knowing on standard error.
+/// Prints events as text or JSON lines on standard output, and messages about the watch on standard error.
 struct EventPrinter: Sendable {
     let isJSON: Bool
 
@@ -15,7 +15,7 @@ struct EventPrinter: Sendable {
 
     static func json(_ event: FileEvent) -> String { PluginEvent(event).line }
 
-    /// `11:24:03 modified /in/cat.jpg (extended), 41 bytes`.
+    /// Formats an event: `11:24:03 modified /in/cat.jpg (extended), 41 bytes`.
     static func line(_ event: FileEvent, hasColor: Bool) -> String {
         let color =
             switch event.kind {
@@ -90,7 +90,7 @@ struct EventPrinter: Sendable {
         }
     }
 
-    /// Says that the events can't be written any more.
+    /// Prints an error when events can no longer be written.
     func sayUnwritten(_ errno: Int32) {
         say(
             "error", "cannot write to standard output: \(String(cString: strerror(errno)))",

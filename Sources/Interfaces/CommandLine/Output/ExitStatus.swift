@@ -1,16 +1,16 @@
-/// What the program's exit code says.
+/// The exit status of the program.
 ///
-/// Decided here and nowhere else; printed in every help.
+/// All statuses are defined here, and printed in the help of every command.
 enum ExitStatus: Int32 {
     case done = 0
     case runtimeError = 1
     case usage = 2
     case rulesInvalid = 3
-    /// With `--once`: no file was taken by any rule; of `explain` and `apply`: no path.
+    /// With `--once`, no rule matched a file; for `explain` and `apply`, no path; for `undo`, no change to undo.
     case nothingMatched = 4
-    /// With `--once` and `apply`: some jobs failed.
+    /// With `--once`, and for `apply` and `undo`: some jobs failed.
     case someFailed = 5
-    /// Of `status`: the running Alight can't do all of its work as it should.
+    /// For `status`: the running instance cannot do all of its work.
     case degraded = 6
 
     private var meaning: String {
@@ -25,10 +25,10 @@ enum ExitStatus: Int32 {
         }
     }
 
-    /// The table for help texts.
+    /// The table of all statuses, for help texts.
     static let table = table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed, .degraded])
 
-    /// The table for a command that ends with these alone.
+    /// Returns the table for a command that exits with only these statuses.
     static func table(of statuses: [ExitStatus]) -> String {
         "EXIT STATUS" + statuses.map { "\n  \($0.rawValue)  \($0.meaning)" }.joined()
     }

@@ -1,10 +1,10 @@
 import Storage
 
-/// What commands do about a journal that can't be used.
+/// The handling of journal errors in commands.
 enum Faults {
-    /// Does something with a journal.
+    /// Runs the body, and prints the journal error that it throws.
     ///
-    /// - Throws: `Exit` when the journal can't be used; it has been said.
+    /// - Throws: `Exit` when the journal cannot be used; the error has been printed.
     static func said<Answer>(_ body: () throws(JournalFault) -> Answer) throws -> Answer {
         do throws(JournalFault) {
             return try body()
@@ -16,11 +16,11 @@ enum Faults {
 }
 
 extension JournalOptions {
-    /// Opens the journal that was named, or the usual one, to look at it.
+    /// Opens the named or default journal for reading.
     ///
-    /// - Parameter isFollowed: Whether what is written to it from now on has to be seen.
+    /// - Parameter isFollowed: Whether the reader must see later writes.
     /// - Returns: The journal.
-    /// - Throws: `Exit` when it can't be used; it has been said.
+    /// - Throws: `Exit` when it cannot be used; the error has been printed.
     func open(isFollowed: Bool = false) throws -> JournalReader {
         let file = try file()
         return try Faults.said { () throws(JournalFault) in try JournalReader(file, isTraceless: !isFollowed) }

@@ -4,7 +4,7 @@ import PluginProtocol
 import Rules
 import System
 
-/// What a plugin or a built-in handler takes, for people and as JSON.
+/// The description of a plugin or a built-in handler, as text and as JSON.
 struct HandlerText {
     private let title: String
     private let facts: [(String, String)]
@@ -49,7 +49,7 @@ struct HandlerText {
         self.object = object
     }
 
-    /// The lines for a terminal of that width.
+    /// Returns the lines for a terminal of this width.
     func lines(width: Int?) -> [String] {
         let column = facts.map(\.0.count).max() ?? 0
         var lines = [title, ""] + facts.map { "\(TerminalText.padded($0.0, column))  \($0.1)" }
@@ -65,7 +65,7 @@ struct HandlerText {
         return lines + table.lines(width: width)
     }
 
-    /// The schema without the defaults of secret parameters.
+    /// Returns the schema without the defaults of secret parameters.
     private static func withoutSecrets(_ schema: JSONValue) -> JSONValue {
         guard var members = schema.object else { return schema }
         if members["writeOnly"] == true { members["default"] = nil }
@@ -87,7 +87,7 @@ struct HandlerText {
         }
     }
 
-    /// The type with what is allowed of it.
+    /// Returns the type with its constraints.
     private static func type(of schema: ParameterSchema) -> String {
         var words = [schema.type ?? "any"]
         if let items = schema.items { words[0] = "array of \(items.type ?? "any")" }
@@ -108,7 +108,7 @@ struct HandlerText {
 
     private static func range(_ least: String?, _ most: String?, _ unit: String) -> String? {
         switch (least, most) {
-        // An empty text or list is rarely meant, and rarely worth a word.
+        // A minimum length of 1 only excludes the empty value, which is not worth a mention.
         case ("1", nil) where !unit.isEmpty: nil
         case (let least?, let most?): "\(least) to \(most)\(unit)"
         case (let least?, nil): "at least \(least)\(unit)"

@@ -6,9 +6,10 @@ import Rules
 import Storage
 import System
 
-/// The words that shells offer for a name: those of rules, tags, handlers and plugins.
+/// Shell completions: the names of rules, tags, handlers and plugins, and the ids of jobs.
 ///
-/// The scripts of `--generate-completion-script` start the program for them. Nothing is said then, and no plugin started.
+/// The scripts of `--generate-completion-script` run the program to get them. It then prints no messages and starts no
+/// plugins.
 enum OfferedWords {
     static let rules = CompletionKind.custom { words, _, _ in
         loaded(words).map { $0.rulesInOrder.map(\.name) } ?? []
@@ -26,7 +27,7 @@ enum OfferedWords {
         program.map { $0.discovery.names(from: folder(words, $0)) } ?? []
     }
 
-    /// The ids of the newest jobs in these states, of any state if there are none.
+    /// Completes the ids of the newest jobs in these states, or in any state if the set is empty.
     static func jobs(_ states: Set<JobState> = []) -> CompletionKind {
         .custom { words, _, _ in
             guard let options = try? JournalOptions.parse(options(["--journal", "--config"], in: words)),
@@ -40,7 +41,7 @@ enum OfferedWords {
         }
     }
 
-    /// One of several words that are separated by commas.
+    /// Completes one of several words in a comma-separated list.
     static func list(of words: [String]) -> CompletionKind {
         .custom { _, _, typed in
             let first = typed.lastIndex(of: ",").map { typed[...$0] } ?? ""
@@ -52,17 +53,17 @@ enum OfferedWords {
 
     private static func loaded(_ words: [String]) -> LoadedRules? { program?.rulesInSilence(named(in: words)) }
 
-    /// The values of each `--rules`.
+    /// Returns the values of each `--rules`.
     private static func named(in words: [String]) -> [String] {
         options(["--rules"], in: words).filter { $0 != "--rules" }
     }
 
-    /// The options of these names in a line, with their values.
+    /// Returns the options with these names on a command line, with their values.
     private static func options(_ names: [String], in words: [String]) -> [String] {
         zip(words, words.dropFirst()).flatMap { names.contains($0) && !$1.isEmpty ? [$0, $1] : [] }
     }
 
-    /// The folder whose plugins are meant.
+    /// Returns the directory whose plugins are used.
     private static func folder(_ words: [String], _ program: ProgramSurroundings) -> PathBytes {
         guard let first = program.rulesInSilence(named(in: words))?.files.first else {
             return program.loading.currentFolder

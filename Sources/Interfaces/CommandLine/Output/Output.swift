@@ -11,57 +11,61 @@ struct Output: Sendable {
     static let standard = Output(descriptor: STDOUT_FILENO, turn: Turn())
     static let error = Output(descriptor: STDERR_FILENO, turn: Turn())
 
-    /// The kernel mixes long lines of several threads, so that one writes at a time.
+    /// The kernel may interleave long lines of several threads, so only one thread writes at a time.
     private final class Turn: Sendable {
         let lock = Mutex(Queue())
     }
 
-    /// Text that waits for its reader.
+    /// The text that has not been written yet.
     private struct Queue {
-        /// Called with what happens to the queue; nil where writers wait for the reader.
+        /// Called when text is lost; nil for outputs whose writers wait for the reader.
         var report: (@Sendable (Loss) -> Void)?
         var waiting: [[UInt8]] = []
-        /// Bytes of all that waits or is being written.
+        /// The number of bytes queued or being written.
         var size = 0
         var dropped = 0
-        /// Whether a thread writes what waits.
+        /// Whether a thread is writing the queue.
         var isDraining = false
     }
 
-    /// What is lost because an output isn't read.
+    /// A loss of text because an output is not read.
     enum Loss: Sendable, Hashable {
         /// The first text was dropped.
         case begins
-        /// The reader goes on; so many texts were dropped meanwhile.
+        /// The reader has resumed; this number of texts was dropped in the meantime.
         case ended(Int)
     }
 
-    /// Whether a person reads it, with colours wanted: https://no-color.org has an empty NO_COLOR mean nothing.
+    /// Whether the output is a terminal and colors are wanted.
+    ///
+    /// An empty NO_COLOR has no effect; see https://no-color.org.
     var hasColor: Bool {
         let isUnwanted = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
         let isPlain = getenv("TERM").map { strcmp($0, "dumb") == 0 } ?? false
         return isatty(descriptor) == 1 && !isUnwanted && !isPlain
     }
 
-    /// What became of a text.
+    /// The result of a write.
     enum Written: Sendable, Hashable {
         case whole
-        /// The rest was dropped, since nothing reads it any more, or not in time for the end.
+        /// The rest was dropped: the reader is gone, or did not read in time before the exit.
         case unread
         case failed(errno: Int32)
     }
 
-    /// Writes the text and a newline; a reader that has gone is not an error.
+    /// Writes the text and a newline.
     ///
-    /// A reader that is there and does not read, a paused terminal say, is waited for until ``hurry()``, but for
-    /// outputs that ``neverBlock(_:)`` has made to drop what doesn't fit into their queue.
+    /// A reader that is gone is not an error.
     ///
-    /// - Parameter text: One line, or several.
+    /// If the reader exists but does not read, such as a paused terminal, the write blocks until ``hurry()``. Outputs
+    /// configured by ``neverBlock(_:)`` instead drop text that does not fit into their queue.
+    ///
+    /// - Parameter text: One or more lines.
     /// - Returns: Whether all of it was written, or why not.
     @discardableResult
     func write(_ text: String) -> Written { writeRaw(text + "\n") }
 
-    /// Writes the text as it is.
+    /// Writes the text without adding a newline.
     ///
     /// - Parameter text: Any text.
     /// - Returns: Whether all of it was written, or why not.
@@ -103,12 +107,12 @@ struct Output: Sendable {
         return result
     }
 
-    /// Writes from the front of the bytes, and removes what was written.
+    /// Writes bytes from the front, and removes those that were written.
     ///
     /// - Parameters:
     ///   - rest: The bytes.
-    ///   - isReady: Asked before each write; false ends it.
-    /// - Returns: Whether all of it was written, or why not.
+    ///   - isReady: Called before each write; false stops the writing.
+    /// - Returns: Whether all of them were written, or why not.
     private func put(_ rest: inout ArraySlice<UInt8>, while isReady: () -> Bool) -> Written {
         while !rest.isEmpty {
             guard isReady() else { return .unread }
@@ -128,15 +132,17 @@ struct Output: Sendable {
 
     // MARK: Outputs that never block
 
-    /// Bytes that wait at most for a reader.
+    /// The maximum number of queued bytes.
     private static let queueLimit = 4 << 20
 
-    /// Makes writers of this output never wait for its reader: what doesn't fit into a queue is dropped and counted.
+    /// Makes writes never wait for the reader of this output.
     ///
-    /// - Parameter report: Called on any thread when something is lost; it may write to the output.
+    /// Text that does not fit into a queue is dropped and counted.
+    ///
+    /// - Parameter report: Called on any thread when text is lost. It may write to the output.
     func neverBlock(_ report: @escaping @Sendable (Loss) -> Void) { turn.lock.withLock { $0.report = report } }
 
-    /// Writes what waits until nothing does.
+    /// Writes queued text until the queue is empty.
     private func drain() {
         while true {
             let (texts, dropped, report) = turn.lock.withLock { queue in
@@ -158,9 +164,9 @@ struct Output: Sendable {
         }
     }
 
-    /// Waits until what is in the queue was written, for as long as the reader goes on reading.
+    /// Waits until the queue is written, as long as the reader makes progress.
     ///
-    /// What is left when it has read nothing for a second is dropped.
+    /// If it has read nothing for a second, the rest is dropped.
     func flush() {
         var size = Int.max
         var last = ContinuousClock.now
@@ -176,15 +182,15 @@ struct Output: Sendable {
         }
     }
 
-    /// Whether a reader could still come to what is written.
+    /// Whether the output may still have a reader.
     private var hasReader: Bool {
         var waited = pollfd(fd: descriptor, events: 0, revents: 0)
         return poll(&waited, 1, 0) <= 0 || waited.revents & Int16(POLLERR | POLLNVAL) == 0
     }
 
-    /// Blocks until nobody reads any more: the other end of a pipe is closed, the terminal is gone.
+    /// Blocks until the reader is gone: the other end of a pipe is closed, or the terminal has hung up.
     ///
-    /// A file is always read, so for a file it never returns.
+    /// For a file, it never returns.
     func waitForDeparture() {
         while true {
             var waited = pollfd(fd: descriptor, events: 0, revents: 0)
@@ -192,18 +198,18 @@ struct Output: Sendable {
         }
     }
 
-    /// Ends the program between two lines.
+    /// Exits the program between two lines.
     func exit(_ status: ExitStatus) -> Never { turn.lock.withLock { _ in Glibc.exit(status.rawValue) } }
 
-    // MARK: What can't be written
+    // MARK: Write errors
 
-    /// Why standard output could not be written the last time that it couldn't; 0 when it always could.
+    /// The errno of the last failed write to standard output; 0 if none has failed.
     private static let failure = Atomic<Int32>(0)
 
-    /// Says when standard output could not be written, with which no command has done what it is for.
+    /// Prints an error if standard output could not be written; the command has then failed.
     ///
-    /// - Parameter status: What the program would end with.
-    /// - Returns: What it is to end with.
+    /// - Parameter status: The intended exit status.
+    /// - Returns: The exit status to use.
     static func checked(_ status: ExitStatus) -> ExitStatus {
         let error = failure.load(ordering: .relaxed)
         guard error != 0 else { return status }
@@ -216,10 +222,10 @@ struct Output: Sendable {
     // MARK: Readers that do not read
 
     private static let isHurried = Atomic(false)
-    /// PIPE_BUF: what a pipe has room for when poll(2) says that it has.
+    /// PIPE_BUF: the space that a pipe has if poll(2) reports it as writable.
     private static let pipeRoom = 4096
 
-    /// Drops from now on, for all outputs, what can't be written at once, so that the end waits for no reader.
+    /// From now on, drops text that cannot be written at once, for all outputs, so that the exit waits for no reader.
     static func hurry() { isHurried.store(true, ordering: .relaxed) }
 
     private func waitForRoom() -> Bool {
@@ -230,7 +236,7 @@ struct Output: Sendable {
         }
     }
 
-    /// Whether a write would not block, or would fail at once.
+    /// Returns whether a write would not block, or would fail at once.
     private func hasRoom(within milliseconds: Int32) -> Bool {
         var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         let ready = poll(&waited, 1, milliseconds)
@@ -238,15 +244,15 @@ struct Output: Sendable {
     }
 }
 
-/// Text made safe to show on a terminal.
+/// Text made safe to print on a terminal.
 enum Display {
-    /// The path with control characters as `\n` or `\u{1b}`, and bytes that are not UTF-8 as U+FFFD.
+    /// Returns the path with control characters as `\n` or `\u{1b}`, and bytes that are not UTF-8 as U+FFFD.
     ///
-    /// File names come from anyone: a name must not be able to move the cursor or forge a line of the log.
+    /// File names are untrusted: a name must not be able to move the cursor or forge a line of the log.
     static func path(_ path: PathBytes) -> String { text(path.bytes) }
 
     static func text(_ bytes: some Collection<UInt8>) -> String {
-        // Nearly every name needs no second look: printable ASCII is safe.
+        // The fast path for most names: printable ASCII is safe.
         if bytes.allSatisfy({ (0x20...0x7e).contains($0) }) { return String(decoding: bytes, as: UTF8.self) }
         var shown = ""
         var decoder = UTF8.ForwardParser()
@@ -255,7 +261,7 @@ enum Display {
             switch decoder.parseScalar(from: &iterator) {
             case .valid(let encoded): shown += escaped(UTF8.decode(encoded))
             case .error(let length):
-                // What was cut out is shown as U+FFFD for each byte: the exact bytes are in the JSON.
+                // Each invalid byte is shown as U+FFFD; the exact bytes are in the JSON output.
                 shown += String(repeating: "\u{FFFD}", count: max(1, length))
             case .emptyInput: return shown
             }

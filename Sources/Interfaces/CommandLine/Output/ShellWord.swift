@@ -1,17 +1,17 @@
 import FileEvents
 import System
 
-/// Words as a shell would need them to be the same bytes, for people to read and to copy.
+/// Words quoted as for a shell, for users to read and copy.
 ///
-/// Nothing here is given to a shell.
+/// The output is never passed to a shell.
 enum ShellWord {
     private static let plain = Set("%+,-./:=@_^".utf8)
     private static let digits = Array("0123456789abcdef".utf8)
 
-    /// The words with blanks between them.
+    /// Returns the quoted words, separated by spaces.
     static func line(_ words: some Sequence<[UInt8]>) -> String { words.map(quoted).joined(separator: " ") }
 
-    /// One word: as it is, in single quotes, or as `$'…'` where it has bytes that can't be shown.
+    /// Returns one word: as it is, in single quotes, or as `$'…'` if it contains bytes that cannot be printed.
     static func quoted(_ word: [UInt8]) -> String {
         let isPlain = word.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)

@@ -1,14 +1,14 @@
 import Glibc
 import RuleLoading
 
-/// How text fits a terminal.
+/// Fits text to the width of a terminal.
 ///
-/// It takes text that ``Display`` has made safe.
+/// The text must have been made safe by ``Display``.
 enum TerminalText {
-    /// How wide the terminal of standard output is; nil when that is no terminal.
+    /// The width of the terminal of standard output; nil if it is not a terminal.
     static var width: Int? { width(STDOUT_FILENO) }
 
-    /// How wide the terminal of standard error is; nil when that is no terminal.
+    /// The width of the terminal of standard error; nil if it is not a terminal.
     static var errorWidth: Int? { width(STDERR_FILENO) }
 
     private static func width(_ descriptor: Int32) -> Int? {
@@ -18,24 +18,26 @@ enum TerminalText {
         return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil } ?? 80
     }
 
-    /// How many columns the text takes.
+    /// Returns the number of columns of the text.
     static func columns(_ text: String) -> Int {
         text.unicodeScalars.reduce(0) { $0 + DiagnosticText.columns(of: $1) }
     }
 
-    /// The text with blanks behind it, so that it takes so many columns at least.
+    /// Returns the text padded with trailing spaces to at least this number of columns.
     static func padded(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - columns(text)))
     }
 
-    /// The beginning of the text, if the whole takes more columns than that.
+    /// Returns the text, or its start and an ellipsis if it takes more columns.
     static func beginning(_ text: String, _ width: Int) -> String {
         guard columns(text) > width else { return text }
         guard width > 0 else { return "" }
         return kept(text.unicodeScalars, width - 1) + "…"
     }
 
-    /// The end of the text, if the whole takes more columns than that; of a path the end says most.
+    /// Returns the text, or an ellipsis and its end if it takes more columns.
+    ///
+    /// Used for paths, whose end is most significant.
     static func end(_ text: String, _ width: Int) -> String {
         guard columns(text) > width else { return text }
         guard width > 0 else { return "" }

@@ -1,14 +1,14 @@
-/// Rows under headings, each column as wide as it has to be.
+/// A table with titles, in which each column is as wide as necessary.
 struct TextTable {
     let titles: [String]
-    /// Text that ``Display`` has made safe.
+    /// The cells, made safe by ``Display``.
     var rows: [[String]] = []
 
     init(_ titles: [String]) { self.titles = titles }
 
     mutating func add(_ cells: [String]) { rows.append(cells) }
 
-    /// The lines; what is too long for a terminal of that width is wrapped in the last column.
+    /// Returns the lines; text that exceeds the width of the terminal is wrapped in the last column.
     func lines(width: Int?) -> [String] {
         let widths = titles.indices.map { column in
             ([titles] + rows).map { TerminalText.columns($0[column]) }.max() ?? 0
@@ -26,7 +26,7 @@ struct TextTable {
 
     private static let gap = "  "
 
-    /// The text in lines of so many columns, if it has words to break at.
+    /// Returns the text wrapped at words to lines of this width.
     private static func wrapped(_ text: String, _ room: Int?) -> [String] {
         guard let room, TerminalText.columns(text) > room else { return [text] }
         var lines = [""]

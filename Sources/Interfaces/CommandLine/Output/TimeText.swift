@@ -3,27 +3,28 @@ import Glibc
 import Rules
 import System
 
-/// Moments as people write and read them, in local time.
+/// Parses and formats timestamps in local time.
 enum TimeText {
     private static let form =
         "write a length of time such as 30m, 2h or 7d, a date such as 2026-11-20, or both parts of "
         + "one: '2026-11-20 10:24'"
 
-    /// Reads a moment: so long ago, a date, or a date and a time of day.
+    /// Parses a timestamp: a duration before now, a date, or a date and a time of day.
     ///
     /// - Parameters:
-    ///   - text: `2h`, `2026-11-20`, `2026-11-20 10:24`, `2026-11-20T10:24:03`, `2026-11-20T10:24:03.25`, with `Z` behind it for UTC,
-    ///     or `10:24`.
-    ///   - now: The present.
-    /// - Returns: The moment.
-    /// - Throws: What is wrong, and what to write.
+    ///   - text: `2h`, `2026-11-20`, `2026-11-20 10:24`, `2026-11-20T10:24:03`, `2026-11-20T10:24:03.25`, with a
+    ///     suffix `Z` for
+    ///     UTC, or `10:24`.
+    ///   - now: The current time.
+    /// - Returns: The timestamp.
+    /// - Throws: The error and its remedy.
     static func parse(_ text: String, now: Timestamp) throws(MomentProblem) -> Timestamp {
         if let moment = date(text, now: now) { return moment }
         do throws(DurationProblem) {
             let length = try DurationText.parse(text)
             return now.advanced(by: .zero - length)
         } catch {
-            // What has the marks of a date was meant as one.
+            // Text with separators of a date was meant as one.
             guard text.contains("-") || text.contains(":") || !text.contains(where: \.isNumber) else {
                 throw MomentProblem(message: error.message, help: error.help)
             }
@@ -31,13 +32,13 @@ enum TimeText {
         }
     }
 
-    /// Reads a date, a time of day, or both with a blank or `T` between them.
+    /// Parses a date, a time of day, or both with a space or `T` between them.
     private static func date(_ text: String, now: Timestamp) -> Timestamp? {
         let isUTC = text.hasSuffix("Z") && text.contains(":")
         let words = text.dropLast(isUTC ? 1 : 0).split(omittingEmptySubsequences: false) { $0 == " " || $0 == "T" }
         var parts = tm()
         var day = words.first.flatMap { numbers($0, separator: "-", widths: [4, 2, 2]) }
-        // Times of JSON have fractions of a second.
+        // Timestamps in JSON have fractions of a second.
         let parted = words.last?.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         let fraction = parted?.count == 2 ? parted?.last : nil
         let clock = parted?.first.flatMap { time in
@@ -61,12 +62,12 @@ enum TimeText {
         }
         parts.tm_isdst = isUTC ? 0 : -1
         let moment = isUTC ? timegm(&parts) : mktime(&parts)
-        // The 31st of February becomes a day of March.
+        // mktime(3) turns February 31 into a day in March.
         guard parts.tm_mday == day[2], parts.tm_mon == day[1] - 1 else { return nil }
         return Timestamp(seconds: Int64(moment), nanoseconds: nanoseconds)
     }
 
-    /// The digits behind a decimal point; nil for what are none, or too many.
+    /// Parses the digits after a decimal point; returns nil for anything else, or for more than nine digits.
     private static func nanoseconds(_ fraction: Substring) -> UInt32? {
         guard (1...9).contains(fraction.utf8.count), fraction.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             return nil
@@ -74,7 +75,7 @@ enum TimeText {
         return UInt32(fraction + String(repeating: "0", count: 9 - fraction.utf8.count))
     }
 
-    /// Numbers of so many digits each; nil when the text is something else.
+    /// Parses numbers with these numbers of digits; returns nil if the text has another form.
     private static func numbers(_ text: Substring, separator: Character, widths: [Int]) -> [Int32]? {
         let words = text.split(separator: separator, omittingEmptySubsequences: false)
         let isDigits = words.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
@@ -82,13 +83,13 @@ enum TimeText {
         return words.compactMap { Int32($0) }
     }
 
-    /// `10:24:03` of a moment today, else `2026-11-20 10:24`.
+    /// Formats a timestamp: `10:24:03` for today, else `2026-11-20 10:24`.
     static func short(_ time: Timestamp, now: Timestamp) -> String {
         let day = text(now, "%Y-%m-%d")
         return text(time, "%Y-%m-%d") == day ? text(time, "%H:%M:%S") : text(time, "%Y-%m-%d %H:%M")
     }
 
-    /// `2026-11-20 10:24:03`.
+    /// Formats a timestamp: `2026-11-20 10:24:03`.
     static func long(_ time: Timestamp) -> String { text(time, "%Y-%m-%d %H:%M:%S") }
 
     private static func text(_ time: Timestamp, _ format: String) -> String {
@@ -101,7 +102,7 @@ enum TimeText {
     }
 }
 
-/// Why a text is no moment.
+/// An error for text that is not a timestamp.
 struct MomentProblem: Error, Hashable {
     var message: String
     var help: String

@@ -2,7 +2,7 @@ import Logging
 import RuleLoading
 import Synchronization
 
-/// Where handlers and plugins log to: standard error, in the format of the run.
+/// The log of handlers and plugins: standard error, in the format of the run.
 struct ActionLog: LogHandler {
     let reporter: Reporter
     var metadata: Logger.Metadata = [:]
@@ -39,7 +39,7 @@ struct ActionLog: LogHandler {
     }
 }
 
-/// Counts the stops that were asked for.
+/// Counts the requests to stop.
 final class StopCount: Sendable {
     private let stops = Atomic(0)
 

@@ -3,24 +3,23 @@ import Glibc
 import Handling
 import Rules
 import System
-
-/// The files that a rule is to be run for by hand.
+/// The files to which a rule is applied by hand.
 struct AppliedFiles {
-    /// In the order in which they were named, and within folders by name; each once.
+    /// The files in the order in which they were named, sorted by name within directories, without duplicates.
     private(set) var paths: [PathBytes] = []
-    /// What is wrong with what was named.
+    /// The errors about the named paths.
     private(set) var problems: [(message: String, help: String)] = []
-    /// The files that the rule's conditions leave, and why.
+    /// The files that the rule's conditions exclude, with the reason.
     private(set) var left: [(path: PathBytes, reason: String)] = []
     private var seen: Set<PathBytes> = []
     private let rule: Rule
 
-    /// Looks at what was named.
+    /// Collects the files.
     ///
     /// - Parameters:
-    ///   - named: Absolute, normalised paths.
+    ///   - named: Absolute, normalized paths.
     ///   - rule: The rule.
-    ///   - isForced: Whether a path that is named itself need not be one that the rule takes.
+    ///   - isForced: Whether the rule need not match paths that are named themselves.
     init(_ named: [PathBytes], rule: Rule, isForced: Bool) {
         self.rule = rule
         for path in named {
@@ -55,7 +54,9 @@ struct AppliedFiles {
         }
     }
 
-    /// Adds a file for which the rule's conditions hold; a look at its content may take its time.
+    /// Adds a file unless the rule's conditions exclude it.
+    ///
+    /// May read the file's content, which can take long.
     private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
         guard let condition = rule.condition, let root = rule.root(taking: path) else { return add(path) }
         switch condition.answerNow(path, root: root, snapshot: snapshot) {
@@ -69,7 +70,7 @@ struct AppliedFiles {
         if seen.insert(path).inserted { paths.append(path) }
     }
 
-    /// Adds what the rule takes below a folder, without following links.
+    /// Adds the files below a directory that the rule matches, without following symbolic links.
     private mutating func addAll(below folder: PathBytes) {
         let files = WatchedPaths(roots: rule.roots)
         var rest = [folder]
@@ -81,7 +82,7 @@ struct AppliedFiles {
                 if rule.types.contains(snapshot.type), rule.root(taking: path) != nil {
                     addIfAdmitted(path, snapshot)
                 }
-                // A folder that is above the rule's root may hold it.
+                // A directory above the rule's root may contain it.
                 if snapshot.type == .directory,
                     rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })
                 {

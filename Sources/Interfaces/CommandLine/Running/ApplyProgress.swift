@@ -1,7 +1,7 @@
 import Rules
 import Synchronization
 
-/// Tells on standard error how far `alight apply` is: a bar on a terminal, else a line for each tenth.
+/// The progress of `alight apply` on standard error: a bar on a terminal, else a line for each tenth.
 final class ApplyProgress: Sendable {
     private struct State {
         var done = 0
@@ -16,18 +16,20 @@ final class ApplyProgress: Sendable {
     private let start = ContinuousClock.now
     private let state = Mutex(State())
 
+    /// Creates a progress display.
+    ///
     /// - Parameters:
-    ///   - total: How many files there are.
-    ///   - width: How wide the terminal of standard error is; nil for none.
+    ///   - total: The number of files.
+    ///   - width: The width of the terminal of standard error; nil if it is not a terminal.
     init(total: Int, width: Int?) {
         self.total = total
         self.width = width
     }
 
-    /// How many files are done, and how many of them have failed.
+    /// The number of finished files, and how many of them have failed.
     var counts: (done: Int, failed: Int) { state.withLock { ($0.done, $0.failed) } }
 
-    /// Notes how far it is.
+    /// Records the progress.
     func note(done: Int, failed: Int) {
         state.withLock { state in
             state.done = done
@@ -36,7 +38,7 @@ final class ApplyProgress: Sendable {
         }
     }
 
-    /// Writes a line to standard output, and the bar again below it.
+    /// Writes a line to standard output, and redraws the bar below it.
     func say(_ line: String) {
         state.withLock { state in
             clear(&state)
@@ -46,7 +48,7 @@ final class ApplyProgress: Sendable {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     func end() { state.withLock { clear(&$0) } }
 
     private func show(_ state: inout State, isLast: Bool) {
@@ -58,7 +60,7 @@ final class ApplyProgress: Sendable {
             Output.error.write(facts(state, now))
             return
         }
-        // Often enough to look alive, and not so often that the terminal has the work.
+        // Often enough to look alive, but not so often that it keeps the terminal busy.
         if let drawn = state.drawn, now - drawn < .milliseconds(100), !isLast { return }
         state.drawn = now
         state.isDrawn = true
@@ -80,7 +82,7 @@ final class ApplyProgress: Sendable {
         Output.error.writeRaw("\r\u{1B}[K")
     }
 
-    /// `120 of 1000, 12.3 a second, 3 failed`.
+    /// Formats the progress: `120 of 1000, 12.3 a second, 3 failed`.
     private func facts(_ state: State, _ now: ContinuousClock.Instant) -> String {
         let seconds = max((now - start) / .seconds(1), 0.001)
         let rate = (Double(state.done) / seconds * 10).rounded() / 10
@@ -88,7 +90,7 @@ final class ApplyProgress: Sendable {
     }
 }
 
-/// How many jobs have ended, and how many of them without success.
+/// The number of finished jobs, and how many of them have failed.
 final class Counts: Sendable {
     private let counts = Mutex((done: 0, failed: 0))
 

@@ -7,17 +7,16 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// Runs a rule for files where no Alight runs, with the journal as its own.
+/// Applies a rule to files in this process, which owns the journal, while no instance is running.
 struct Applying {
     let rule: Rule
     let paths: [PathBytes]
     let jobs: Int
 
-    /// Runs the actions, and says how they end.
+    /// Runs the actions, and reports their outcomes.
     ///
-    /// - Returns: The status of the program.
-    /// - Throws: `Exit` when the system has no room for it.
+    /// - Returns: The exit status.
+    /// - Throws: `Exit` when no thread can be started.
     func run(_ journal: DiskStore, _ program: ProgramSurroundings) throws -> ExitStatus {
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
@@ -56,7 +55,7 @@ struct Applying {
         program.host.close(isAtOnce: stops.count > 1)
         progress.end()
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
-        // What ended the run has been said.
+        // The error that stopped the run has already been reported.
         if let fault, fault.mayPass || fault != summary.fault {
             reporter.say(.error, Display.text(fault.description), help: fault.help)
         }
@@ -71,7 +70,7 @@ struct Applying {
         return counts.failed > 0 ? .someFailed : .done
     }
 
-    /// Says that the system has no room for another thread.
+    /// Prints an error that no thread can be started.
     static func noThread() -> Exit {
         Output.error.write("error: cannot start a thread\n    help: raise the limit of processes (ulimit -u)")
         return Exit(.runtimeError)

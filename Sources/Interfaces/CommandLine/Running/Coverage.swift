@@ -2,26 +2,27 @@ import FileEvents
 import FileWatching
 import Rules
 import System
-
-/// Through which roots changes at a path are noticed, and how.
+/// The roots through which changes of a path are detected, and how they are watched.
 struct Coverage {
     struct Root {
         var path: PathBytes
-        /// Why it is polled; nil for inotify.
+        /// The reason why the root is polled; nil for inotify.
         var polling: PollingReason?
-        /// How long to rest between two looks.
+        /// The polling interval.
         var interval: Duration
         var isThere: Bool
-        /// The first folder on the way to the path below which no rule takes anything, so that it is not looked into.
+        /// The first directory on the way to the path below which no rule matches anything, so that it is not watched.
         var unreached: PathBytes?
     }
 
-    /// The roots that hold the path, and are not the path itself.
+    /// The roots that contain the path.
+    ///
+    /// A root that is the path itself is not included.
     var roots: [Root]
-    /// All roots, if none holds it.
+    /// All roots, if none contains the path.
     var others: [PathBytes]
 
-    /// Works it out for the rules that are in force.
+    /// Determines the coverage by the rules that are loaded and enabled.
     init(of path: PathBytes, _ ruleset: Ruleset) {
         let holding = ruleset.roots.filter { path.isInside($0) && path != $0 }
         roots = holding.map { Root($0, holding: path, ruleset) }

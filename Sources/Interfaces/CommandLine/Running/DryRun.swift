@@ -7,30 +7,29 @@ import RuleLoading
 import Rules
 import Storage
 import System
-
-/// The edges of an engine that changes nothing: what would be run is told instead.
+/// The inputs and outputs of an engine for a dry run: actions are printed instead of run.
 struct DryRun: Sendable {
     let runner: ActionRunner
     let reporter: Reporter
 
-    /// Says what a run would do before it watches.
+    /// Prints what a run would do before it watches.
     func begin(_ ruleset: Ruleset) {
         reporter.say(.notice, "dry run: nothing is run, written or sent")
         sayRoots(of: ruleset)
     }
 
-    /// Says which folders a run would make.
+    /// Prints the directories that a run would create.
     func sayRoots(of ruleset: Ruleset) {
         for (root, rule) in ruleset.rootsToMake(in: .kernel) {
             reporter.say(.notice, "would create the directory '\(Display.path(root))'", facts: ["rule": rule])
         }
     }
 
-    /// Tells what the action would do, as the engine's way to have it done.
+    /// Prints what the action would do; replaces the engine's function that runs it.
     ///
-    /// - Returns: Success for all that could begin: what comes after it is to be told, too.
+    /// - Returns: Success for every action that could start, so that the following steps are printed too.
     func perform(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
-        // Events of one attempt differ by their paths.
+        // The events of one attempt have different paths.
         var outcomes: [PathBytes: Outcome] = [:]
         for plan in runner.plan(action, invocations) {
             let paths = Set(plan.events.map(\.path))
@@ -95,14 +94,14 @@ struct DryRun: Sendable {
         return "\(event.kind.rawValue) \(Display.path(event.path))\(from)"
     }
 
-    /// Passes on what the engine reports, but for what has been told already.
+    /// Reports what the engine reports, except for what has been printed already.
     func report(_ report: EngineReport) {
         let attempts = report.attempts
         guard !attempts.isEmpty else {
             reporter.report(report)
             return
         }
-        // What would have failed has been told, and what a condition leaves is no news.
+        // Failures have been printed already, and files excluded by a condition are not reported.
         for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
             switch reporter.format {
             case .text, .journal:
@@ -119,7 +118,7 @@ struct DryRun: Sendable {
         }
     }
 
-    /// Says what waits, and why a run could not go on.
+    /// Prints the jobs that would wait, and the error that stopped the run.
     func end(_ summary: EngineSummary, waiting jobs: [JobEntry]) {
         for job in jobs {
             let reason = job.message.flatMap { $0.isEmpty ? nil : $0 } ?? job.due.map { "due at \(TimeText.long($0))" }

@@ -5,22 +5,21 @@ import Pipeline
 import Rules
 import Storage
 import System
-
-/// The program that may change a journal: the running instance, or this command while no instance has the journal.
+/// The process that may change a journal: the running instance, or this command while no instance uses the journal.
 enum JournalOwner {
     case instance(ControlClient)
     case command(DiskStore)
 
-    /// How long an instance that starts or stops is waited for.
+    /// The time to wait for an instance that is starting or stopping.
     private static let patience = Duration.seconds(2)
 
-    /// Opens the journal, or finds the control socket of the instance that has it.
+    /// Opens the journal, or finds the control socket of the instance that uses it.
     ///
     /// - Parameters:
     ///   - path: The journal.
-    ///   - isBrief: Whether it is closed again at once, so that others wait for that.
-    /// - Returns: Who has the journal now.
-    /// - Throws: `Exit` when neither can be had; it has been said.
+    ///   - isBrief: Whether it is closed again at once, so that other commands wait for that.
+    /// - Returns: The current owner of the journal.
+    /// - Throws: `Exit` when neither is possible; the error has been printed.
     static func find(_ path: PathBytes, isBrief: Bool) throws -> JournalOwner {
         let deadline = ContinuousClock.now + patience
         while true {
@@ -37,7 +36,7 @@ enum JournalOwner {
             if let socket = DiskStore.control(of: path) {
                 let descriptor = ControlSocket.connected(to: socket, patience: 0)
                 if descriptor >= 0 { close(descriptor) }
-                // Where nobody listens an instance is stopping. Any other error is explained when the client asks.
+                // If nothing listens, the instance is stopping. The client reports any other error.
                 if ![-ENOENT, -ENOTDIR, -ECONNREFUSED].contains(descriptor) { return .instance(ControlClient(socket)) }
             }
             guard ContinuousClock.now < deadline else {
@@ -57,9 +56,9 @@ enum JournalOwner {
     /// Carries out a command, and closes the journal.
     ///
     /// - Parameters:
-    ///   - command: What is asked for.
-    ///   - rules: Without an instance, the rules that are told nothing of what is undone.
-    /// - Throws: `Exit` when it can't be done, or not be kept; it has been said.
+    ///   - command: The command.
+    ///   - rules: The rules that must not receive events for undone changes; only used without an instance.
+    /// - Throws: `Exit` when it cannot be carried out or recorded; the error has been printed.
     func carryOut(_ command: JobCommand, rules: () -> Ruleset = { Ruleset([]) }) throws {
         switch self {
         case .instance(let client): _ = try client.said { () throws(ControlClient.Problem) in try client.ask(command) }

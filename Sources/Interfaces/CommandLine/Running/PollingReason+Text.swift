@@ -2,7 +2,7 @@ import FileWatching
 import System
 
 extension PollingReason {
-    /// Why a folder is polled, for people.
+    /// The reason why a directory is polled, as a message for users.
     var text: String {
         switch self {
         case .asked: "the rule sets 'backend: poll'"

@@ -7,7 +7,7 @@ import Rules
 import Storage
 import System
 
-/// What the program takes from the outside, read once and handed down: the layers below read no environment.
+/// The environment of the program, read once and passed to the lower layers, which do not read it themselves.
 struct ProgramSurroundings {
     let loading: RuleLoader.Surroundings
     let registry: HandlerRegistry
@@ -15,21 +15,23 @@ struct ProgramSurroundings {
     let launcher: ProcessLauncher
     let environment: ProgramEnvironment
     let runner: ActionRunner
-    /// Runs plugins; to be closed when nothing more is run.
+    /// The host of plugin processes; to be closed when no more actions run.
     let host: PluginHost
     let scratchFolders: ScratchFolders
-    /// Where rules are when none are named and the configuration says nothing of it: the first that exists.
+    /// The default locations of rules, if none are named or configured; the first that exists is used.
     let defaultRules: [String]
-    /// What the configuration says of where rules are.
+    /// The locations of rules in the configuration.
     let configuredRules: [PathBytes]?
 
-    /// Looks around.
+    /// Reads the environment.
     ///
     /// - Parameters:
     ///   - settings: The configuration.
-    ///   - startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
-    ///   - asRunning: Whether rules are loaded with the variables of the instance that runs with the journal, if one does.
-    /// - Throws: `Exit` when a part of the installation is missing; it has been said.
+    ///   - startsPlugins: Whether plugins without a `plugin.yaml` are started to describe themselves.
+    ///   - asRunning: Whether rules are loaded with the environment variables of the instance that uses the journal,
+    ///     if one is
+    ///     running.
+    /// - Throws: `Exit` when a part of the installation is missing; the error has been printed.
     init(_ settings: Configuration = Configuration(), startsPlugins: Bool = true, asRunning: Bool = false) throws {
         let variables = ProcessInfo.processInfo.environment
         let isRoot = geteuid() == 0
@@ -55,7 +57,7 @@ struct ProgramSurroundings {
         var searchFolders = settings.plugins?.value ?? []
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
         searchFolders.append("/etc/alight/plugins")
-        // Those that were installed with this program, as by `make install` in /usr/local.
+        // Plugins installed with this program, such as by `make install` in /usr/local.
         if let folder = ProcessLauncher.programFolder {
             searchFolders.append(folder.parent.appending("lib/alight/plugins"))
         }
@@ -85,7 +87,7 @@ struct ProgramSurroundings {
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
     }
 
-    /// What reading files depends on.
+    /// Returns the environment for loading files.
     static func loading(_ variables: [String: String]) -> RuleLoader.Surroundings {
         var loading = RuleLoader.Surroundings(
             home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
@@ -96,7 +98,8 @@ struct ProgramSurroundings {
         return loading
     }
 
-    /// The variables with which the running instance was started; nil when none runs, or as another user.
+    /// Returns the environment variables of the running instance; nil if none is running, or if it runs as another
+    /// user.
     private static func variablesOfInstance(_ settings: Configuration) -> [String: String]? {
         guard case .file(let journal)? = settings.journal?.value, let process = DiskStore.holder(of: journal),
             process > 0
@@ -121,12 +124,12 @@ struct ProgramSurroundings {
         variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// `$XDG_CONFIG_HOME`, or what stands for it.
+    /// Returns `$XDG_CONFIG_HOME` or its default.
     static func configurationFolder(_ variables: [String: String]) -> String? {
         variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home(variables).map { "\($0)/.config" }
     }
 
-    /// Says which plugins were not asked to describe themselves, since nothing is to be started.
+    /// Warns about plugins that were not started to describe themselves.
     func sayUndescribed(_ reporter: Reporter = Reporter(format: .text)) {
         for path in discovery.undescribed {
             reporter.say(
@@ -137,7 +140,7 @@ struct ProgramSurroundings {
         }
     }
 
-    /// Warns of a directory of another user that has the name of the directory for temporary files.
+    /// Warns about a directory of another user with the name of the directory for temporary files.
     func sayPassedOver(_ reporter: Reporter = Reporter(format: .text)) {
         guard let folder = scratchFolders.passedOver else { return }
         reporter.say(
@@ -147,14 +150,14 @@ struct ProgramSurroundings {
             help: "remove it as root, or set XDG_RUNTIME_DIR")
     }
 
-    /// The address of the bus of the user's session; nil when there is none.
+    /// Returns the address of the user's session bus; nil if there is none.
     private static func sessionBus(_ variables: [String: String]) -> String? {
         if let address = variables["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return address }
         guard let folder = variables["XDG_RUNTIME_DIR"], access("\(folder)/bus", F_OK) == 0 else { return nil }
         return "unix:path=\(folder)/bus"
     }
 
-    /// The folders of actions, for commands that run none.
+    /// The scratch directories of actions, for commands that run none.
     static var scratchFolders: ScratchFolders {
         let variables = ProcessInfo.processInfo.environment
         return ScratchFolders(
@@ -163,7 +166,7 @@ struct ProgramSurroundings {
             temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
     }
 
-    /// What a path is meant to be from where the program was started.
+    /// Returns the absolute path, relative to the directory in which the program was started.
     func path(_ path: PathBytes) -> PathBytes { loading.currentFolder.resolving(path.bytes).normalized }
 
     static var currentFolder: PathBytes {

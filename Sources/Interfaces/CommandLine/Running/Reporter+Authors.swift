@@ -3,7 +3,7 @@ import Glibc
 import System
 
 extension Reporter {
-    /// Says once that nobody tells who writes.
+    /// Reports once that the writers of files are not known.
     func sayAuthorsUntold(_ error: WatchError) {
         let effect = "'by' is omitted, and 'where: { by: … }' matches no files"
         switch error {

@@ -11,12 +11,12 @@ import Rules
 import Storage
 import System
 
-/// Turns what the engine reports into lines: actions on standard output, all else on standard error.
+/// Prints the reports of the engine: attempts on standard output, everything else on standard error.
 ///
-/// For the journal of systemd each line begins with its priority; see sd-daemon(3).
+/// For the systemd journal, each line starts with its priority; see sd-daemon(3).
 struct Reporter: Sendable {
     let format: LogFormat
-    /// From which weight on something is told.
+    /// The lowest level of messages to print.
     let minimum: LogLevel
 
     init(format: LogFormat, minimum: LogLevel = .info) {
@@ -129,20 +129,20 @@ struct Reporter: Sendable {
 
     enum Level: String { case debug, notice, warning, error }
 
-    /// Whether something of that weight is told.
+    /// Returns whether messages of this level are printed.
     func tells(_ level: LogLevel) -> Bool {
         let levels = LogLevel.allCases
         guard let wanted = levels.firstIndex(of: minimum), let given = levels.firstIndex(of: level) else { return true }
         return given >= wanted
     }
 
-    /// Writes a message to standard error.
+    /// Writes a message to standard error, if its level is high enough.
     func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         guard tells(LogLevel(rawValue: level.rawValue) ?? .error) else { return }
         tell(level, message, help: help, facts: facts)
     }
 
-    /// Writes a message to standard error, from whichever weight on something is told.
+    /// Writes a message to standard error, regardless of the minimum level.
     func tell(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
         switch format {
@@ -161,7 +161,7 @@ struct Reporter: Sendable {
         }
     }
 
-    /// Says what is wrong with the rules.
+    /// Prints a diagnostic about the rules.
     func say(_ diagnostic: Diagnostic) {
         guard format != .text else {
             diagnostic.tell(as: .text)
@@ -173,11 +173,11 @@ struct Reporter: Sendable {
         say(diagnostic.severity == .error ? .error : .warning, diagnostic.message, help: diagnostic.help, facts: facts)
     }
 
-    /// Says what was left undone.
+    /// Reports what was not finished.
     ///
     /// - Parameters:
-    ///   - summary: How it ended.
-    ///   - isKept: Whether the next start goes on with what is left.
+    ///   - summary: The summary of the run.
+    ///   - isKept: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isKept: Bool) {
         let level = isKept ? Level.notice : .warning
         if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
@@ -221,7 +221,7 @@ struct Reporter: Sendable {
         }
     }
 
-    /// One line for people, and one object for each event.
+    /// Prints one line as text, or one JSON object per event.
     private func batch(_ reports: [AttemptReport]) {
         let reports = reports.filter { tells($0.weight) }
         switch format {
@@ -238,9 +238,10 @@ struct Reporter: Sendable {
         }
     }
 
-    /// `10:24:03 index: 12 files: succeeded in 0.41 s`, or `… 12 files: 11 succeeded, 1 failed in …: b.txt: no room`.
+    /// Formats a batch: `10:24:03 index: 12 files: succeeded in 0.41 s`.
     ///
-    /// What not all files have in common is said with the file's path, what has failed before the rest.
+    /// With several outcomes: `… 12 files: 11 succeeded, 1 failed in …: b.txt: no room`. Messages that are not common to
+    /// all files are printed with the file's path, failures first.
     static func line(_ reports: [AttemptReport], hasColor: Bool) -> String {
         let reports = reports.map { AttemptLine($0) }
         guard let first = reports.first, let time = first.time else { return "" }
@@ -253,7 +254,7 @@ struct Reporter: Sendable {
             return hasColor ? colored(text, alike.first?.state ?? first.state) : text
         }.joined(separator: ", ")
         line += " in \(seconds(first.duration))"
-        // Of several outcomes the worst is what people want to know of.
+        // Of several outcomes, the worst is the most important.
         let worst = reports.first { $0.state == .dead } ?? reports.first { $0.state == .pending } ?? first
         let isCommon = reports.allSatisfy { $0.word == first.word && $0.said == first.said }
         guard !isCommon else { return line + (first.said.isEmpty ? "" : ": \(first.said)") + worst.ending }
@@ -265,7 +266,7 @@ struct Reporter: Sendable {
         return line + worst.ending
     }
 
-    /// Most files of a batch that its line tells of one by one.
+    /// The maximum number of files of a batch whose messages are printed individually.
     private static let mostTold = 3
 
     static func colored(_ word: String, _ state: JobState) -> String {
@@ -279,7 +280,7 @@ struct Reporter: Sendable {
         return "\u{1B}[\(color)m\(word)\u{1B}[0m"
     }
 
-    /// For programs; ``AttemptLine`` reads it.
+    /// Returns the JSON object of an attempt; ``AttemptLine`` parses it.
     static func object(_ report: AttemptReport) -> [String: JSONValue] {
         var object: [String: JSONValue] = [
             "time": .string(report.time.description), "rule": .string(report.rule),
@@ -314,7 +315,7 @@ struct Reporter: Sendable {
         return seconds == 0 ? "\(minutes) min" : "\(minutes) min \(seconds) s"
     }
 
-    /// The local time of day.
+    /// Formats the local time of day.
     static func clock(_ time: Timestamp) -> String {
         var seconds = time_t(time.seconds)
         var parts = tm()
@@ -326,7 +327,7 @@ struct Reporter: Sendable {
 }
 
 extension AttemptReport {
-    /// What it weighs among messages.
+    /// The level of the attempt as a message.
     var weight: LogLevel {
         switch state {
         case .succeeded, .skipped, .running: .info
@@ -335,7 +336,9 @@ extension AttemptReport {
         }
     }
 
-    /// Whether a condition left the file: as little news as a file that the path leaves.
+    /// Whether a condition excluded the file.
+    ///
+    /// That is not reported, like a file that the path does not match.
     fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
 }
 

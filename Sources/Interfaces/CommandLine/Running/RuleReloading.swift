@@ -9,44 +9,46 @@ import Rules
 import Synchronization
 import System
 
-/// Loads the rules again when it is asked to, or when their files have changed, on a thread of its own.
+/// Reloads the rules on request, or when their files have changed, on a thread of its own.
 ///
-/// Rules with an error are told of and left: those that ran go on.
+/// Rules with errors are reported and rejected; the rules loaded before stay in effect.
 final class RuleReloading: Sendable {
     private let wake: Wake
-    /// Where the rules are, as at the start.
+    /// The locations of the rules, as at the start.
     private let places: [PathBytes]
-    /// Only rules with one of these tags are run; all when there are none.
+    /// The tags of the rules to run; all rules if empty.
     private let tags: Set<String>
     private let program: ProgramSurroundings
     private let reporter: Reporter
-    /// Who is told that they are being read; nil without systemd.
+    /// The service manager that is notified of reloads; nil without systemd.
     private let service: ServiceManager?
-    /// Takes rules that are in order.
+    /// Receives rules that have no errors.
     private let take: @Sendable (LoadedRules) -> Void
-    /// The files as they were when they were read last.
+    /// The files as they were when they were last read.
     private let seen: Mutex<[PathBytes: Snapshot]>
-    /// What sees changes of the files; nil when nobody looks.
+    /// The observer of the files; nil if they are not watched.
     private let observer = Mutex<FileObserver?>(nil)
     private let rejected = Atomic(false)
-    /// How often the rules have begun to be read again, and how often that has come to its end.
+    /// The number of reloads that have started; `finished` is its value when the last reload finished.
     private let begun = Atomic(0)
     private let finished = Atomic(0)
 
-    /// How long a rules file must be quiet before it is read.
+    /// The time for which a rules file must not change before it is read.
     private static let quiet = Duration.milliseconds(300)
-    /// How long what happens beside the rules waits for being looked at.
+    /// The pause after each read of the kernel queue, so that events beside the rules seldom wake the thread.
     private static let rest = Duration.milliseconds(20)
 
+    /// Creates the reloading, without starting it.
+    ///
     /// - Parameters:
-    ///   - places: The rules files, and folders of them.
-    ///   - tags: Of the rules only those with one of them are run, if there are any.
-    ///   - seen: What ``files(of:_:)`` was before they were read.
-    ///   - program: What they depend on.
-    ///   - reporter: Who says what is wrong.
-    ///   - service: Who is told that the rules are being read, and when that came to nothing.
-    ///   - take: Called on the thread with rules that are in order.
-    /// - Throws: When there is no descriptor to be had.
+    ///   - places: The rules files, and directories of them.
+    ///   - tags: The tags of the rules to run; all rules if empty.
+    ///   - seen: The result of ``files(of:_:)`` before the rules were read.
+    ///   - program: The environment for loading rules.
+    ///   - reporter: Prints diagnostics.
+    ///   - service: Notified when the rules are being read, and when they are rejected.
+    ///   - take: Called on the thread with rules that have no errors.
+    /// - Throws: A `SystemError` when no descriptor is available.
     init(
         _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
@@ -61,21 +63,23 @@ final class RuleReloading: Sendable {
         self.take = take
     }
 
-    /// Whether the rules as they are now have errors, so that others run.
+    /// Whether the current rules files have errors, so that earlier rules are in effect.
     var hasRejected: Bool { rejected.load(ordering: .relaxed) }
 
-    /// Asks for it; many calls before it begins are one.
+    /// Requests a reload.
+    ///
+    /// Several requests before it starts cause one reload.
     func request() { wake.signal() }
 
-    /// Asks for it, and waits until it is done; blocks.
+    /// Requests a reload, and blocks until it is done.
     ///
-    /// - Parameter patience: How long at most.
-    /// - Returns: Whether the rules were taken; nil when that isn't known in time.
+    /// - Parameter patience: The timeout.
+    /// - Returns: Whether the rules were accepted; nil after the timeout.
     func requestAndWait(_ patience: Duration) -> Bool? {
         let before = begun.load(ordering: .acquiring)
         request()
         let deadline = ContinuousClock.now + patience
-        // One that was under way then has not read what is meant.
+        // A reload that was already running may have read older files, so wait for the next one.
         while finished.load(ordering: .acquiring) <= before {
             guard ContinuousClock.now < deadline else { return nil }
             usleep(5000)
@@ -83,7 +87,7 @@ final class RuleReloading: Sendable {
         return !hasRejected
     }
 
-    /// Begins to serve requests, for ever; false when there is no thread to be had.
+    /// Starts to serve requests indefinitely; returns false if no thread can be started.
     func start() -> Bool {
         let thread = WorkerThread(name: "alight-reload") { [self] in
             while true {
@@ -94,12 +98,12 @@ final class RuleReloading: Sendable {
         return thread != nil
     }
 
-    /// Watches the rules' files, and the folders of them, and asks for a reload when they have changed.
+    /// Watches the files of the rules and their directories, and requests a reload when they change.
     ///
-    /// What was named by a symbolic link is watched there, and where that leads now. What has changed
-    /// between the reading and the watching shows by the files themselves.
+    /// A path that is a symbolic link is watched itself, and so is its current target. Changes between reading the
+    /// rules and watching them are detected by comparing the files.
     ///
-    /// - Throws: When they can't be watched.
+    /// - Throws: An `ObservationError` when they cannot be watched.
     func watchFiles() throws(ObservationError) {
         var options = ObservationOptions()
         options.settle = Self.quiet
@@ -111,7 +115,7 @@ final class RuleReloading: Sendable {
         guard !options.globs.isEmpty else { return }
         let observer = try FileObserver(roots: ["/"], options: options)
         self.observer.withLock { $0 = observer }
-        // No task: its threads would look after themselves once a second, for ever.
+        // Not a task: the threads of its executor would wake up once a second, indefinitely.
         let thread = WorkerThread(name: "alight-rules") { [weak self] in
             do throws(ObservationError) {
                 try observer.forEachBatch { self?.take($0) }
@@ -130,7 +134,7 @@ final class RuleReloading: Sendable {
         if isNews || Self.files(of: places, program) != seen.withLock({ $0 }) { request() }
     }
 
-    /// The rules files as they are now.
+    /// Returns the current rules files.
     static func files(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes: Snapshot] {
         var files: [PathBytes: Snapshot] = [:]
         for path in paths(of: places, program) {
@@ -144,7 +148,7 @@ final class RuleReloading: Sendable {
         return files
     }
 
-    /// How many watches that takes: one for each folder on the way.
+    /// Returns the number of watches needed: one for each directory on the way.
     static func watches(of places: [PathBytes], _ program: ProgramSurroundings) -> Int {
         var folders: Set<PathBytes> = []
         for path in paths(of: places, program) {
@@ -154,7 +158,7 @@ final class RuleReloading: Sendable {
         return folders.count
     }
 
-    /// Where the rules are, by the names that were given, and where links among those lead.
+    /// Returns the paths of the rules as given, and with symbolic links resolved.
     private static func paths(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes] {
         let folder = program.loading.currentFolder
         return places.flatMap { place in
@@ -168,7 +172,7 @@ final class RuleReloading: Sendable {
         return snapshot.type == .directory
     }
 
-    /// What stands for a rules file, or for those in a folder; patterns below `/`.
+    /// Returns patterns below `/` for a rules file, or for those in a directory.
     private static func patterns(for path: PathBytes) -> [PathBytes] {
         guard let relative = path.relative(to: "/"), !relative.isEmpty else { return [] }
         let literal = PathBytes(relative).escapedForGlob

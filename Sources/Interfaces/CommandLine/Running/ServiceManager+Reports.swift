@@ -4,7 +4,7 @@ import Storage
 import System
 
 extension ServiceManager {
-    /// Passes on what is of use to systemd.
+    /// Forwards the reports that systemd can use.
     func note(_ report: EngineReport) {
         switch report {
         case .alive: noteAlive()

@@ -2,31 +2,33 @@ import CAlightLinux
 import Glibc
 import Synchronization
 
-/// Tells systemd how the service is, by its notify protocol.
+/// Reports the status of the service to systemd; see sd_notify(3).
 ///
-/// Without `NOTIFY_SOCKET` there is none, and nothing of this happens.
+/// Without `NOTIFY_SOCKET`, the initializer returns nil.
 final class ServiceManager: Sendable {
     private let descriptor: Int32
     private let path: String
-    /// How often a sign of life is asked for; nil if it is not.
+    /// The watchdog timeout; nil if the watchdog is not enabled.
     let watchdog: Duration?
 
     private struct State {
         var isReady = false
-        /// Whether rules are being read that the engine has not been given.
+        /// Whether rules are being read that the engine has not received yet.
         var isLoading = false
         var isStopping = false
     }
 
     private let state = Mutex(State())
 
-    /// - Parameter variables: The environment.
+    /// Creates a connection; returns nil if systemd does not expect notifications.
+    ///
+    /// - Parameter variables: The environment variables.
     init?(_ variables: [String: String]) {
         guard let path = variables["NOTIFY_SOCKET"], path.hasPrefix("/") || path.hasPrefix("@") else { return nil }
         descriptor = cal_datagram_socket()
         guard descriptor >= 0 else { return nil }
         self.path = path
-        // Meant for the process of that number, and for nobody who inherits the variable.
+        // WATCHDOG_PID names the process that must send keep-alives; others may have inherited the variables.
         let isMeant = variables["WATCHDOG_PID"].map { $0 == "\(getpid())" } ?? true
         let length = variables["WATCHDOG_USEC"].flatMap { Int64($0) } ?? 0
         watchdog = isMeant && length > 0 ? .microseconds(length) : nil
@@ -34,9 +36,9 @@ final class ServiceManager: Sendable {
 
     deinit { close(descriptor) }
 
-    // MARK: What is told
+    // MARK: Notifications
 
-    /// Everything is watched, at the start or for other rules.
+    /// Reports that all watches are set up, at the start or after a reload.
     func noteReady(_ status: String) {
         let isDue = state.withLock { state in
             state.isReady = true
@@ -45,7 +47,7 @@ final class ServiceManager: Sendable {
         send([isDue ? "READY=1" : nil, "STATUS=\(status)"])
     }
 
-    /// Rules are read again.
+    /// Reports that the rules are being reloaded.
     func noteReloading() {
         let isDue = state.withLock { state in
             guard state.isReady, !state.isStopping else { return false }
@@ -59,10 +61,10 @@ final class ServiceManager: Sendable {
         send(["RELOADING=1", "MONOTONIC_USEC=\(time)", "STATUS=reading the rules again"])
     }
 
-    /// Rules were read, and the engine has them: it says when they are watched.
+    /// Records that the rules were read and passed to the engine, which reports when they are watched.
     func noteLoaded() { state.withLock { $0.isLoading = false } }
 
-    /// Those that ran before go on.
+    /// Reports that the reload was rejected; the rules loaded before stay in effect.
     func noteNotReloaded() {
         let isDue = state.withLock { state in
             state.isLoading = false
@@ -71,7 +73,7 @@ final class ServiceManager: Sendable {
         if isDue { send(["READY=1", "STATUS=the rules contain errors; the rules loaded before stay in effect"]) }
     }
 
-    /// The start takes long: so much is done.
+    /// Reports the progress of a start that takes long, and extends its timeout.
     func noteProgress(_ status: String) {
         send([state.withLock { $0.isReady } ? nil : "EXTEND_TIMEOUT_USEC=60000000", "STATUS=\(status)"])
     }
@@ -83,12 +85,12 @@ final class ServiceManager: Sendable {
         send(["STOPPING=1", "STATUS=\(status)"])
     }
 
-    /// What was touched has been seen.
+    /// Sends a keep-alive to the watchdog.
     func noteAlive() { send(["WATCHDOG=1"]) }
 
-    /// Sends lines; whoever does not read them is not waited for.
+    /// Sends lines, without waiting if they are not read.
     private func send(_ lines: [String?]) {
-        // A line must not begin another one.
+        // A newline in a value would start another assignment.
         let text = lines.compactMap { $0?.replacing("\n", with: " ") }.joined(separator: "\n")
         let bytes = Array(text.utf8)
         _ = cal_send_datagram(descriptor, path, bytes, bytes.count)

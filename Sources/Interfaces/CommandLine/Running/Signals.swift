@@ -1,12 +1,16 @@
 import Glibc
 import System
 
-/// The controlling terminal of the program, whose end is a stop.
+/// The controlling terminal of the program.
+///
+/// When it is closed, the program stops.
 struct Terminal: Sendable {
-    /// Whether the program had one at its start and is not run by nohup(1).
+    /// Whether the program had a terminal at its start and was not started with nohup(1).
     private let mayHangUp = !Signals.isIgnored(SIGHUP) && Terminal.isOpen
 
-    /// Whether it is gone: a SIGHUP is then its hangup, sent by the kernel or passed on by a shell.
+    /// Whether the terminal is gone.
+    ///
+    /// A SIGHUP is then its hangup, sent by the kernel or forwarded by a shell.
     var hasHungUp: Bool { mayHangUp && !Self.isOpen }
 
     private static var isOpen: Bool {
@@ -16,25 +20,25 @@ struct Terminal: Sendable {
     }
 }
 
-/// The signals that the program answers, taken by a thread of their own.
+/// The signals that the program handles, received by a dedicated thread.
 enum Signals {
-    /// Blocks these signals for all threads that will be started.
+    /// Blocks these signals for all threads that are started later.
     ///
-    /// Call it first of all.
+    /// Call it before anything else.
     ///
-    /// A pipe whose reader has gone gives an error instead of the end of the
-    /// program; with a handler rather than SIG_IGN, because children inherit that.
+    /// Writing to a pipe whose reader is gone returns an error instead of terminating the program. This uses a handler
+    /// rather than SIG_IGN, because child processes inherit SIG_IGN.
     static func prepare() {
         signal(SIGPIPE) { _ in }
-        // Beyond the limit of a file's size likewise.
+        // The same for writes beyond the file size limit.
         signal(SIGXFSZ) { _ in }
         var set = answered
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    /// Lets a signal end the program as usual, for commands that have nothing to finish.
+    /// Restores the default action of the signals, for commands that have nothing to finish.
     ///
-    /// SIGUSR1 stays blocked: it is for an Alight that runs, and does no harm to others.
+    /// SIGUSR1 stays blocked: it is meant for a running instance, and must not terminate other commands.
     static func endUsually() {
         var set = sigset_t()
         sigemptyset(&set)
@@ -53,21 +57,21 @@ enum Signals {
     static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        // SIG_IGN is the address 1, by a macro that Swift does not see. The cast only reads the address of a
-        // C function pointer as a number of the same size, and the pointer is never called.
+        // SIG_IGN is the address 1, defined by a macro that is not imported into Swift. The cast only reads the
+        // address of a C function pointer as an integer of the same size; the pointer is never called.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
-    /// Calls the closure for each answered signal, on a thread of its own, for ever.
+    /// Calls the closure for each handled signal, on a dedicated thread, indefinitely.
     ///
     /// - Parameters:
-    ///   - reloads: Whether SIGHUP is a request to reload, which is answered even under nohup(1).
-    ///   - body: What to do.
-    /// - Returns: Whether the system had room for the thread; without it no signal is answered.
+    ///   - reloads: Whether SIGHUP requests a reload, which is handled even under nohup(1).
+    ///   - body: The handler.
+    /// - Returns: Whether the thread was started; without it, no signal is handled.
     static func forEach(reloads: Bool = false, _ body: @escaping @Sendable (Int32) -> Void) -> Bool {
         let thread = WorkerThread(name: "alight-signals") {
             var set = answered
-            // Ignored but blocked, it stays pending.
+            // An ignored signal that is blocked stays pending.
             if !reloads, isIgnored(SIGHUP) { sigdelset(&set, SIGHUP) }
             while true {
                 var number: Int32 = 0

@@ -1,13 +1,13 @@
 import Glibc
 
-/// The parts of the system without which no command can work, checked before anything depends on them.
+/// Checks for the parts of the system that every command requires, before anything depends on them.
 enum StartCheck {
-    /// Foundation can't start a program below that, however few are open.
+    /// The minimum limit of open files: below it, Foundation cannot start a program, regardless of how many are open.
     private static let neededDescriptors: rlim_t = 256
 
-    /// Ends the program with an error if something is missing.
+    /// Exits the program with an error if something is missing.
     static func run() {
-        // The Swift runtime reads the command line there; without it, each command would look like none.
+        // The Swift runtime reads the command line from /proc; without it, there would be no arguments.
         if access("/proc/self/cmdline", R_OK) != 0 {
             fail(
                 "cannot read '/proc/self/cmdline', which has the command line",

@@ -1,20 +1,19 @@
-/// The files of a plugin to begin with: one that counts the lines of a file.
+/// The files of a new plugin, which counts the lines of a file.
 ///
-/// Their texts are in `Resources`. A line there that begins with `@bash`, `@python` or `@swift` is for that language
-/// alone.
+/// The templates are in `Resources`. A line that starts with `@bash`, `@python` or `@swift` is only for that language.
 struct PluginSkeleton {
     enum Language: String, CaseIterable {
         case bash, python, swift
     }
 
-    /// Where a package in Swift finds Alight.
+    /// The location of Alight's source for a package in Swift.
     enum Source {
         case folder(String)
         case address(String)
     }
 
     struct File {
-        /// Relative to the plugin's folder.
+        /// The path relative to the plugin's directory.
         var path: String
         var text: String
         var isExecutable = false
@@ -22,7 +21,7 @@ struct PluginSkeleton {
 
     let name: String
     let language: Language
-    /// Of a plugin in Swift.
+    /// The source, for a plugin in Swift.
     let source: Source?
 
     var files: [File] {
@@ -60,7 +59,7 @@ struct PluginSkeleton {
             .replacing("@DEPENDENCY@", with: dependency)
     }
 
-    /// `line-count` as `LineCount`.
+    /// The name as a type: `LineCount` for `line-count`.
     private var type: String {
         name.split { $0 == "-" || $0 == "_" }.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
     }

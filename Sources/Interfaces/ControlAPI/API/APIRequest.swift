@@ -1,18 +1,18 @@
-/// A request as the routes see it, taken apart and not yet believed.
+/// A request for the routes: parsed, but not yet validated.
 package struct APIRequest: Sendable {
-    /// By which way somebody is connected.
+    /// The kind of connection.
     package enum Way: Sendable, Hashable {
-        /// The Unix socket, whose other end is the same user or root.
+        /// The Unix socket; the peer runs as the same user or root.
         case local
-        /// TCP, where anybody may be.
+        /// TCP; the peer may be anyone.
         case network
     }
 
     package var way: Way
     package var method: String
-    /// The parts of the path between slashes, without their escapes; they may hold any bytes, or none.
+    /// The components of the path, without percent-encoding; they may contain any bytes, or none.
     package var path: [[UInt8]]
-    /// Of a name that comes twice the last value.
+    /// The parameters of the query; the last value of a repeated name.
     package var query: [String: [UInt8]] = [:]
     package var host: String?
     package var origin: String?
@@ -28,12 +28,12 @@ package struct APIRequest: Sendable {
         self.path = path
     }
 
-    /// Takes a target apart; nil when it is none that a server has to understand.
+    /// Parses a target; returns nil if it is invalid.
     ///
     /// - Parameters:
-    ///   - way: By which way it came.
-    ///   - method: Its method.
-    ///   - target: Path and query, as they were sent.
+    ///   - way: The kind of connection.
+    ///   - method: The method.
+    ///   - target: Path and query, as sent.
     package init?(way: Way, method: String, target: [UInt8]) {
         guard target.first == .slash, target.allSatisfy({ $0 > .blank && $0 != .delete }) else { return nil }
         let parts = target.split(separator: .questionMark, maxSplits: 1, omittingEmptySubsequences: false)
@@ -54,10 +54,10 @@ package struct APIRequest: Sendable {
         }
     }
 
-    /// The value of a query's name as text; nil when it isn't there.
+    /// Returns the value of a query parameter as a string; nil if it is missing.
     package func text(_ name: String) -> String? { query[name].map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The bytes that an escaped text stands for; nil for an escape that is none, or a NUL, which no path has.
+    /// Decodes percent-encoded text; returns nil for an invalid escape, or for a NUL, which no path contains.
     private static func unescaped(_ text: some Collection<UInt8>, isForm: Bool) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count)

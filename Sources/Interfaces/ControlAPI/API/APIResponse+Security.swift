@@ -1,5 +1,5 @@
 extension APIResponse {
-    /// Headers that tell a browser to trust nothing.
+    /// The security headers for browsers.
     static let securityHeaders: [(name: String, value: String)] = [
         (
             "Content-Security-Policy",

@@ -1,6 +1,6 @@
 package import PluginProtocol
 
-/// What is answered to a request.
+/// A response to a request.
 package struct APIResponse: Sendable {
     package var status: Int
     package var headers: [(name: String, value: String)]
@@ -17,14 +17,14 @@ package struct APIResponse: Sendable {
     }
 }
 
-/// Why a request is not served.
+/// An error response.
 package struct APIError: Error, Sendable, Hashable {
     package var status: Int
     package var message: String
     package var help: String
-    /// The methods that the path knows, of one that it doesn't.
+    /// The methods that the path supports, if the method of the request is not among them.
     package var allowed: [String] = []
-    /// Whether nothing that follows on the connection can be believed to be a request.
+    /// Whether the connection must be closed, because the following bytes may not be a request.
     package var endsConnection = false
 
     package init(_ status: Int, _ message: String, help: String) {

@@ -1,14 +1,15 @@
-/// Who may ask by TCP, where anybody may be: also a page of a foreign site, in the browser of the one who may.
+/// The access control for TCP, where anyone may connect, including a foreign page in the browser of an authorized
+/// user.
 ///
-/// Pure. Nothing of it concerns the Unix socket, whose other end the kernel names.
+/// It does no I/O. It does not apply to the Unix socket, for which the kernel identifies the peer.
 package struct Access: Sendable {
-    /// Names by which the server is called: what a browser has in its address line.
+    /// The names of the server, as they appear in the address bar of a browser.
     package var hosts: Set<String>
-    /// Whether any address is a name of it that is written in numbers: no foreign page can have one lead here.
+    /// Whether every numeric address is a name of the server: no foreign page can make one resolve to this host.
     package var takesNumbers: Bool
-    /// Where it is reached through a proxy, as a page there names its origin: `https://alight.example.org`.
+    /// The origins of pages that are served through a proxy: `https://alight.example.org`.
     package var origins: Set<String>
-    /// What has to be shown with each request; nil when the address can be reached from this machine alone.
+    /// The token required for each request; nil if only this host can connect.
     package var token: String?
 
     package init(hosts: Set<String>, takesNumbers: Bool = false, origins: Set<String> = [], token: String?) {
@@ -18,20 +19,22 @@ package struct Access: Sendable {
         self.token = token
     }
 
-    /// The origins of the pages at that name.
+    /// Returns the origins of pages with this host name.
     private func origins(at host: String) -> Set<String> {
         let both: Set<String> = ["http://\(host)", "https://\(host)"]
         let known = both.intersection(origins)
         return known.isEmpty ? both : known
     }
 
-    /// Whether the server is called so.
+    /// Returns whether this is a name of the server.
     private func isName(_ host: String) -> Bool {
         if hosts.contains(host) || !origins.isDisjoint(with: ["http://\(host)", "https://\(host)"]) { return true }
         return takesNumbers && ListenAddress.isNumbers(host)
     }
 
-    /// The cookie that holds the token: to a browser all ports of a host are one, and another Alight may have another.
+    /// Returns the name of the cookie for the token.
+    ///
+    /// Browsers share cookies between all ports of a host, and another instance may use another token.
     static func cookie(at host: String) -> String {
         guard let colon = host.lastIndex(of: ":"), let port = UInt16(host[host.index(after: colon)...]) else {
             return "alight_token"
@@ -39,13 +42,13 @@ package struct Access: Sendable {
         return "alight_token_\(port)"
     }
 
-    /// Looks at a request.
+    /// Checks a request.
     ///
-    /// - Returns: What is answered at once instead: the page of the link with the token, whose answer sets the cookie.
-    /// - Throws: Why it is not served.
+    /// - Returns: The response, for the link with the token: it sets the cookie. Nil for all other requests.
+    /// - Throws: The reason why the request is refused.
     package func check(_ request: APIRequest) throws(APIError) -> APIResponse? {
         guard request.way == .network else { return nil }
-        // A name that leads here and is not ours is an attack by a page that has had its own name lead here.
+        // A name that resolves to this host but is not ours indicates DNS rebinding.
         guard let host = request.host?.lowercased(), isName(host) else {
             throw APIError(
                 421, "this server is not '\(request.host ?? "")'",
@@ -54,7 +57,7 @@ package struct Access: Sendable {
         guard let token else { return nil }
         if let shown = request.text("token"), request.method == "GET", request.path.isEmpty {
             guard Self.isSame(shown, token) else { throw Self.denied }
-            // The token goes out of the address line, and with it out of the history and of what is sent to others.
+            // The redirect removes the token from the address bar, and so from the history and from referrers.
             let secure = origins.contains("https://\(host)") ? "; Secure" : ""
             let cookie = "\(Self.cookie(at: host))=\(token); HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000"
             return APIResponse(
@@ -75,9 +78,9 @@ package struct Access: Sendable {
         return nil
     }
 
-    /// Looks at a request that would change something: it has to come from a page of this server, or from no page.
+    /// Checks a request that would change something: it must come from a page of this server, or not from a page.
     ///
-    /// - Throws: Why it is not served.
+    /// - Throws: The reason why the request is refused.
     package func checkWrite(_ request: APIRequest) throws(APIError) {
         guard request.way == .network, request.method != "GET", request.method != "HEAD" else { return }
         let host = request.host?.lowercased() ?? ""
@@ -87,8 +90,8 @@ package struct Access: Sendable {
                     403, "a page of '\(origin)' may change nothing here", help: "use the dashboard's own pages")
             }
         }
-        // A foreign page can send a form or plain text without asking first, but no JSON; the forms of the dashboard's
-        // own pages say where they come from.
+        // A foreign page can send a form or plain text without a preflight request, but not JSON. The forms of the
+        // dashboard's own pages have an origin.
         let isForm = request.origin != nil && request.path.first.map { $0.elementsEqual("v1".utf8) } != true
         let wanted = isForm ? "application/x-www-form-urlencoded" : "application/json"
         let type = request.contentType?.split(separator: ";").first.map { $0.lowercased() } ?? ""
@@ -101,7 +104,7 @@ package struct Access: Sendable {
         401, "this needs the token",
         help: "open the link that 'alight run' prints at its start, or send 'Authorization: Bearer …'")
 
-    /// Compares without telling by the time that it takes how much is right.
+    /// Compares two strings in time that does not depend on how much of them matches.
     static func isSame(_ one: String, _ other: String) -> Bool {
         let one = Array(one.utf8)
         let other = Array(other.utf8)
@@ -110,7 +113,7 @@ package struct Access: Sendable {
         return difference == 0
     }
 
-    /// 32 random bytes as base64url.
+    /// Returns 32 random bytes as base64url.
     package static func makeToken() -> String {
         var bytes = [UInt8](repeating: 0, count: 32)
         var source = SystemRandomNumberGenerator()
@@ -134,7 +137,7 @@ package struct Access: Sendable {
 }
 
 extension StringProtocol {
-    /// The text without blanks around it.
+    /// The string without surrounding spaces and tabs.
     fileprivate var trimmed: String {
         var text = Substring(self)
         while let first = text.first, first == " " || first == "\t" { text.removeFirst() }

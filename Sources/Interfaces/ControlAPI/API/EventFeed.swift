@@ -2,11 +2,11 @@ import FileEvents
 import Synchronization
 package import System
 
-/// What has happened of late, for those who follow it: the last thousand events, numbered.
+/// The last thousand events, numbered, for clients that follow them.
 ///
-/// Whoever publishes waits for nobody, and makes no text: that is done when somebody reads.
+/// Publishing an event never waits, and does not format it; that is done when a client reads it.
 package final class EventFeed: Sendable {
-    /// What an event is about.
+    /// The subject of an event.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         case attempt, file, status
     }
@@ -18,36 +18,37 @@ package final class EventFeed: Sendable {
     }
 
     fileprivate struct State {
-        /// In the order of their ids; a ring once it is full.
+        /// The events ordered by id; a ring buffer when it is full.
         var entries: [Entry] = []
         var oldest = 0
         var next: UInt64
         var readers = 0
-        /// Until when those who left may come back for what they missed.
+        /// The time until which clients that left may reconnect and read the events they missed.
         var memory: ContinuousClock.Instant?
-        /// The id that came next when an event was not published last, since nobody followed.
+        /// The next id at the time an event was last not published because no client followed.
         var lapse: UInt64?
         var wake: (@Sendable () -> Void)?
     }
 
     package static let length = 1000
-    /// How long after the last reader events are kept that nobody else wants.
+    /// The time for which events about files are still published after the last client has left.
     private static let patience = Duration.seconds(300)
 
     private let state: Mutex<State>
-    /// The first id that this program gives.
+    /// The first id of this process.
     private let begin: UInt64
 
-    /// Begins to count at the present, so that ids go on when the program is started again.
+    /// Derives the first id from the current time, so that ids keep increasing across restarts.
     package init(now: Timestamp) {
         let milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
         begin = milliseconds * 1000
         state = Mutex(State(next: begin))
     }
 
-    /// Whether files' events are worth publishing, of which there are very many.
+    /// Whether events about files, which are very frequent, should be published.
     ///
-    /// Only to be asked when there is one; when it is not, one who comes back is told that something is missing.
+    /// Read it only when there is such an event: if it is false, clients that reconnect are informed that events are
+    /// missing.
     package var isFollowed: Bool {
         state.withLock { state in
             let isFollowed = state.readers > 0 || state.memory.map { $0 > .now } ?? false
@@ -59,8 +60,8 @@ package final class EventFeed: Sendable {
     /// Adds an event.
     ///
     /// - Parameters:
-    ///   - kind: What it is about.
-    ///   - text: Its JSON, made when somebody reads it.
+    ///   - kind: The subject.
+    ///   - text: Returns its JSON; called when a client reads the event.
     package func publish(_ kind: Kind, _ text: @escaping @Sendable () -> String) {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             let entry = Entry(id: state.next, kind: kind, text: text)
@@ -80,14 +81,13 @@ package final class EventFeed: Sendable {
 
     func setWake(_ wake: (@Sendable () -> Void)?) { state.withLock { $0.wake = wake } }
 
-    /// Notes one reader more.
+    /// Adds a client.
     ///
     /// - Parameters:
-    ///   - last: The id that it has seen last; nil for one that is new.
-    ///   - recent: Of one that is new, how many attempts it wants of those that ended before.
-    ///   - kinds: The kinds that it wants.
-    /// - Returns: The id of the event that it is to read next, and whether there may have been others before that one of
-    ///   which nobody knows.
+    ///   - last: The id that it has received last; nil for a new client.
+    ///   - recent: The number of previous attempts that a new client requests.
+    ///   - kinds: The kinds that it requests.
+    /// - Returns: The id of the event to read next, and whether earlier events may be missing.
     func join(after last: UInt64?, recent: Int, kinds: Set<Kind>) -> (next: UInt64, mayLack: Bool) {
         state.withLock { state in
             state.readers += 1
@@ -95,8 +95,8 @@ package final class EventFeed: Sendable {
                 let attempts = state.inOrder.filter { $0.kind == .attempt }.suffix(recent)
                 return (attempts.first?.id ?? state.next, false)
             }
-            // An id that was never given is of another program: whatever is there is news, and what else there was is
-            // not known.
+            // An id that was never assigned belongs to another process: all existing events are new, and others may be
+            // missing.
             let first = state.entries.isEmpty ? state.next : state.entries[state.oldest].id
             guard last < state.next, last + 1 >= begin else { return (first, true) }
             let hasLapsed = kinds.contains(.file) && state.lapse.map { last < $0 } ?? false
@@ -111,9 +111,9 @@ package final class EventFeed: Sendable {
         }
     }
 
-    /// The events from an id on, some at a time.
+    /// Returns events starting at an id, up to a limit.
     ///
-    /// - Returns: The events, and how many there were between the id and the first of them that are not kept any more.
+    /// - Returns: The events, and the number of events between the id and the first of them that are no longer stored.
     func events(from id: UInt64, limit: Int) -> (events: [Entry], missed: UInt64) {
         state.withLock { state in
             guard id < state.next, !state.entries.isEmpty else { return ([], 0) }
@@ -126,7 +126,7 @@ package final class EventFeed: Sendable {
         }
     }
 
-    /// Whether there is an event of that id or a later one.
+    /// Returns whether there is an event with this id or a later one.
     func hasEvents(from id: UInt64) -> Bool { state.withLock { id < $0.next } }
 }
 

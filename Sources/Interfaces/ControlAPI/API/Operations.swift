@@ -1,8 +1,8 @@
 package import PluginProtocol
 
-/// What a running Alight can be asked, and told.
+/// The operations of a running instance.
 ///
-/// Called on a thread that may block for a moment, and never on the engine's.
+/// Called on a thread that may block for a short time, never on the engine's thread.
 package protocol Operations: Sendable {
     func status() throws(APIError) -> JSONValue
     func rules() throws(APIError) -> JSONValue
@@ -10,24 +10,24 @@ package protocol Operations: Sendable {
     func history() throws(APIError) -> JSONValue
     func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue
     func job(_ id: String) throws(APIError) -> JSONValue
-    /// The bytes of a job's picture, and their type.
+    /// Returns the bytes of a job's image, and their type.
     func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String)
-    /// Does for jobs what a command asks for: `retry`, `discard`, `undo` or `apply`, with the members of its body.
+    /// Carries out a command for jobs: `retry`, `discard`, `undo` or `apply`, with the members of its body.
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue
     func retry(_ id: String) throws(APIError) -> JSONValue
     func discard(_ id: String) throws(APIError) -> JSONValue
     func reload() throws(APIError)
     func rescan() throws(APIError)
-    /// Lets a rule rest, or all with nil.
+    /// Pauses a rule, or all rules with nil.
     func pause(_ rule: String?) throws(APIError) -> JSONValue
     func resume(_ rule: String?) throws(APIError) -> JSONValue
 }
 
-/// Which jobs somebody wants, as they wrote it.
+/// A query for jobs, as written by the client.
 package struct JobsQuery: Sendable, Hashable {
     package var states: [String] = []
     package var rule: String?
-    /// A path or a glob, in bytes.
+    /// A path or a glob, as bytes.
     package var path: [UInt8]?
     package var since: String?
     package var limit = 100
@@ -37,9 +37,9 @@ package struct JobsQuery: Sendable, Hashable {
 
     package init() {}
 
-    /// Reads a query.
+    /// Parses a query.
     ///
-    /// - Throws: What is wrong with it.
+    /// - Throws: The error for an invalid parameter.
     init(_ request: APIRequest) throws(APIError) {
         for name in request.query.keys
         where !["state", "rule", "path", "since", "limit", "before"].contains(name) {

@@ -1,13 +1,14 @@
 import PluginProtocol
 
-/// What is served where.
+/// The routes of the server.
 package struct Routes: Sendable {
     typealias Answer = @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
 
-    /// What is done for a path and method.
+    /// The handling of a path and method.
     enum Service: Sendable {
         case answer(Answer)
-        /// An answer for which a file is opened that may be on a file system that hangs: nothing else may wait for it.
+        /// A response for which a file is opened, possibly on a file system that hangs. No other request may wait for
+        /// it.
         case file(Answer)
         /// The stream of events.
         case events
@@ -15,20 +16,20 @@ package struct Routes: Sendable {
 
     fileprivate struct Route: Sendable {
         var method: String
-        /// Names between slashes; `*` takes any.
+        /// The components of the path; `*` matches any.
         var path: [String]
-        /// The only way by which it is served; nil for each.
+        /// The only kind of connection for which it is served; nil for all.
         var way: APIRequest.Way?
         var service: Service
     }
 
     private var routes: [Route] = []
 
-    /// The routes of the API.
+    /// Creates the routes of the API.
     ///
     /// - Parameters:
-    ///   - operations: Who does what is asked.
-    ///   - metrics: The text of `/metrics`; nil when there is none.
+    ///   - operations: The operations of the instance.
+    ///   - metrics: Returns the text of `/metrics`; nil if there is none.
     package init(_ operations: any Operations, metrics: (@Sendable () -> String)? = nil) {
         add("GET", "/v1/status") { _, _ throws(APIError) in APIResponse(json: try operations.status()) }
         add("GET", "/v1/rules") { _, _ throws(APIError) in APIResponse(json: try operations.rules()) }
@@ -88,7 +89,7 @@ package struct Routes: Sendable {
         routes.append(Route(method: method, path: names, way: way, service: .answer(answer)))
     }
 
-    /// Adds what is served by TCP alone: the Unix socket has no browser.
+    /// Adds a route that is only served by TCP, as browsers do not connect to the Unix socket.
     mutating func addPage(
         _ method: String, _ path: String,
         _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
@@ -96,10 +97,10 @@ package struct Routes: Sendable {
         add(method, path, way: .network, answer)
     }
 
-    /// Finds what is to be done.
+    /// Finds the route of a request.
     ///
-    /// - Returns: The service, and what stands for the path's stars.
-    /// - Throws: When there is no such path, or it doesn't know the method.
+    /// - Returns: The service, and the path components that match the wildcards.
+    /// - Throws: An error when the path does not exist, or does not support the method.
     func find(_ request: APIRequest) throws(APIError) -> (service: Service, names: [String]) {
         let method = request.method == "HEAD" ? "GET" : request.method
         var allowed: [String] = []
@@ -120,7 +121,7 @@ package struct Routes: Sendable {
 
     // MARK: Bodies
 
-    /// The members of the object that a request has as its body; none of an empty one.
+    /// Returns the members of the JSON object in the body; empty for an empty body.
     private static func members(_ request: APIRequest) throws(APIError) -> [String: JSONValue] {
         guard !request.body.isEmpty else { return [:] }
         let help = "write '{}', or leave it empty"
@@ -151,7 +152,7 @@ package struct Routes: Sendable {
 }
 
 extension Routes.Route {
-    /// What stands for the stars; nil when the path is another.
+    /// Returns the components that match the wildcards; nil if the path does not match.
     fileprivate func names(_ asked: [[UInt8]]) -> [String]? {
         guard asked.count == path.count else { return nil }
         var names: [String] = []

@@ -1,17 +1,17 @@
 package import CoreMetrics
 import Synchronization
 
-/// Keeps what swift-metrics is told, and writes it in the text format of Prometheus.
+/// A metrics backend for swift-metrics that exports the text format of Prometheus.
 ///
-/// Counters and gauges are atomic, histograms are behind a lock of their own, so whoever counts never waits for a
-/// reader. A metric that is made again with the same name and labels is the same one, as long as the registry lives.
+/// Counters and gauges are atomic, and each histogram has its own lock, so recording never waits for an export.
+/// Creating a metric again with the same name and labels returns the same one, for the lifetime of the registry.
 ///
-/// The format is that of https://prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4.
+/// The format is version 0.0.4 of https://prometheus.io/docs/instrumenting/exposition_formats.
 package final class PrometheusRegistry: MetricsFactory {
     /// The content type of ``text()``.
     package static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// Upper bounds of the classes of durations, in seconds: from a quick handler to a file that settles for an hour.
+    /// Upper bounds of the histogram buckets in seconds, from a quick handler to a file that settles for an hour.
     package static let bounds: [Double] = [
         0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600,
     ]
@@ -30,14 +30,16 @@ package final class PrometheusRegistry: MetricsFactory {
         }
     }
 
-    /// By name, then by the labels as they are written.
+    /// The metrics by name, then by their formatted labels.
     private let metrics = Mutex<[String: [String: Metric]]>([:])
     private let help: [String: String]
 
-    /// - Parameter help: A line about each metric, by its name.
+    /// Creates a registry.
+    ///
+    /// - Parameter help: The help text of each metric, by its name.
     package init(help: [String: String] = [:]) { self.help = help }
 
-    // MARK: Making
+    // MARK: Creating metrics
 
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         make(label, dimensions, { if case .counter(let cell) = $0 { cell } else { nil } }) {
@@ -50,7 +52,7 @@ package final class PrometheusRegistry: MetricsFactory {
         gauge(label, dimensions)
     }
 
-    /// One that gathers is a histogram of values, which are seconds by convention; else it is a gauge.
+    /// Creates a histogram of values, in seconds by convention, if the recorder aggregates; else a gauge.
     package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
         aggregate ? histogram(label, dimensions) : gauge(label, dimensions)
     }
@@ -73,7 +75,9 @@ package final class PrometheusRegistry: MetricsFactory {
         }
     }
 
-    /// The cell that is there, or a new one; one of another kind is not touched, and the new one is nowhere shown.
+    /// Returns the existing cell, or a new one.
+    ///
+    /// If the name is used for another type of metric, the new cell is not exported.
     private func make<Cell>(
         _ label: String, _ dimensions: [(String, String)], _ existing: (Metric) -> Cell?,
         _ new: () -> (Cell, Metric)
@@ -88,15 +92,15 @@ package final class PrometheusRegistry: MetricsFactory {
         }
     }
 
-    // They stay until the end: a counter that went away and came back would be taken for a restart.
+    // Metrics are never removed: a counter that disappeared and came back would look like a restart.
     package func destroyCounter(_: any CounterHandler) {}
     package func destroyMeter(_: any MeterHandler) {}
     package func destroyRecorder(_: any RecorderHandler) {}
     package func destroyTimer(_: any TimerHandler) {}
 
-    // MARK: Writing
+    // MARK: Exporting
 
-    /// All metrics, by name, with what is known of each.
+    /// Returns all metrics, sorted by name, with their help texts.
     package func text() -> String {
         let metrics = metrics.withLock { $0 }
         var text = ""
@@ -198,7 +202,7 @@ private final class HistogramCell: TimerHandler, RecorderHandler {
         state = Mutex(State(counts: [UInt64](repeating: 0, count: bounds.count + 1)))
     }
 
-    /// How many fell into each class, the last being what is beyond all bounds, and the sum of all.
+    /// The number of values in each bucket, the last being above all bounds, and the sum of all values.
     var values: (counts: [UInt64], sum: Double) { state.withLock { ($0.counts, $0.sum) } }
 
     func record(_ value: Double) {

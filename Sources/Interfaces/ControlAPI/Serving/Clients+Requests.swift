@@ -6,19 +6,19 @@ import Glibc
 import Synchronization
 import System
 
-// What is asked, and answered, on the thread of the connection.
+// Requests and responses, on the thread of the connection.
 extension Clients {
     private static let mostHeader = 32 << 10
-    /// More of a body is read, and dropped.
+    /// The size limit of a body in bytes; the rest of a larger body is read and discarded.
     static let mostBody = 64 << 10
-    /// Most requests that want files opened, with the one whose file is being opened.
+    /// The maximum number of requests that open files, including the one whose file is being opened.
     private static let mostOpeners = 17
-    /// How long a client may wait that sends no more, before it is taken for one that has gone.
+    /// The time after which a waiting client that has shut down its sending side is considered gone.
     private static let grace = Duration.seconds(1)
-    /// Linux's `POLLRDHUP`.
+    /// `POLLRDHUP` of Linux.
     private static let sendsNoMore: Int16 = 0x2000
 
-    /// Answers a request; returns the status, 0 for none.
+    /// Answers a request; returns the status, 0 for no response.
     func arrived(_ pointer: OpaquePointer) -> UInt32 {
         let descriptor = chm_connection(pointer)
         let begun = ContinuousClock.now
@@ -33,7 +33,8 @@ extension Clients {
             if let response = try access?.check(request) { return send(response, to: pointer, descriptor) }
             let (service, names) = try routes.find(request)
             if isStopping {
-                // Who follows the events comes again when their stream ends, and takes an end without an answer for the last.
+                // A client of the event stream reconnects when the stream ends, and treats an end without a response
+                // as final.
                 if case .events = service { return 0 }
                 throw Self.ending
             }
@@ -59,7 +60,9 @@ extension Clients {
         }
     }
 
-    /// Waits for the request's turn; for a client that has gone meanwhile nothing is done.
+    /// Waits for the request's turn.
+    ///
+    /// Fails for a client that has disconnected in the meantime.
     private func lock(
         _ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant
     ) throws(APIError) {
@@ -72,7 +75,7 @@ extension Clients {
         }
     }
 
-    /// Prepares the answer, as long as there is room for it; returns the status, 0 if the client has been answered.
+    /// Prepares the response if the memory limit allows it; returns the status, 0 if the client was already answered.
     private func send(_ response: APIResponse, to pointer: OpaquePointer, _ descriptor: Int32) -> UInt32 {
         let response = connections.withLock { connections -> APIResponse? in
             guard let connection = connections[descriptor], !connection.isAbandoned else { return nil }
@@ -91,7 +94,7 @@ extension Clients {
         return UInt32(response.status)
     }
 
-    /// Notes that a request is over, whatever became of it.
+    /// Records that a request is over, with or without a response.
     func ended(_ stream: EventStream?, _ descriptor: Int32) {
         if let stream {
             stream.end()
@@ -134,7 +137,7 @@ extension Clients {
         return request
     }
 
-    /// Refuses what a proxy in front could have understood in another way.
+    /// Refuses requests that a proxy in front could have interpreted differently.
     private static func checkHead(_ pointer: OpaquePointer) throws(APIError) {
         func count(_ name: String) -> Int { Int(chm_header_count(pointer, name)) }
         func refusal(_ status: Int, _ message: String, help: String) -> APIError {

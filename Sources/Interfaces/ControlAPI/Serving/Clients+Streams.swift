@@ -4,14 +4,15 @@ import PluginProtocol
 import Synchronization
 import System
 
-// Those who follow the events, on the threads of their connections.
+// Clients that follow the events, on the threads of their connections.
 extension Clients {
-    /// Most who follow at once, and most of them by TCP: half of the places, so that others can still ask.
+    /// The maximum number of streams, in total and by TCP: half of the connections, so that other requests are still
+    /// served.
     private static let mostStreams = most / 2
     private static let mostStrangeStreams = mostStrangers / 2
     private static let statusPause = Duration.seconds(1)
 
-    /// Prepares a stream as the answer; returns the status.
+    /// Prepares a stream as the response; returns the status.
     func follow(_ pointer: OpaquePointer, _ request: APIRequest, _ descriptor: Int32) throws(APIError) -> UInt32 {
         var kinds = Set(EventFeed.Kind.allCases)
         if let only = request.text("only") {
@@ -37,7 +38,7 @@ extension Clients {
         guard hasPlace, let wake = try? Wake() else {
             throw APIError(503, "too many follow the events", help: "try again when one of them has ended")
         }
-        // A browser can't set the header when it comes for the first time.
+        // A browser cannot set the header on its first request.
         let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
         let stream = EventStream(feed, wake, kinds: kinds, after: last, recent: recent)
         streams.withLock { $0[ObjectIdentifier(stream)] = wake }
@@ -57,7 +58,7 @@ extension Clients {
         return number
     }
 
-    /// Fills the buffer with what comes next, and waits for that; 0 at the end.
+    /// Fills the buffer with the next data, waiting for it if necessary; returns 0 at the end.
     func more(_ stream: EventStream, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         while !isStopping {
             let status = stream.kinds.contains(.status) ? currentStatus() : nil
@@ -68,16 +69,16 @@ extension Clients {
         return 0
     }
 
-    /// How it stands, asked once a second at most, and by one of those who follow it.
+    /// Returns the current status, which is requested at most once a second, by one of the streams.
     private func currentStatus() -> Status {
         let (known, isDue) = status.withLock { status in
             defer { if status.askAgain <= .now { status.askAgain = .now + Self.statusPause } }
             return (status, status.askAgain <= .now)
         }
-        // Whoever is answered meanwhile comes first.
+        // Requests that are being answered take precedence.
         guard isDue, answering.try() else { return status.withLock { $0 } }
         defer { answering.unlock() }
-        // What passes by itself is no change.
+        // A member that changes all the time is not a change.
         var members = (try? operations.status().object) ?? [:]
         members["uptime"] = nil
         let text = members.isEmpty ? known.text : members.line

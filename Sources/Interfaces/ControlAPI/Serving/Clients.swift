@@ -4,57 +4,59 @@ import Glibc
 import Synchronization
 import System
 
-/// Those who are connected, for the thread that lets them in and for their own threads.
+/// The connected clients, shared by the accepting thread and the threads of their connections.
 final class Clients: Sendable {
     struct Connection: Sendable {
         var way: APIRequest.Way
-        /// When it is dropped, which nothing but a whole request moves; nil for the stream of events, and after the drop.
+        /// The time at which the connection is dropped; only a whole request moves it.
+        ///
+        /// Nil for an event stream, and after the drop.
         var deadline: ContinuousClock.Instant?
         var isStream = false
-        /// Whether its answer is being worked out.
+        /// Whether its response is being computed.
         var isWaiting = false
-        /// Whether it has been answered before that was done.
+        /// Whether it was answered with an error before that was done.
         var isAbandoned = false
-        /// Bytes that are held for the client until it has taken them.
+        /// The number of bytes buffered for the client.
         var held = 0
         /// Whether it has no request.
         var isResting = true
     }
 
-    /// How it stood last, as text, and how often that was another text.
+    /// The last status as JSON text, and the number of times that it has changed.
     struct Status: Sendable {
         var number = 0
         var text = ""
         var askAgain = ContinuousClock.now
     }
 
-    /// Most connections at once, and most of them by TCP, so that strangers leave room for the Unix socket.
+    /// The maximum number of connections in total and by TCP, which reserves some for the Unix socket.
     static let most = 64
     static let mostStrangers = 48
-    /// Most bytes that are held for all clients together: slow ones could ask for more and more.
+    /// The maximum number of bytes buffered for all clients together; slow clients could request ever more.
     static let mostHeld = 48 << 20
-    /// How long a whole request may take to arrive; also how long a connection may be idle.
+    /// The time in which a whole request must arrive; also the limit for an idle connection.
     static let arrival = Duration.seconds(15)
-    /// How long a client may take nothing of what is there for it.
+    /// The time for which a client may accept none of the data sent to it.
     static let patience = Duration.seconds(30)
-    /// How long the answer may take, with the time that the client needs to read it.
+    /// The time limit for a response, including the time that the client needs to read it.
     static let answer = Duration.seconds(60)
 
     let access: Access?
     let routes: Routes
     let operations: any Operations
     let feed: EventFeed
-    /// Wakes the thread that lets clients in.
+    /// Wakes the accepting thread.
     let wake: Waker
     let connections = Mutex<[Int32: Connection]>([:])
-    /// Those that wait for events.
+    /// The streams that wait for events.
     let streams = Mutex<[ObjectIdentifier: Wake]>([:])
     let status = Mutex(Status())
-    /// Held by the request that is being answered, one after the other.
+    /// Held by the request that is being answered; requests are answered one at a time.
     let answering = NSLock()
-    /// Held by the request whose file is being opened, which may take for ever.
+    /// Held by the request whose file is being opened, which may block indefinitely.
     let opening = NSLock()
-    /// How many want to hold that.
+    /// The number of requests that hold or wait for ``opening``.
     let openers = Atomic(0)
     private let stopping = Atomic(false)
 
@@ -70,14 +72,14 @@ final class Clients: Sendable {
         }
     }
 
-    // MARK: - For the thread that lets them in
+    // MARK: - For the accepting thread
 
     var isEmpty: Bool { connections.withLock { $0.isEmpty } }
-    /// Whether a thread may be in what never ends: an answer, or how it stands for one that follows.
+    /// Whether a thread may be in a call that never returns: for a response, or for the status of a stream.
     var areBusy: Bool { connections.withLock { $0.values.contains { $0.isWaiting || $0.isStream } } }
     var nextDeadline: ContinuousClock.Instant? { connections.withLock { $0.values.compactMap(\.deadline).min() } }
 
-    /// Gives a connection a place; false when there is none.
+    /// Adds a connection; returns false if the limit is reached.
     func add(_ descriptor: Int32, _ way: APIRequest.Way) -> Bool {
         connections.withLock { connections in
             let strangers = connections.values.count { $0.way == .network }
@@ -97,7 +99,7 @@ final class Clients: Sendable {
         }
     }
 
-    /// Ends all that follow the events, wait for an answer, or rest.
+    /// Disconnects all event streams, clients that wait for a response, and idle connections.
     func abandonAll() {
         connections.withLock { connections in
             for (descriptor, connection) in connections where connection.isWaiting || connection.isResting {
@@ -107,7 +109,9 @@ final class Clients: Sendable {
         wakeStreams()
     }
 
-    /// Ends a connection, which its thread notices; one that waits is answered first, and not once more.
+    /// Shuts down a connection, which its thread detects.
+    ///
+    /// A waiting client is answered first, and not again later.
     private static func dropped(_ connection: Connection, _ descriptor: Int32, _ error: APIError) -> Connection {
         var connection = connection
         if connection.isWaiting {
@@ -119,11 +123,11 @@ final class Clients: Sendable {
         return connection
     }
 
-    // MARK: - The end
+    // MARK: - Stopping
 
     var isStopping: Bool { stopping.load(ordering: .acquiring) }
 
-    /// Has all come to an end; returns at once.
+    /// Starts to stop all connections; returns at once.
     func stop() {
         stopping.store(true, ordering: .releasing)
         wake.wake()

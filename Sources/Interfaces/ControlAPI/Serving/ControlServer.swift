@@ -5,25 +5,25 @@ package import System
 
 /// Serves the API at a Unix socket and at TCP addresses, on threads of its own.
 ///
-/// Nobody who publishes or answers ever waits for a client. The library that speaks HTTP is loaded when the first client
-/// connects, so that a start costs no more than a socket and a thread that sleeps.
+/// Publishing an event or answering an operation never waits for a client. The HTTP library is loaded when the first
+/// client connects, so that starting costs no more than a socket and a sleeping thread.
 package final class ControlServer: Sendable {
     private let clients: Clients
     private let thread = Mutex<WorkerThread?>(nil)
-    /// The address to which somebody connects who wants to know.
+    /// The path of the Unix socket; nil if there is none.
     package let path: PathBytes?
 
-    /// Begins to serve.
+    /// Starts the server.
     ///
     /// - Parameters:
-    ///   - socket: The Unix socket; it is removed at the end.
-    ///   - addresses: TCP addresses.
-    ///   - access: Who may ask there.
-    ///   - routes: What is served.
-    ///   - operations: Who says how it stands, for those who follow the events.
+    ///   - socket: The Unix socket; it is removed when the server stops.
+    ///   - addresses: The TCP addresses.
+    ///   - access: The access control for TCP.
+    ///   - routes: The routes.
+    ///   - operations: The operations, for the status in the event stream.
     ///   - feed: The events.
-    ///   - complain: Says why nobody can be served, once.
-    /// - Throws: When an address can't be listened at, or there is no thread to be had.
+    ///   - complain: Called once with the reason if no client can be served.
+    /// - Throws: A `ControlProblem` when it cannot listen at an address, or when no thread can be started.
     package init(
         _ socket: ControlSocket?, addresses: [ListenAddress] = [], access: Access? = nil, routes: Routes,
         operations: any Operations, feed: EventFeed, complain: @escaping @Sendable (String) -> Void
@@ -59,7 +59,7 @@ package final class ControlServer: Sendable {
         thread.withLock { $0 = started }
     }
 
-    /// Ends all connections and the thread, and removes the socket.
+    /// Closes all connections, stops the thread, and removes the socket.
     package func stop() {
         let running = thread.withLock { thread in
             let running = thread

@@ -3,11 +3,11 @@ import FileEvents
 import Glibc
 package import System
 
-/// Why there is no control socket.
+/// An error that prevents a control socket.
 package struct ControlProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String
-    /// Whether another Alight listens there.
+    /// Whether another instance listens there.
     package var isTaken = false
 
     package init(_ message: String, help: String, isTaken: Bool = false) {
@@ -17,25 +17,25 @@ package struct ControlProblem: Error, Sendable, Hashable {
     }
 }
 
-/// The Unix socket of a running Alight, in a folder that is its user's alone.
+/// The Unix socket of a running instance, in a directory that other users cannot write to.
 package final class ControlSocket: Sendable {
     package let path: PathBytes
     let descriptor: Int32
-    /// Which file it is, so that no other one is removed in its place.
+    /// The identity of the file, so that no other file is removed in its place.
     private let inode: (device: dev_t, number: ino_t)
 
-    /// What the longest name of a socket may have, as it is reached through the descriptor of its folder.
+    /// The maximum length of a socket's name; the socket is addressed through the descriptor of its directory.
     private static let longestName = 60
 
-    /// Makes the socket, in the place of one that nobody listens to any more.
+    /// Creates the socket, replacing one at which no process listens.
     ///
-    /// - Parameter path: Where; the folder is made if there is none.
-    /// - Throws: Why it can't be made; one to which somebody listens is left alone.
+    /// - Parameter path: The path; its directory is created if it does not exist.
+    /// - Throws: A `ControlProblem` when it cannot be created. A socket at which a process listens is not replaced.
     package init(at path: PathBytes) throws(ControlProblem) {
         self.path = path
         let folder = try Self.openFolder(path.parent)
         defer { close(folder) }
-        // Two that begin at once must not take each other's new socket for a dead one.
+        // Two instances that start at the same time must not mistake each other's new socket for a stale one.
         guard Self.lock(folder) else {
             throw ControlProblem(
                 "the folder '\(path.parent)' of the control socket is locked, and stays so",
@@ -49,7 +49,7 @@ package final class ControlSocket: Sendable {
         try Self.removeDead(name, in: folder, path)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
         guard descriptor >= 0 else { throw Self.failure(path, errno) }
-        // Before it has a name, so that it never is anybody else's.
+        // Set before the socket has a name, so that it is never accessible to other users.
         guard fchmod(descriptor, 0o600) == 0,
             Self.withAddress(of: name, in: folder, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, 64) == 0
@@ -68,7 +68,7 @@ package final class ControlSocket: Sendable {
     /// Close-on-exec, and non-blocking.
     private static let flags = Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
 
-    /// Removes the file, if it is still this socket's, and lets nobody connect any more.
+    /// Removes the file, if it is still this socket's, and stops listening.
     func end() {
         var status = stat()
         if path.withCString({ lstat($0, &status) }) == 0, status.st_dev == inode.device, status.st_ino == inode.number {
@@ -77,16 +77,16 @@ package final class ControlSocket: Sendable {
         close(descriptor)
     }
 
-    // MARK: Looking
+    // MARK: State
 
-    /// How it stands with a socket.
+    /// The state of a socket.
     package enum State: Sendable, Hashable {
         case absent
-        /// Somebody listens.
+        /// A process listens.
         case live
-        /// Nobody listens any more.
+        /// No process listens.
         case dead
-        /// It is something else, or can't be looked at.
+        /// It is not a socket, or cannot be accessed.
         case other(errno: Int32)
     }
 
@@ -102,7 +102,7 @@ package final class ControlSocket: Sendable {
         guard withAddress(of: name, in: folder, { connect(descriptor, $0, $1) }) != 0 else { return .live }
         switch errno {
         case ECONNREFUSED: return .dead
-        // Its queue of callers is full.
+        // Its listen backlog is full.
         case EAGAIN: return .live
         case ENOENT: return .absent
         default: return .other(errno: errno)
@@ -123,9 +123,9 @@ package final class ControlSocket: Sendable {
         }
     }
 
-    // MARK: The folder
+    // MARK: Directory
 
-    /// Opens the folder, and makes it if there is none.
+    /// Opens the directory, and creates it if it does not exist.
     private static func openFolder(_ path: PathBytes) throws(ControlProblem) -> Int32 {
         if path.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST { throw failure(path, errno) }
         let folder = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
@@ -136,7 +136,7 @@ package final class ControlSocket: Sendable {
             close(folder)
             throw failure(path, error)
         }
-        // Who may write there may put another socket in this one's place; in a sticky folder only the owner may.
+        // A user who may write there can replace the socket; in a sticky directory, only the owner can.
         let isMine = status.st_uid == geteuid() || status.st_uid == 0
         let isOpen = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
         guard isMine, !isOpen else {
@@ -148,9 +148,9 @@ package final class ControlSocket: Sendable {
         return folder
     }
 
-    /// Locks an open folder, as far as it can be locked; false when somebody else holds it all the time.
+    /// Locks an open directory if it supports that; returns false if another process holds the lock for 2 s.
     ///
-    /// Whoever may read a folder may lock it, and must not keep an Alight from its work by that.
+    /// Any user who may read a directory may lock it, so the wait is limited: a lock must not block the start.
     private static func lock(_ folder: Int32) -> Bool {
         let deadline = ContinuousClock.now + .seconds(2)
         while flock(folder, LOCK_EX | LOCK_NB) != 0 {
@@ -167,7 +167,8 @@ package final class ControlSocket: Sendable {
             help: "name another socket with --control, or turn it off with --no-control")
     }
 
-    /// Calls with the address of a name in an open folder, however long the path of that is.
+    /// Calls the body with the address of a name in an open directory, regardless of the length of the directory's
+    /// path.
     static func withAddress<Answer>(
         of name: PathBytes, in folder: Int32, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Answer
     ) -> Answer {
@@ -186,12 +187,12 @@ package final class ControlSocket: Sendable {
 }
 
 extension ControlSocket {
-    /// The socket beside the usual one that an Alight uses when that one is taken.
+    /// Returns the path that an instance uses if the default socket is in use.
     package static func besides(_ path: PathBytes, process: Int32) -> PathBytes {
         path.parent.appending("control-\(process).sock")
     }
 
-    /// The sockets beside the usual one to which somebody listens, after the dead ones have been removed if asked to.
+    /// Returns the sockets beside the default one at which a process listens; optionally removes stale ones first.
     package static func othersAlive(besides path: PathBytes, removingDead: Bool = false) -> [PathBytes] {
         let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard folder >= 0 else { return [] }
@@ -215,12 +216,12 @@ extension ControlSocket {
 
     /// Connects to a socket.
     ///
-    /// A program that is stopped takes no calls: they queue up, and whoever finds the queue full has to wait.
+    /// A stopped process does not accept connections: they fill the listen backlog, and further ones have to wait.
     ///
     /// - Parameters:
     ///   - path: The socket.
-    ///   - patience: How many seconds to wait then; with 0 the descriptor does not block later either.
-    /// - Returns: The descriptor, or a negative errno: `-EAGAIN` when nobody has taken the call in that time.
+    ///   - patience: The timeout for that in seconds; with 0, the descriptor is non-blocking.
+    /// - Returns: The descriptor, or a negative errno: `-EAGAIN` when the connection was not queued in that time.
     package static func connected(to path: PathBytes, patience: Int = 10) -> Int32 {
         let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard folder >= 0 else { return -errno }

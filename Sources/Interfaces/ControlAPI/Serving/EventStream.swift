@@ -2,23 +2,23 @@ import System
 
 /// One client that follows the events, as server-sent events.
 ///
-/// It belongs to the thread of its connection.
+/// It is confined to the thread of its connection.
 final class EventStream {
-    /// The kinds that are wanted.
+    /// The kinds of events to send.
     let kinds: Set<EventFeed.Kind>
     private let feed: EventFeed
     private var next: UInt64
     private var pending: [UInt8]
-    /// How many of the pending bytes have been taken.
+    /// The number of pending bytes that have been sent.
     private var taken = 0
     /// The number of the last status that was sent.
     private var sentStatus = 0
-    /// Wakes the thread when there may be something for it.
+    /// Wakes the thread when there may be data to send.
     let wake: Wake
-    /// When the client is told something though nothing happens.
+    /// The time at which a comment is sent if there are no events.
     private(set) var nextBeat: ContinuousClock.Instant
 
-    /// How often a client is told that it is still served, so that one that has gone is noticed.
+    /// The interval of these comments, which detect clients that are gone.
     static let beat = Duration.seconds(15)
     init(_ feed: EventFeed, _ wake: Wake, kinds: Set<EventFeed.Kind>, after last: UInt64?, recent: Int) {
         self.feed = feed
@@ -27,15 +27,17 @@ final class EventStream {
         let (next, mayLack) = feed.join(after: last, recent: recent, kinds: kinds)
         self.next = next
         nextBeat = .now + Self.beat
-        // A browser waits no longer than that until it comes again.
+        // The reconnection time of browsers, in milliseconds.
         let gap = mayLack ? "id: \(next &- 1)\nevent: gap\ndata: {\"missed\":null}\n\n" : ""
         pending = Array("retry: 2000\n\n\(gap)".utf8)
     }
 
-    /// Must be called once, when the client has gone.
+    /// Removes the client from the feed.
+    ///
+    /// Must be called exactly once, when the client is gone.
     func end() { feed.leave() }
 
-    /// Fills the buffer with what comes next; 0 when there is nothing.
+    /// Fills the buffer with the next data; returns 0 if there is none.
     func fill(
         _ buffer: UnsafeMutableRawBufferPointer, _ status: Clients.Status,
         at now: ContinuousClock.Instant

@@ -1,12 +1,13 @@
 import Glibc
 
-/// An address at which somebody may be called by TCP.
+/// A TCP address to listen at.
 package struct ListenAddress: Sendable, Hashable {
-    /// An address in numbers, as it is usually written, or a name in small letters.
+    /// A numeric address in canonical form, or a name in lowercase.
     package var host: String
     package var port: UInt16
 
-    /// Reads `127.0.0.1:8088`, `[::1]:8088`, `localhost:8088` or `:8088`, which is this machine alone; nil for all else.
+    /// Parses `127.0.0.1:8088`, `[::1]:8088`, `localhost:8088` or `:8088`, which is the loopback address; returns nil
+    /// for anything else.
     package init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
             return nil
@@ -14,13 +15,13 @@ package struct ListenAddress: Sendable, Hashable {
         let written = text[..<colon]
         let isBracketed = written.hasPrefix("[") && written.hasSuffix("]")
         let host = String(isBracketed ? written.dropFirst().dropLast() : written)
-        // What the resolver takes '*' for depends on how it is asked.
+        // The meaning of '*' depends on how the resolver is called.
         guard isBracketed == host.contains(":"), host != "*" else { return nil }
         self.host = host.isEmpty ? "127.0.0.1" : Self.usual(host)
         self.port = port
     }
 
-    /// A host as browsers have it: an address in numbers has many spellings, such as `127.1` and `0`.
+    /// Returns the host as browsers write it: a numeric address has many spellings, such as `127.1` and `0`.
     private static func usual(_ host: String) -> String {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST
@@ -32,41 +33,41 @@ package struct ListenAddress: Sendable, Hashable {
         return numbers(address) ?? host
     }
 
-    /// Whether nobody but this machine can call there.
+    /// Whether only this host can connect.
     ///
-    /// A name other than `localhost` may stand for any address.
+    /// A name other than `localhost` may resolve to any address.
     package var isLoopback: Bool {
         guard host != "localhost" else { return true }
         let bytes = numbers
         return bytes.count == 4 ? bytes[0] == 127 : bytes == [UInt8](repeating: 0, count: 15) + [1]
     }
 
-    /// Whether it is every address that the machine has.
+    /// Whether it stands for all addresses of this host.
     package var isAny: Bool {
         let bytes = numbers
         return !bytes.isEmpty && bytes.allSatisfy { $0 == 0 }
     }
 
-    /// The bytes of the address, 4 or 16; none of a name.
+    /// The bytes of the address, 4 or 16; empty for a name.
     private var numbers: [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, host, &bytes) == 1 { return Array(bytes.prefix(4)) }
         return inet_pton(AF_INET6, host, &bytes) == 1 ? bytes : []
     }
 
-    /// As it is written.
+    /// The address as text.
     package var text: String { text(host) }
 
     private func text(_ host: String) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// As in a link that leads there: of every address the one that others reach most likely.
+    /// The address as in a link to it; if it stands for all addresses, the one that other hosts most likely reach.
     package var linkText: String {
         guard isAny else { return text }
         let family = numbers.count == 4 ? AF_INET : AF_INET6
         return text(Self.ownAddress(family) ?? (family == AF_INET ? "127.0.0.1" : "::1"))
     }
 
-    /// Whether a host, with or without a port, is an address in numbers, as `192.0.2.1:8088` and `[::1]` are.
+    /// Returns whether a host, with or without a port, is a numeric address such as `192.0.2.1:8088` or `[::1]`.
     static func isNumbers(_ text: String) -> Bool {
         var host = Substring(text)
         if let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") {
@@ -78,7 +79,7 @@ package struct ListenAddress: Sendable, Hashable {
         return inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &bytes) == 1
     }
 
-    /// What a browser has in its address line that calls there.
+    /// The host names that the address bar of a browser may show for it.
     package var hosts: Set<String> {
         var names: Set<String> = [text]
         if isLoopback { names.formUnion(["localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)"]) }
@@ -89,11 +90,12 @@ package struct ListenAddress: Sendable, Hashable {
                 names.formUnion(["\(name):\(port)", "localhost:\(port)"])
             }
         }
-        // Browsers leave out the port that they take without saying.
+        // Browsers omit the default port.
         return port == 80 ? names.union(names.map { String($0.dropLast(3)) }) : names
     }
 
-    /// The address by which this machine reaches others, else the first that it has beside the loopback's; nil if none.
+    /// Returns the address from which this host reaches others, else its first non-loopback address; nil if there is
+    /// none.
     private static func ownAddress(_ family: Int32) -> String? {
         if let address = leavingAddress(family) { return address }
         var list: UnsafeMutablePointer<ifaddrs>?
@@ -110,7 +112,9 @@ package struct ListenAddress: Sendable, Hashable {
         return nil
     }
 
-    /// The address that what is sent out into the world has as its sender; nothing is sent to find out.
+    /// Returns the source address of outgoing packets.
+    ///
+    /// No packet is sent to determine it.
     private static func leavingAddress(_ family: Int32) -> String? {
         let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -120,7 +124,7 @@ package struct ListenAddress: Sendable, Hashable {
         hints.ai_flags = AI_NUMERICHOST
         hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        // Addresses that nobody has, for texts as this: RFC 5737, RFC 3849.
+        // Addresses reserved for documentation: RFC 5737, RFC 3849.
         guard getaddrinfo(family == AF_INET ? "192.0.2.1" : "2001:db8::1", "9", &hints, &list) == 0, let list else {
             return nil
         }
@@ -135,7 +139,7 @@ package struct ListenAddress: Sendable, Hashable {
         }
     }
 
-    /// The address in numbers; nil of one that holds on one link only, and leads nowhere without that link's name.
+    /// Returns the numeric address; nil for a link-local one, which is useless without the name of its link.
     private static func numbers(_ address: UnsafeMutablePointer<sockaddr>) -> String? {
         var buffer = [CChar](repeating: 0, count: 64)
         let isIPv4 = Int32(address.pointee.sa_family) == AF_INET
@@ -151,9 +155,9 @@ package struct ListenAddress: Sendable, Hashable {
         return text == "::1" || text.hasPrefix("127.")
     }
 
-    /// Opens the sockets of the address: of a name one for each of its addresses.
+    /// Opens the sockets of the address; for a name, one for each of its addresses.
     ///
-    /// - Throws: Why there is none.
+    /// - Throws: A `ControlProblem` when none can be opened.
     func open() throws(ControlProblem) -> [Int32] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -172,7 +176,7 @@ package struct ListenAddress: Sendable, Hashable {
         while let entry = next {
             next = entry.pointee.ai_next
             let info = entry.pointee
-            // Without a token only this machine may call, whatever 'localhost' stands for.
+            // Without a token, only this host may connect, regardless of how 'localhost' resolves.
             guard !isLoopback || Self.isLoopback(info.ai_addr) else {
                 error = EADDRNOTAVAIL
                 continue

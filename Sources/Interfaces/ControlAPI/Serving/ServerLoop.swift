@@ -4,31 +4,31 @@ import FileWatching
 import Glibc
 import System
 
-/// Lets clients in, and drops those that stay too long.
+/// Accepts clients, and drops those that stay too long.
 ///
-/// Each connection has a thread of libmicrohttpd, which reads requests, writes answers, and closes a connection on which
-/// nothing moves. Here is what the library can't do: who may connect to a Unix socket, an answer for those who find no
-/// place, and one deadline for a whole request, so that a client that sends byte after byte is dropped like one that
-/// sends none. The thread sleeps in poll(2), without a time limit while nobody is connected.
+/// Each connection has a thread of libmicrohttpd, which reads requests, writes responses, and closes stalled
+/// connections. This type adds what the library cannot do: the check of the peer of a Unix socket, a response for
+/// clients beyond the limit, and one deadline for a whole request, so that a client that sends byte after byte is
+/// dropped like one that sends nothing. The thread sleeps in poll(2), without a timeout while no client is connected.
 final class ServerLoop {
-    /// What the library has for a header: more, so that one that is too long arrives, and is told so in the way of the API.
+    /// The library's memory for a header, larger than the API's limit so that the API answers one that is too long.
     private static let headerMemory = 128 << 10
-    /// How long the answer to one that is refused may take to arrive: closed at once, the connection would take it along.
+    /// The time until a refused connection is closed; closing it at once could discard the response.
     private static let parting = Duration.seconds(1)
     private static let mostRefused = 16
-    /// How long nobody is let in when there is nothing left for one more: poll(2) would tell of them at once, again.
+    /// The pause after accept(2) has run out of resources; poll(2) would report the same connections again at once.
     private static let shortage = Duration.milliseconds(200)
-    /// How long an end waits for those that are still reading.
+    /// The time to wait for clients that are still reading when the server stops.
     private static let farewell = Duration.milliseconds(500)
 
     private let clients: Clients
     private let local: Int32?
     private let network: [Int32]
     private let complain: @Sendable (String) -> Void
-    /// The library's server, once somebody has connected.
+    /// The library's server; nil until the first client connects.
     private var server: OpaquePointer?
     private var hasFailed = false
-    /// Connections that were refused, and when they are closed.
+    /// The refused connections, and the times at which they are closed.
     private var refused: [(descriptor: Int32, until: ContinuousClock.Instant)] = []
     private var acceptFrom: ContinuousClock.Instant?
 
@@ -52,7 +52,7 @@ final class ServerLoop {
         let end = ContinuousClock.now + Self.farewell
         while !clients.isEmpty, .now < end { wait(besides: [], until: [end]) }
         expire(at: .now + Self.parting)
-        // The library waits for its threads.
+        // Stopping the library's server joins its threads.
         if let server, !clients.areBusy {
             chm_stop(server)
             Unmanaged.passUnretained(clients).release()
@@ -81,7 +81,7 @@ final class ServerLoop {
         refused.removeAll { $0.until <= now }
     }
 
-    // MARK: - Who is let in
+    // MARK: - Accepting
 
     private func acceptAll() {
         if let acceptFrom, .now < acceptFrom { return }
@@ -113,7 +113,7 @@ final class ServerLoop {
         }
     }
 
-    /// Whether the other end is the same user, or root.
+    /// Returns whether the peer runs as this user or as root.
     private func isAllowed(_ descriptor: Int32) -> Bool {
         var user: UInt32 = 0
         guard cal_peer_user(descriptor, &user) == 0 else { return false }
@@ -130,7 +130,7 @@ final class ServerLoop {
         refused.append((descriptor: descriptor, until: .now + Self.parting))
     }
 
-    /// The library's server, which is started for the first client.
+    /// Returns the library's server, which is started for the first client.
     private func startedServer() -> OpaquePointer? {
         if let server { return server }
         guard !hasFailed else { return nil }
@@ -173,7 +173,7 @@ extension Clients {
 }
 
 extension APIError {
-    /// Answers without the library, as far as that goes without waiting.
+    /// Sends the error without the library, as far as that is possible without blocking.
     func send(to descriptor: Int32) {
         let headers =
             response.headers + APIResponse.securityHeaders

@@ -2,18 +2,18 @@ import FileEvents
 import Glibc
 package import System
 
-/// The file that keeps the token from one start to the next, for its owner's eyes alone.
+/// The file that stores the token across restarts, readable only by its owner.
 package enum TokenFile {
-    /// Where the token of the Alight with that journal is: beside it, since no other Alight uses the same.
+    /// Returns the path of the token file: beside the journal, which no other instance uses.
     package static func path(beside journal: PathBytes) -> PathBytes {
         PathBytes(journal.bytes + Array("-token".utf8))
     }
 
-    /// Reads the token; without a file one is made, with a new token in it.
+    /// Reads the token; if there is no file, creates it with a new token.
     ///
-    /// - Throws: When it can't be read or made, and when others may have read it.
+    /// - Throws: A `ControlProblem` when it cannot be read or created, or when other users may have read it.
     package static func token(at path: PathBytes) throws(ControlProblem) -> String {
-        // No link is followed, and nothing is waited for that somebody put there in its place.
+        // Does not follow symbolic links, and does not block if another kind of file is in its place.
         let descriptor = path.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         if descriptor >= 0 {
             defer { close(descriptor) }
@@ -62,11 +62,11 @@ package enum TokenFile {
         return String(decoding: lines[0], as: UTF8.self)
     }
 
-    /// How long a token may be that somebody has written there by hand.
+    /// The length limits of a token that was written by hand.
     private static let shortest = 32
     private static let longest = 256
 
-    /// What can stand in a link and in a cookie as it is.
+    /// Returns whether a byte needs no encoding in a link and in a cookie.
     private static func isOfToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
@@ -75,7 +75,7 @@ package enum TokenFile {
         }
     }
 
-    // MARK: Making
+    // MARK: Creating
 
     private static func make(at path: PathBytes) throws(ControlProblem) -> String {
         let token = Access.makeToken()
@@ -85,7 +85,7 @@ package enum TokenFile {
         guard descriptor >= 0 else { throw failure("make", path, errno) }
         defer { close(descriptor) }
         let line = Array("\(token)\n".utf8)
-        // Without the flush a power failure could leave an empty file, which is no token.
+        // Without the flush, a power failure could leave an empty file without a token.
         guard write(descriptor, line, line.count) == line.count, fsync(descriptor) == 0 else {
             let error = errno
             _ = path.withCString { unlink($0) }

@@ -1,6 +1,6 @@
 import PluginProtocol
 
-// Pages read the objects of the API. What is missing is read as nothing, so that a page is never refused for it.
+// Access to the objects of the API. Missing members read as empty values, so that pages can always be rendered.
 extension JSONValue {
     subscript(name: String) -> JSONValue { object?[name] ?? .null }
 
@@ -11,13 +11,13 @@ extension JSONValue {
     var isTrue: Bool { bool ?? false }
     var isNull: Bool { self == .null }
 
-    /// Whether the jobs of a status object's journal can be listed: those of one in memory can't.
+    /// Whether the jobs of the journal can be listed, for a status object: those of a journal in memory cannot.
     var hasJobs: Bool { !self["journal"]["path"].isNull }
 }
 
-/// Numbers and moments as people read them.
+/// Formats numbers and times for users.
 package enum Wording {
-    /// `1,204`.
+    /// Formats a number: `1,204`.
     package static func number(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var text = ""
@@ -28,7 +28,7 @@ package enum Wording {
         return number < 0 ? "-" + text : text
     }
 
-    /// `0`, `0.4`, `12`, `1,204`: a decimal where it says something.
+    /// Formats a rate with a decimal if it is significant: `0`, `0.4`, `12`, `1,204`.
     package static func rate(_ rate: Double) -> String {
         guard rate.isFinite, rate.magnitude < 1e15 else { return "–" }
         if rate >= 10 || rate == rate.rounded() { return number(Int(rate.rounded())) }
@@ -37,7 +37,7 @@ package enum Wording {
         return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
     }
 
-    /// `3 ms`, `1.4 s`, `12 s`, `3 min`, `2 h 5 min`, `4 d`.
+    /// Formats a duration: `3 ms`, `1.4 s`, `12 s`, `3 min`, `2 h 5 min`, `4 d`.
     package static func duration(seconds: Double) -> String {
         guard seconds.isFinite, seconds >= 0, seconds < 1e12 else { return "–" }
         let milliseconds = seconds * 1_000
@@ -52,7 +52,7 @@ package enum Wording {
         return hours % 24 == 0 || hours > 240 ? "\(hours / 24) d" : "\(hours / 24) d \(hours % 24) h"
     }
 
-    /// `300 B`, `1.5 KB`, `12 MB`.
+    /// Formats a size: `300 B`, `1.5 KB`, `12 MB`.
     package static func size(_ bytes: Double) -> String {
         var value = bytes
         for unit in ["B", "KB", "MB", "GB"] {
@@ -62,14 +62,16 @@ package enum Wording {
         return "\(rate(value)) TB"
     }
 
-    /// `1 job`, `2 jobs`.
+    /// Formats a count: `1 job`, `2 jobs`.
     package static func count(_ count: Int, _ noun: String) -> String {
         "\(number(count)) \(noun)\(count == 1 ? "" : "s")"
     }
 }
 
 extension HTML {
-    /// A moment: the time of day in UTC, with its date unless that is the day of `now`; the script makes it local.
+    /// Returns a timestamp: the time of day in UTC, with its date unless that is the date of `now`.
+    ///
+    /// The script converts it to local time.
     static func time(_ moment: String, now: String = "") -> HTML {
         guard moment.utf8.count >= 20 else { return "–" }
         let day = moment.prefix(10)
@@ -78,7 +80,7 @@ extension HTML {
         return "<time datetime=\"\(moment)\" title=\"\(moment)\">\(shown)</time>"
     }
 
-    /// A path, its folder paler than its name.
+    /// Returns a path, its directory paler than its name.
     static func path(_ path: String) -> HTML {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard let name = parts.last, parts.count > 1, !name.isEmpty else {
@@ -88,20 +90,20 @@ extension HTML {
         return "<bdi class=\"path\"><span>\(folder)</span><b>\(String(name))</b></bdi>"
     }
 
-    /// Leads to the jobs that a query finds, where the journal of the status object has a list of them.
+    /// Returns a link to the jobs that a query finds, if the journal of the status object can be listed.
     static func jobs(_ query: String, _ content: HTML, _ status: JSONValue) -> HTML {
         status.hasJobs ? "<a href=\"/jobs?\(query)\">\(content)</a>" : content
     }
 
-    /// Leads to the page of a job; nil is one that has none.
+    /// Returns a link to the page of a job; without an id, only the content.
     static func job(_ id: String?, _ content: HTML) -> HTML {
         id.map { "<a href=\"/jobs/\(urlPart($0))\">\(content)</a>" } ?? content
     }
 
-    /// What a job's state looks like: a word, with a colour that doesn't stand alone.
+    /// Returns a badge: a word with a color that is not the only distinction.
     static func badge(_ word: String, _ kind: String) -> HTML { "<span class=\"badge \(kind)\">\(word)</span>" }
 
-    /// The badge of a job's state, or of how an attempt ended.
+    /// Returns the badge for the state of a job, or for the outcome of an attempt.
     static func state(_ word: String) -> HTML {
         let kind =
             switch word {
@@ -114,7 +116,7 @@ extension HTML {
         return badge(word == "not_ready" ? "not ready" : word, kind)
     }
 
-    /// The badge of a job's object, which says instead of its state that what it did was taken back.
+    /// Returns the badge for a job's object, which shows whether the job was undone instead of its state.
     static func state(of job: JSONValue) -> HTML {
         switch job["undone"].text {
         case "all": badge("undone", "calm")
@@ -123,15 +125,15 @@ extension HTML {
         }
     }
 
-    /// A button that does something: a form, so that it works without script too.
+    /// Returns a button for an action, as a form that works without the script too.
     ///
     /// - Parameters:
-    ///   - label: What the button says.
-    ///   - action: Where the form goes; the script asks the API below `/v1` for the same.
-    ///   - about: What it is done to, for those who hear the button and don't see its row.
-    ///   - rule: The rule that it is done to.
-    ///   - style: The button's class.
-    ///   - confirms: Whether the script asks once more.
+    ///   - label: The label of the button.
+    ///   - action: The target of the form; the script calls the same path below `/v1`.
+    ///   - about: The object of the action, for screen readers.
+    ///   - rule: The rule that the action applies to.
+    ///   - style: The class of the button.
+    ///   - confirms: Whether the script asks for confirmation.
     /// - Returns: The form.
     static func button(
         _ label: String, _ action: String, about: String = "", rule: String? = nil, style: String = "",

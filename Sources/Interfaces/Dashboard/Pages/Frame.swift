@@ -1,6 +1,6 @@
 package import PluginProtocol
 
-/// What all pages have around them.
+/// The common frame of all pages.
 struct Frame {
     /// The pages in the order of the navigation.
     enum Section: String, CaseIterable {
@@ -16,10 +16,10 @@ struct Frame {
     /// The status object of the API.
     var status: JSONValue
 
-    /// The whole page.
+    /// Renders the whole page.
     ///
-    /// - Parameter main: What is in its `main`; parts with `data-live` are brought up to date by the script.
-    /// - Returns: The page's text.
+    /// - Parameter main: The contents of its `main`. The script updates elements with `data-live`.
+    /// - Returns: The page.
     func page(_ main: HTML) -> HTML {
         """
         <!doctype html>
@@ -63,7 +63,7 @@ struct Frame {
         return "<li><a href=\"\(other.path)\"\(current)>\(other.rawValue)</a></li>"
     }
 
-    // MARK: How it is
+    // MARK: Status
 
     /// The state in one word, and the button that pauses or resumes.
     private var state: HTML {
@@ -85,7 +85,7 @@ struct Frame {
             """
     }
 
-    /// What is wrong, and what is paused.
+    /// The problems, and the paused rules.
     private var notices: HTML {
         var notices: [HTML] = []
         var reasons = status["reasons"].texts
@@ -115,7 +115,7 @@ struct Frame {
     }
 }
 
-/// A page that says that there is nothing to show, or that something could not be done.
+/// A page that reports that there is nothing to show, or that an action failed.
 package struct MessagePage {
     package var title: String
     package var message: String

@@ -1,8 +1,7 @@
-/// Text of a page, in which nothing that came from outside can be markup.
+/// HTML text in which external strings cannot become markup.
 ///
-/// What is written in the source is taken as it is; what is put in between is
-/// escaped, unless it is itself `HTML`. This is the one place where a page's
-/// text is escaped. The attributes of the source stand in double quotes.
+/// Literals are used as they are; interpolated strings are escaped, unless they are `HTML` themselves. This is the
+/// only place where the text of pages is escaped. Attributes in literals must use double quotes.
 package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
     package private(set) var text: String
 
@@ -22,16 +21,15 @@ package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
         package mutating func appendInterpolation(_ outside: String) { text += HTML.escaped(outside) }
         package mutating func appendInterpolation(_ number: some BinaryInteger) { text += String(number) }
 
-        /// Text of several lines: newlines and tabs stay, all else that can't be seen is shown.
+        /// Appends text of several lines: newlines and tabs are preserved, other invisible characters are escaped.
         package mutating func appendInterpolation(lines outside: String) {
             text += HTML.escaped(outside, keepsLines: true)
         }
     }
 
-    /// The text with markup as references, and what can't be seen as `\n` or `\u{202e}`.
+    /// Returns the text with markup as character references, and invisible characters as `\n` or `\u{202e}`.
     ///
-    /// File names come from anyone: a name must neither become markup nor turn
-    /// around the text beside it.
+    /// File names are untrusted: a name must neither become markup nor reverse the text beside it.
     package static func escaped(_ text: String, keepsLines: Bool = false) -> String {
         let isPlain = text.utf8.allSatisfy {
             (0x20...0x7e).contains($0) && $0 != 0x26 && $0 != 0x3C && $0 != 0x3E && $0 != 0x22 && $0 != 0x27
@@ -60,7 +58,7 @@ package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
         return escaped
     }
 
-    /// The text as a part of a URL: all but letters, digits and `-._~` as `%2F`.
+    /// Returns the text percent-encoded as a part of a URL, except for letters, digits and `-._~`.
     package static func urlPart(_ text: String) -> String {
         var part = ""
         for byte in text.utf8 {

@@ -2,9 +2,9 @@ import PluginProtocol
 
 /// The plots of the overview, from the history object of the API.
 struct HistoryPlots {
-    /// How many bars there are.
+    /// The number of bars.
     private static let buckets = 90
-    /// How long one bar is, in seconds; it divides a day, so that bars stand still while time goes on.
+    /// The duration of one bar in seconds; it divides a day, so that bars stay in place while time passes.
     private static let length = 20
 
     private var points: [[JSONValue]]
@@ -21,7 +21,7 @@ struct HistoryPlots {
         }
     }
 
-    /// In which part of its day a moment is, as `2026-11-22T05:33:07.118Z`.
+    /// Returns the bucket of a timestamp within its day, such as `2026-11-22T05:33:07.118Z`.
     private static func bucket(_ moment: String) -> Int? {
         let clock = moment.utf8.dropFirst(11).prefix(8).split(separator: UInt8(ascii: ":")).compactMap {
             Int(String(decoding: $0, as: UTF8.self))
@@ -32,7 +32,7 @@ struct HistoryPlots {
 
     var figures: HTML { "\(throughput.figure)\(queue.figure)\(latency.figure)" }
 
-    // MARK: The three
+    // MARK: Plots
 
     private func sums(_ name: String) -> [Double] {
         points.map { $0.reduce(0) { $0 + ($1[name].double ?? 0) } }
@@ -114,6 +114,6 @@ struct HistoryPlots {
             })
     }
 
-    /// The largest number in each bucket.
+    /// Returns the maximum in each bucket.
     private func most(_ name: String) -> [Double?] { points.map { $0.compactMap { $0[name].double }.max() } }
 }

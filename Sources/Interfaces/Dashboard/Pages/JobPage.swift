@@ -1,6 +1,6 @@
 package import PluginProtocol
 
-/// One job: its file, why it was made, each attempt and what it wrote.
+/// The page of one job: its file, its event, and each attempt with its output.
 package struct JobPage {
     package var status: JSONValue
     package var job: JSONValue
@@ -41,7 +41,7 @@ package struct JobPage {
         return "<p class=\"notice \(kind)\">\(message)\(code)</p>"
     }
 
-    // MARK: What is known
+    // MARK: Details
 
     private var facts: [HTML] {
         var facts: [HTML] = []
@@ -95,7 +95,7 @@ package struct JobPage {
         return "\(Wording.size(size) + before)"
     }
 
-    /// The file as it is now, where its name says that it is a picture.
+    /// The current file, if its name has the extension of an image.
     private func picture(_ path: String) -> HTML {
         let ending = path.split(separator: ".").last?.lowercased() ?? ""
         guard path.contains("."), ["png", "jpg", "jpeg", "gif", "webp"].contains(ending), !isMovedAway else {
@@ -107,7 +107,7 @@ package struct JobPage {
             """
     }
 
-    /// Whether the job itself has moved its file to another name, or into the trash.
+    /// Whether the job itself has moved its file to another path, or into the trash.
     private var isMovedAway: Bool {
         job["attempts"].elements.flatMap(\.["changes"].elements).contains { change in
             ["moved", "trashed"].contains(change["did"].text) && change["from"] == job["path"]

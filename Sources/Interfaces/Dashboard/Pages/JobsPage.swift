@@ -1,8 +1,8 @@
 package import PluginProtocol
 
-/// Jobs, newest first, with what to look for.
+/// The page with the jobs, newest first, and filters.
 package struct JobsPage {
-    /// What is looked for, as it was asked.
+    /// The filters, as written by the user.
     package struct Query: Sendable, Hashable {
         package var state = ""
         package var rule = ""
@@ -19,7 +19,7 @@ package struct JobsPage {
             self.before = before
         }
 
-        /// The query of the page with what is looked for, from another job on.
+        /// Returns the address of the page with these filters, starting at another position.
         func address(before: String) -> String {
             let parts = [("state", state), ("rule", rule), ("path", path), ("since", since), ("before", before)]
             let query = parts.filter { !$0.1.isEmpty }.map { "\($0)=\(HTML.urlPart($1))" }.joined(separator: "&")
@@ -31,7 +31,7 @@ package struct JobsPage {
 
     package var status: JSONValue
     package var rules: JSONValue
-    /// The object with the jobs; or one with `error`, when what was asked can't be looked for.
+    /// The object with the jobs, or one with `error` if the query failed.
     package var jobs: JSONValue
     package var query: Query
     package var now: String
@@ -53,7 +53,7 @@ package struct JobsPage {
             """)
     }
 
-    // MARK: What to look for
+    // MARK: Filters
 
     private var form: HTML {
         let states = [
@@ -80,7 +80,7 @@ package struct JobsPage {
         return "<option value=\"\(value)\"\(selected)>\(label)</option>"
     }
 
-    // MARK: What was found
+    // MARK: Results
 
     private var list: HTML {
         let error = jobs["error"]
@@ -110,7 +110,7 @@ package struct JobsPage {
         let actions: HTML = isDead ? JobActions(id: id).html : ""
         let path: HTML = .path(job["path"].text)
         let name: HTML = id.isEmpty ? path : "<a href=\"/jobs/\(HTML.urlPart(id))\">\(path)</a>"
-        // A path without a job yet.
+        // A due path has no job yet.
         let key = id.isEmpty ? "\(job["rule"].text):\(job["path"].text)" : id
         return """
             <tr data-key="\(key)"><td>\(.state(of: job))</td>\

@@ -1,14 +1,14 @@
 package import PluginProtocol
 
-/// What is watched, what goes on, and how it went in the last half hour.
+/// The overview: what is watched, what is running, and the last half hour.
 package struct OverviewPage {
     package var status: JSONValue
     /// The object with all rules.
     package var rules: JSONValue
     package var history: JSONValue
-    /// The object with the latest jobs; or one with `error`, when they can't be had.
+    /// The object with the latest jobs, or one with `error` if they are not available.
     package var jobs: JSONValue
-    /// The present, as the API writes moments.
+    /// The current time, in the format of the API.
     package var now: String
 
     package init(status: JSONValue, rules: JSONValue, history: JSONValue, jobs: JSONValue, now: String) {
@@ -80,9 +80,9 @@ package struct OverviewPage {
             """
     }
 
-    // MARK: What goes on
+    // MARK: Activity
 
-    /// The latest jobs; the script puts events and attempts above them as they come.
+    /// The latest jobs; the script inserts new events and attempts above them.
     private var activity: HTML {
         let lines: [HTML] = jobs["jobs"].elements.filter { !$0["id"].isNull }.map { job in
             """
@@ -145,7 +145,7 @@ package struct OverviewPage {
         """
     }
 
-    // MARK: What is watched
+    // MARK: Roots
 
     private var folders: HTML {
         let rows: [HTML] = status["roots"].elements.map { root in
@@ -194,10 +194,10 @@ package struct OverviewPage {
     }
 }
 
-/// The buttons for a job that has failed for good.
+/// The buttons for a failed job.
 struct JobActions {
     var id: String
-    /// Whether they are what its page is for.
+    /// Whether they are the main actions of the page.
     var isMain = false
 
     var html: HTML {

@@ -3,10 +3,10 @@ import Glibc
 import PluginProtocol
 import System
 
-/// What is answered to those who ask for a page, or press a button of one without script.
+/// Responds to requests for pages, and to forms submitted without the script.
 package struct PageRoutes: Sendable {
     let operations: any Operations
-    /// The present.
+    /// Returns the current time.
     var now: @Sendable () -> String = {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
@@ -15,7 +15,7 @@ package struct PageRoutes: Sendable {
 
     package init(operations: any Operations) { self.operations = operations }
 
-    /// How many jobs a page lists.
+    /// The number of jobs on the overview and on the jobs page.
     private static let (few, many) = (30, 100)
 
     // MARK: Pages
@@ -38,7 +38,7 @@ package struct PageRoutes: Sendable {
             before: asked("before"))
         var query = JobsQuery()
         query.limit = Self.many
-        // A form without script sends its empty fields too.
+        // A form submitted without the script contains its empty fields too.
         query.states = wanted.state.isEmpty ? [] : [wanted.state]
         query.rule = wanted.rule.isEmpty ? nil : wanted.rule
         query.path = wanted.path.isEmpty ? nil : request.query["path"]
@@ -51,7 +51,7 @@ package struct PageRoutes: Sendable {
         }
     }
 
-    /// The jobs, or why there are none to be had: a journal in memory has none, and the page all else.
+    /// Returns the jobs, or the error: with a journal in memory, the rest of the page is still shown.
     private func found(_ query: JobsQuery) -> JSONValue {
         do throws(APIError) {
             return try operations.jobs(query)
@@ -89,15 +89,15 @@ package struct PageRoutes: Sendable {
             status, type: "text/html; charset=utf-8", body: Array(html.text.utf8))
     }
 
-    // MARK: Buttons without script
+    // MARK: Forms without the script
 
-    /// Does what a form asks for, and leads back to the page it stands on.
+    /// Performs the action of a form, and redirects to a page.
     ///
     /// - Parameters:
-    ///   - request: The request, whose body may hold the field `rule`.
-    ///   - back: The page to go to then.
-    ///   - action: What to do, with the field.
-    /// - Returns: The way to that page, or a page that says why not.
+    ///   - request: The request, whose body may contain the field `rule`.
+    ///   - back: The page to redirect to.
+    ///   - action: The action, called with the value of the field.
+    /// - Returns: The redirect, or a page with the error.
     package func act(
         _ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void
     ) -> APIResponse {
@@ -117,7 +117,7 @@ package struct PageRoutes: Sendable {
     }
 }
 
-/// The files beside the pages, which are in the program itself.
+/// The static files of the pages, embedded in the program.
 enum Asset: String, CaseIterable {
     case style = "dashboard.css"
     case script = "dashboard.js"

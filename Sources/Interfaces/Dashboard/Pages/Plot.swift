@@ -1,33 +1,33 @@
 import PluginProtocol
 
-/// A small plot of the last half hour, as SVG that stretches to any width.
+/// A small plot of the last half hour, as SVG that scales to any width.
 ///
-/// The words stand beside the SVG, in HTML: they keep their size when the plot
-/// is stretched, and people who don't see it have a sentence in its place.
+/// The labels are HTML beside the SVG, so that their size does not change with the width. A sentence describes the
+/// plot for screen readers.
 struct Plot {
-    /// One thing that is drawn.
+    /// One data series.
     struct Series {
         enum Form { case bars, area, line }
 
         var label: String
-        /// Names the colour in the style sheet.
+        /// The class that determines the color in the style sheet.
         var kind: String
         var form: Form
-        /// A value for each bucket; nil where there is none.
+        /// A value for each bucket; nil if there is none.
         var values: [Double?]
-        /// What stands beside the label.
+        /// The latest value, shown beside the label.
         var latest: String
     }
 
     var id: String
     var title: String
-    /// What the numbers count: `a minute`.
+    /// The unit of the numbers: `a minute`.
     var unit: String
     var series: [Series]
     var axis: PlotAxis
-    /// What the plot says, in a sentence.
+    /// A sentence that describes the plot.
     var summary: String
-    /// What each bucket says, with its moment; nil where it says nothing.
+    /// A note for each bucket, with its time; nil if there is none.
     var notes: [(moment: String, text: String)?]
 
     private static let (step, height) = (10.0, 100.0)
@@ -62,10 +62,10 @@ struct Plot {
         }
     }
 
-    // MARK: What is drawn
+    // MARK: Drawing
 
     private var drawn: [HTML] {
-        // Bars stand on each other.
+        // Bars are stacked.
         var bases = [Double](repeating: 0, count: notes.count)
         return series.map { series in
             switch series.form {
@@ -76,7 +76,7 @@ struct Plot {
                     let (bottom, top) = (y(bases[index]), y(bases[index] + value))
                     bases[index] += value
                     let x = Self.step * Double(index) + 1
-                    // What is there is seen, however little it is.
+                    // Even the smallest value is visible.
                     let height = max(bottom - top, 1.5)
                     path += "M\(Self.text(x)) \(Self.text(bottom))v-\(Self.text(height))h8v\(Self.text(height))z"
                 }
@@ -96,13 +96,13 @@ struct Plot {
 
     private func line(_ series: Series) -> HTML {
         let path = runs(series.values).map { run in
-            // A point alone is a line of no length, which round ends make a dot.
+            // A single point is a line of length zero, drawn as a dot by its round ends.
             "M\(points(run))" + (run.count == 1 ? "h0.01" : "")
         }.joined()
         return "<path class=\"line \(series.kind)\" d=\"\(path)\"/>"
     }
 
-    /// Values without a gap between them.
+    /// Returns the runs of consecutive values.
     private func runs(_ values: [Double?]) -> [[(Int, Double)]] {
         var runs: [[(Int, Double)]] = [[]]
         for (index, value) in values.enumerated() {
@@ -123,7 +123,7 @@ struct Plot {
 
     private func y(_ value: Double) -> Double { Self.height * (1 - axis.part(of: value)) }
 
-    /// Places that can be pointed at.
+    /// Rectangles that receive pointer events.
     private var hits: [HTML] {
         notes.enumerated().compactMap { index, note in
             guard let note else { return nil }
@@ -135,21 +135,21 @@ struct Plot {
         }
     }
 
-    /// A number with one decimal at most.
+    /// Formats a number with at most one decimal.
     private static func text(_ value: Double) -> String {
         let tenths = Int((value * 10).rounded())
         return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\((tenths % 10).magnitude)"
     }
 }
 
-/// From which number to which a plot goes up.
+/// The vertical axis of a plot.
 enum PlotAxis {
-    /// From 0 to a round number.
+    /// A linear axis from 0 to a round number.
     case even(top: Double)
-    /// From a millisecond, each mark ten times the one below.
+    /// A logarithmic axis from a millisecond, with this number of decades.
     case decades(Int)
 
-    /// An even axis with room for the number, and for the least that is worth a plot.
+    /// Returns a linear axis that includes the maximum, and at least the given minimum range.
     static func even(for most: Double, least: Double) -> PlotAxis {
         let wanted = max(most, least)
         var unit = 1.0
@@ -158,7 +158,7 @@ enum PlotAxis {
         return .even(top: top)
     }
 
-    /// A logarithmic axis with room for so many seconds.
+    /// Returns a logarithmic axis that includes this number of seconds.
     static func decades(for most: Double) -> PlotAxis {
         var decades = 3
         var top = 1.0
@@ -169,7 +169,7 @@ enum PlotAxis {
         return .decades(decades)
     }
 
-    /// The marks from the bottom to the top, all equally far from each other.
+    /// The labels from bottom to top, at equal distances.
     var labels: [String] {
         switch self {
         case .even(let top): [0, top / 2, top].map(Self.short)
@@ -180,7 +180,7 @@ enum PlotAxis {
         }
     }
 
-    /// How far up the number is, from 0 to 1.
+    /// Returns the height of a value, from 0 to 1.
     func part(of value: Double) -> Double {
         switch self {
         case .even(let top): return min(1, max(0, value / top))
@@ -190,13 +190,13 @@ enum PlotAxis {
                 rest /= 10
                 part += 1
             }
-            // Between the decades the straight line from 1 to 10 is replaced by one bend: near enough for a plot.
+            // Within a decade, the logarithm is approximated by two line segments.
             part += rest < 3.162 ? (rest - 1) / 2.162 / 2 : 0.5 + (rest - 3.162) / 6.838 / 2
             return min(1, part / Double(count))
         }
     }
 
-    /// `250`, `2k`, `1.5M`.
+    /// Formats a value: `250`, `2k`, `1.5M`.
     private static func short(_ value: Double) -> String {
         if value >= 1e6 { return "\(Wording.rate(value / 1e6))M" }
         if value >= 1e4 { return "\(Wording.rate(value / 1e3))k" }

@@ -1,7 +1,7 @@
 extension Routes {
-    /// Serves the dashboard besides, by TCP alone.
+    /// Adds the routes of the dashboard, by TCP only.
     ///
-    /// - Parameter operations: Who does what is asked.
+    /// - Parameter operations: The operations of the instance.
     package mutating func addPages(_ operations: any Operations) {
         let pages = PageRoutes(operations: operations)
         addPage("GET", "/") { _, _ throws(APIError) in pages.overview() }
@@ -13,7 +13,7 @@ extension Routes {
             addPage("GET", "/assets/\(asset.rawValue)") { _, _ throws(APIError) in response }
         }
 
-        // The buttons of pages without script; with it, they use the API.
+        // The forms of pages without the script; the script uses the API.
         addPage("POST", "/jobs/*/retry") { request, names throws(APIError) in
             pages.act(request, back: "/jobs/\(HTML.urlPart(names[0]))") { _ throws(APIError) in
                 _ = try operations.retry(names[0])

@@ -1,6 +1,6 @@
 package import PluginProtocol
 
-/// All rules, with what waits for them and what failed.
+/// The page with all rules, their pending jobs and their failures.
 package struct RulesPage {
     package var status: JSONValue
     package var rules: JSONValue
@@ -22,7 +22,7 @@ package struct RulesPage {
     }
 }
 
-/// The table of rules, on their page and on the overview.
+/// The table of rules, on the rules page and on the overview.
 struct RuleTable {
     var status: JSONValue
     var rules: [JSONValue]
@@ -41,7 +41,7 @@ struct RuleTable {
     private func row(_ rule: JSONValue) -> HTML {
         let name = rule["name"].text
         let query = "rule=\(HTML.urlPart(name))"
-        // What is counted since the start leads to the jobs since then.
+        // Counts since the start link to the jobs since then.
         let since = HTML.urlPart(status["started"].text)
         func number(_ member: String, _ label: String, isSinceStart: Bool = false, kind: String = "") -> HTML {
             let count = rule[member].count

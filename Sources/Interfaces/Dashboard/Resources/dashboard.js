@@ -1,5 +1,5 @@
-// Keeps the page up to date. All that can be read is there without it.
-// Markup comes from the server alone: what is new is the server's page, loaded again, and else text.
+// Keeps the page up to date. Without this script, the page shows the same information.
+// All markup comes from the server: updates reload the server's page, and everything else is inserted as text.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
@@ -20,13 +20,13 @@
     for (const time of root.querySelectorAll("time[datetime]")) time.textContent = localTime(time.dateTime);
   }
 
-  // What can't be seen is shown, as the server does it.
+  // Escapes invisible characters as the server does.
   const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
   const short = { "\n": "\\n", "\t": "\\t", "\r": "\\r" };
   const shown = (text) =>
     String(text ?? "").replace(unseen, (mark) => short[mark] ?? `\\u{${mark.codePointAt(0).toString(16)}}`);
 
-  // Telling -----------------------------------------------------------------------------------------------------
+  // Notifications -----------------------------------------------------------------------------------------------
 
   let toastTimer = 0, failures = 0, announceTimer = 0;
   function toast(text) {
@@ -35,7 +35,7 @@
     toastTimer = setTimeout(() => { byId("toast").textContent = ""; }, 6000);
   }
   const announce = (text) => { byId("announcer").textContent = text; };
-  // Many failures are told as one sentence, so that a screen reader gets a word in.
+  // Announces many failures as one sentence, so that a screen reader is not flooded.
   function announceFailure() {
     failures += 1;
     if (announceTimer) return;
@@ -45,13 +45,13 @@
     }, 3000);
   }
 
-  // The page again ----------------------------------------------------------------------------------------------
+  // Reloading the page ------------------------------------------------------------------------------------------
 
   function isSame(one, other) {
     return one.nodeType === other.nodeType && one.nodeName === other.nodeName
       && (one.nodeType !== Node.ELEMENT_NODE || one.dataset?.key === other.dataset?.key);
   }
-  // Makes `old` equal to `fresh` and leaves alone what is equal: focus, selection and what is open stay.
+  // Makes `old` equal to `fresh`; equal nodes keep their focus, selection and open state.
   function change(old, fresh) {
     if (old.nodeType === Node.TEXT_NODE) {
       if (old.data !== fresh.data) old.data = fresh.data;
@@ -96,7 +96,7 @@
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
         localize(fresh);
-        // What came while nobody was connected is among the server's latest.
+        // Events missed while disconnected are among the server's latest.
         if (isBehind && !isHeld && byId("lines")) {
           isBehind = false;
           waiting = [];
@@ -104,18 +104,18 @@
         }
         for (const part of document.querySelectorAll("[data-live]")) {
           const other = fresh.getElementById(part.id);
-          // A button that asks whether one is sure is not changed under the finger, nor a plot that is read.
+          // Does not replace a button that asks for confirmation, or a plot with an open tooltip.
           if (other && !part.querySelector(".sure, .tip")) change(part, other);
         }
         watchPictures();
       }
     } catch {
-      // The stream of events says that the connection is lost.
+      // The event stream reports a lost connection.
     }
     isLoading = false;
     if (isAgain) { isAgain = false; loadSoon(); }
   }
-  // At most every two seconds, and not while nobody looks.
+  // Loads at most every two seconds, and not while the page is hidden.
   function loadSoon(least = 2000) {
     if (wanted || document.hidden) return;
     wanted = setTimeout(load, Math.max(0, lastLoad + least - Date.now()));
@@ -143,7 +143,7 @@
     item.classList.add("new");
     return item;
   }
-  // What comes in one frame is put in at once; more than is shown is not made at all.
+  // Inserts the lines of one frame together; lines beyond the limit are never created.
   function add(fact) {
     if (!byId("lines")) return;
     waiting.push(fact);
@@ -155,7 +155,7 @@
     if (isHeld || waiting.length === 0) return;
     const lines = byId("lines"), view = lines.parentElement;
     lines.querySelector(".empty")?.remove();
-    // Whoever has scrolled down goes on to see the same lines.
+    // Keeps the visible lines in place if the list is scrolled down.
     const above = view.scrollTop, before = view.scrollHeight;
     lines.prepend(...waiting.reverse().map(line));
     waiting = [];
@@ -165,7 +165,7 @@
   function onAttempt(event) {
     const attempt = JSON.parse(event.data);
     loadSoon();
-    // What a condition leaves is as little news as what the path leaves.
+    // Files excluded by a condition are not shown, like files that the path does not match.
     if (attempt.outcome === "skipped" && attempt.code === "where") return;
     const isDead = attempt.state === "dead";
     if (isDead) announceFailure();
@@ -181,7 +181,7 @@
     add({ moment: file.at, word: file.kind, kind: "live", path: file.path, rule: (file.rules ?? []).join(", ") });
   }
 
-  // The connection ----------------------------------------------------------------------------------------------
+  // Connection --------------------------------------------------------------------------------------------------
 
   let source = null, isLost = false, isLeaving = false, hideTimer = 0;
   function lose() {
@@ -193,7 +193,7 @@
     announce("The connection to Alight is lost; it is tried again.");
   }
   function connect() {
-    // A browser has six connections to a server: pages that nobody sees leave theirs to others.
+    // A browser opens at most six connections to a server: hidden pages close theirs.
     if (source || document.hidden || isLeaving) return;
     source = new EventSource("/v1/events");
     source.addEventListener("open", () => {
@@ -205,7 +205,7 @@
     });
     source.addEventListener("error", () => {
       lose();
-      // A refusal ends the source for good: begin with a new one.
+      // An error response closes the source permanently: create a new one.
       if (source?.readyState === EventSource.CLOSED) {
         disconnect();
         setTimeout(connect, 5000);
@@ -237,7 +237,7 @@
     requestAnimationFrame(putIn);
     load();
   });
-  // Plots go on while nothing happens.
+  // Plots advance even without events.
   setInterval(() => loadSoon(10000), 10000);
 
   // Buttons -----------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@
       else if (verb === "pause") toast(rule ? `'${shown(rule)}' is paused.` : "Everything is paused.");
       else if (verb === "resume") toast(rule ? `'${shown(rule)}' goes on.` : "Everything goes on.");
       else toast(done[verb] ?? "Done.");
-      // A discarded job has no page any more.
+      // A discarded job no longer has a page.
       if (answer.ok && verb === "discard" && location.pathname === path.replace(/\/discard$/, "")) {
         location.assign("/jobs?state=dead");
         return;
@@ -284,7 +284,7 @@
     button.disabled = false;
     button.classList.remove("sure");
     await load();
-    // A button that goes away takes the focus with it.
+    // Removing a button would lose the focus.
     if (hadFocus) (button.isConnected ? button : byId("main")).focus({ preventScroll: true });
   }
   document.addEventListener("submit", (event) => {
@@ -294,7 +294,7 @@
     const button = event.submitter ?? form.querySelector("button");
     if (!askOnce(button)) send(form, button);
   });
-  // Empty fields say nothing in an address.
+  // Leaves empty fields out of the address.
   document.addEventListener("formdata", (event) => {
     for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
   });
@@ -308,7 +308,7 @@
     putIn();
   });
 
-  // A file that has gone, or is no picture after all, has no frame.
+  // Hides the frame of a file that is gone or is not an image.
   function watchPictures() {
     for (const image of document.querySelectorAll(".picture img")) {
       const hide = () => { image.closest(".picture").hidden = true; };
@@ -316,7 +316,7 @@
     }
   }
 
-  // What a plot says where one points -------------------------------------------------------------------------------
+  // Plot tooltips ---------------------------------------------------------------------------------------------------
 
   let tip = null;
   function hideTip() { tip?.remove(); tip = null; }
@@ -324,7 +324,7 @@
     const hit = event.target.closest?.(".hit");
     if (!hit) { hideTip(); return; }
     const title = hit.querySelector("title");
-    // Else the browser would show it a second time.
+    // Removed, because the browser would show it as a second tooltip.
     if (title) { hit.dataset.says = title.textContent; title.remove(); }
     hideTip();
     tip = document.createElement("div");

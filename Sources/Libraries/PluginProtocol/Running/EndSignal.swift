@@ -5,18 +5,18 @@ import Glibc
 #endif
 import Synchronization
 
-/// Takes SIGTERM.
+/// Handles SIGTERM.
 ///
-/// By a handler that writes to a pipe, and not by blocking the signal: programs
-/// that the plugin starts would inherit that, and obey no SIGTERM any more.
+/// It uses a handler that writes to a pipe. A blocked signal mask would be inherited
+/// by the programs that the plugin starts, which would then ignore SIGTERM.
 enum EndSignal {
-    /// How long a plugin may clean up; Alight kills it after 10 s, if its rule doesn't say otherwise.
+    /// The cleanup time of a plugin in milliseconds; Alight kills it after 10 s, unless its rule sets another time.
     static let patience: Int32 = 5_000
 
-    /// The writing end of the pipe, for the handler.
+    /// The write end of the pipe, for the handler.
     private static let pipeEnd = Atomic<Int32>(-1)
 
-    /// Calls `act` when SIGTERM comes; the process dies of it later, or at the next one.
+    /// Calls `act` on SIGTERM; the signal terminates the process after `patience`, or when it arrives again.
     static func take(_ act: @escaping @Sendable () -> Void) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }

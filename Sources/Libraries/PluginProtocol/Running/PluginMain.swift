@@ -5,16 +5,16 @@ import Glibc
 
 #endif
 
-/// Speaks the protocol for a plugin.
+/// The implementation of the protocol for a plugin.
 struct PluginMain<Work: Plugin>: Sendable {
     private let plugin: Work
 
     init(_ plugin: Work) { self.plugin = plugin }
 
-    /// Does what the arguments ask for, and ends the program.
+    /// Runs the verb given by the arguments, and exits.
     func main() async {
         let arguments = Array(CommandLine.arguments.dropFirst())
-        // A host that has gone is noticed by the end of standard input.
+        // The exit of the host is detected by the end of standard input.
         signal(SIGPIPE) { _ in }
         let output = ProtocolOutput.claim()
         switch arguments {
@@ -61,10 +61,10 @@ struct PluginMain<Work: Plugin>: Sendable {
 }
 
 extension Plugin {
-    /// What came of the request, errors included.
+    /// Returns the response to the request; errors become responses.
     ///
-    /// Not optimized: Swift 6.3.1 makes of an inlined `TaskLocal.withValue` in an asynchronous generic function a push
-    /// through a bad pointer.
+    /// Not optimized: Swift 6.3.1 compiles an inlined `TaskLocal.withValue` in an asynchronous generic function to a
+    /// push through a bad pointer.
     @_optimize(none)
     func answer(
         to request: PluginRequest, progress: @escaping @Sendable (PluginReport.Progress) -> Void

@@ -5,9 +5,9 @@ import Glibc
 
 #endif
 
-/// Standard input, read on a thread of its own, since Swift's cooperative threads must not be blocked.
+/// Standard input, read on a separate thread, since Swift's cooperative threads must not be blocked.
 enum ProtocolInput {
-    /// All there is.
+    /// Returns everything up to the end of input.
     static func whole() async -> [UInt8] {
         await withCheckedContinuation { continuation in
             OwnThread.start {
@@ -18,13 +18,13 @@ enum ProtocolInput {
         }
     }
 
-    /// Calls `take` with each line, without its newline, and `end` behind the last.
+    /// Calls `take` with each line, without its newline, and `end` after the last.
     static func lines(_ take: @escaping @Sendable ([UInt8]) -> Void, end: @escaping @Sendable () -> Void) {
         OwnThread.start {
             var rest: [UInt8] = []
             while let piece = next() {
                 rest += piece
-                // Of a line that comes in many pieces, only what is new is searched.
+                // For a line that arrives in many pieces, only the new piece is searched.
                 guard piece.contains(UInt8(ascii: "\n")) else { continue }
                 var lines = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
                 rest = Array(lines.removeLast())
@@ -35,7 +35,7 @@ enum ProtocolInput {
         }
     }
 
-    /// What comes next; nil at the end.
+    /// Returns the next piece of input; nil at the end.
     private static func next() -> [UInt8]? {
         while true {
             var count = 0
@@ -49,7 +49,7 @@ enum ProtocolInput {
     }
 }
 
-/// A thread without Foundation's.
+/// A detached POSIX thread, without Foundation.
 enum OwnThread {
     private final class Work {
         let body: @Sendable () -> Void

@@ -5,17 +5,17 @@ import Glibc
 #endif
 import Synchronization
 
-/// A descriptor to which whole lines are written, by any thread.
+/// A descriptor to which any thread can write whole lines.
 final class ProtocolOutput: Sendable {
     private let descriptor: Int32
     private let turn = Mutex(())
 
-    /// The log, and in `run` progress.
+    /// Standard error: the log, and in `run` also progress.
     static let error = ProtocolOutput(2)
 
     init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Takes standard output for the protocol; what anyone else writes there goes to standard error from now on.
+    /// Reserves standard output for the protocol; all other writes to it go to standard error from now on.
     static func claim() -> ProtocolOutput {
         let copy = fcntl(1, F_DUPFD_CLOEXEC, 3)
         guard copy >= 0 else { return ProtocolOutput(1) }
@@ -23,7 +23,7 @@ final class ProtocolOutput: Sendable {
         return ProtocolOutput(copy)
     }
 
-    /// Writes all bytes; a reader that has gone is not an error.
+    /// Writes all bytes; a closed reader is not an error.
     func write(_ bytes: [UInt8]) {
         turn.withLock { _ in
             var rest = bytes[...]

@@ -2,8 +2,8 @@ import Synchronization
 
 /// Answers the requests of a `serve` process.
 ///
-/// `ping` and `cancel` are dealt with on the thread that reads, so that they get
-/// through also where all cooperative threads are blocked by the plugin's work.
+/// `ping` and `cancel` are handled on the reading thread, so that they work even if
+/// the plugin's work blocks all cooperative threads.
 final class ServeLoop<Work: Plugin>: Sendable {
     private struct State {
         var open: [String: Task<Void, Never>] = [:]
@@ -20,7 +20,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
         self.output = output
     }
 
-    /// Serves until standard input ends or SIGTERM comes, and every request has its result.
+    /// Serves until standard input ends or SIGTERM arrives, and every request has its result.
     func run() async {
         EndSignal.take {
             self.cancelAll()
@@ -53,7 +53,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
         case "ping": write(["type": "pong", "n": members["n"] ?? .null])
         case "cancel": state.withLock { $0.open[members["id"]?.string ?? ""] }?.cancel()
         case "run": begin(members)
-        // Version 1 grows: what is unknown is left alone.
+        // Version 1 may be extended: unknown messages are ignored.
         default: break
         }
     }
@@ -68,7 +68,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
             write(PluginResponse(.failed, message: message, code: "bad-request"), to: id, attempt: nil)
             return
         }
-        // Held until the task is known, for its end looks for it.
+        // The lock is held until the task is stored, because the task looks for itself when it finishes.
         let isTwice = state.withLock { state in
             guard state.open[request.id] == nil else { return true }
             state.open[request.id] = Task { await self.work(request) }
@@ -91,7 +91,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     private func write(_ message: [String: JSONValue]) { output.write(line: message) }
 
-    /// Writes a response with the members that say what it answers.
+    /// Writes a response with the members that identify its request.
     private func write(_ response: PluginResponse, to id: String, attempt: Int?) {
         var message = response.json.object ?? [:]
         message["type"] = "result"
@@ -100,7 +100,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
         write(message)
     }
 
-    // MARK: - The end
+    // MARK: - Shutdown
 
     private func cancelAll() {
         for task in state.withLock({ Array($0.open.values) }) { task.cancel() }

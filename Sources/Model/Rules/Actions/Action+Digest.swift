@@ -3,9 +3,9 @@ import PluginProtocol
 import System
 
 extension Action {
-    /// A digest of what the action does: 64 bits in hexadecimal digits, the same in each run of the program.
+    /// A digest of the action: 64 bits in hexadecimal digits, the same in each run of the program.
     ///
-    /// FNV-1a over a text of the values.
+    /// It is FNV-1a over a string of the values.
     package var digest: String {
         let text =
             switch work {
@@ -21,7 +21,7 @@ extension Action {
 }
 
 extension ParameterTemplate {
-    /// A text of the values, in one order.
+    /// A string of the values in a fixed order.
     fileprivate var text: String {
         switch self {
         case .value(let value): "\(value)"

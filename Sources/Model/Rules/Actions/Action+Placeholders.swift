@@ -1,5 +1,5 @@
 extension Action {
-    /// The placeholders of what it does, each once, in the order in which they stand there.
+    /// The placeholders of the action without duplicates, in the order of their first use.
     package var placeholders: [Placeholder] {
         let templates: [Template] =
             switch work {
@@ -13,7 +13,7 @@ extension Action {
 }
 
 extension ParameterTemplate {
-    /// All texts in it, members by their names.
+    /// All templates in the value, with members sorted by name.
     fileprivate var templates: [Template] {
         switch self {
         case .value: []
@@ -25,7 +25,7 @@ extension ParameterTemplate {
 }
 
 extension Placeholder {
-    /// As it is written: `path`, `mtime:%Y`, `steps.0.outputs.0`.
+    /// The placeholder as it is written: `path`, `mtime:%Y`, `steps.0.outputs.0`.
     package var word: String {
         switch self {
         case .mtime(let format): format.map { "mtime:\($0)" } ?? "mtime"

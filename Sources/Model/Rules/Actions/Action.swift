@@ -2,24 +2,26 @@ package import FileEvents
 package import PluginProtocol
 package import System
 
-/// What a rule asks for, one step of it.
+/// One step of the work that a rule requests.
 package struct Action: Sendable, Hashable {
     package enum Work: Sendable, Hashable {
         /// A built-in handler or a plugin, with its parameters.
         case use(HandlerReference, with: ParameterTemplate)
-        /// An executable; each element is one argument, whatever the name of the file holds.
+        /// An executable.
+        ///
+        /// Each element is exactly one argument, for any file name.
         case exec([Template])
-        /// A line for `/bin/sh -c`, without placeholders; the facts come as environment variables.
+        /// A command line for `/bin/sh -c`, without placeholders; values are passed as environment variables.
         case shell(String)
     }
 
     package var work: Work
     package var place: SourcePlace
-    /// The events that its handler takes, with the narrower words of each; nil for all.
+    /// The events that its handler accepts, with the narrower words of each; nil for all.
     package var events: EventMask?
-    /// Whether it only asks whether the file is ready.
+    /// Whether it only checks whether the file is ready.
     package var isQuestion = false
-    /// Whether it only reads the file, and may run beside others that do.
+    /// Whether it only reads the file, and may run concurrently with other such actions.
     package var sharesFile = false
 
     package init(_ work: Work, place: SourcePlace, events: EventMask? = nil) {
@@ -28,7 +30,7 @@ package struct Action: Sendable, Hashable {
         self.events = events
     }
 
-    /// The word for logs: the handler's name, or `exec` or `shell`.
+    /// The name for logs: the handler's name, or `exec` or `shell`.
     package var name: String {
         switch work {
         case .use(let reference, _): reference.name
@@ -38,11 +40,11 @@ package struct Action: Sendable, Hashable {
     }
 }
 
-/// Names a handler: what rules hold after loading, and what the dispatcher looks up.
+/// A reference to a handler, stored in loaded rules and resolved by the dispatcher.
 package struct HandlerReference: Sendable, Hashable {
     /// The name in `use:`, or in the plugin's description.
     package var name: String
-    /// The plugin's folder or executable; nil for a built-in handler.
+    /// The plugin's directory or executable; nil for a built-in handler.
     package var location: PathBytes?
 
     package init(name: String, location: PathBytes? = nil) {
@@ -51,21 +53,21 @@ package struct HandlerReference: Sendable, Hashable {
     }
 }
 
-/// What rules are checked against when they load.
+/// The description of a handler, which rules are checked against when they are loaded.
 package struct HandlerDescription: Sendable {
     package var reference: HandlerReference
-    /// The parameters in `with:`; nil when anything goes.
+    /// The parameters in `with:`; nil if any are accepted.
     package var parameters: ParameterSchema?
-    /// The events it takes; nil for all.
+    /// The events that it accepts; nil for all.
     package var events: EventMask?
-    /// The types of file it takes; nil for all.
+    /// The file types that it accepts; nil for all.
     package var types: Set<FileType>?
-    /// The events without which it can't do its work.
+    /// The events that it needs for its work.
     package var neededEvents: EventMask
-    /// Whether it only reads the file, and may run beside others that do.
+    /// Whether it only reads the file, and may run concurrently with other such actions.
     package var sharesFile: Bool
 
-    /// The events it takes, with the narrower words of each; nil for all.
+    /// The events that it accepts, with the narrower words of each; nil for all.
     package var covered: EventMask? {
         events.map { taken in
             var covered = taken
@@ -88,7 +90,7 @@ package struct HandlerDescription: Sendable {
     }
 }
 
-/// Why a handler can't be used, as the two halves of a diagnostic.
+/// The reason why a handler cannot be used, as the message and help of a diagnostic.
 package struct HandlerProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String?
@@ -99,16 +101,16 @@ package struct HandlerProblem: Error, Sendable, Hashable {
     }
 }
 
-/// Finds what `use:` names.
+/// A catalog that resolves the names in `use:`.
 package protocol HandlerCatalog: Sendable {
-    /// The handler of that name, for a rule in a file of that folder.
+    /// Returns the handler with a name, for a rules file in a directory.
     ///
     /// - Parameters:
-    ///   - name: The word in `use:`; with a slash it is a path relative to `folder`.
-    ///   - folder: The absolute folder of the rules file.
-    /// - Returns: What rules are checked against, or why there is nothing to be used.
+    ///   - name: The word in `use:`; a name with a slash is a path relative to `folder`.
+    ///   - folder: The absolute directory of the rules file.
+    /// - Returns: The description for checking rules, or the reason why the handler cannot be used.
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem>
 
-    /// All names that `find` would know, for suggestions.
+    /// Returns all names that `find` can resolve, for suggestions.
     func names(from folder: PathBytes) -> [String]
 }

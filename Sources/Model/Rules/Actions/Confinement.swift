@@ -1,33 +1,32 @@
 import FileEvents
 package import System
-
-/// What programs of a rule may use and reach, and as whom they run.
+/// The resources, files and user of the programs of a rule.
 package struct Confinement: Sendable, Hashable {
-    /// The mode bits that files which a program makes don't have; nil for 027.
+    /// The mode bits that are cleared in new files of a program; nil for 027.
     package var umask: UInt32?
-    /// From -20, first of all, to 19; nil leaves it as Alight has it.
+    /// The niceness, from -20 (highest priority) to 19; nil keeps that of Alight.
     package var nice: Int?
     package var ioPriority: IOPriority?
     package var limits: ResourceLimits?
-    /// Nil for the user that Alight runs as.
+    /// The user of the programs; nil for the user that Alight runs as.
     package var user: ProgramUser?
     package var sandbox: Sandbox?
 
     package init() {}
 
-    /// Whether it is meant for a process that does one thing: limits that add up, the file of an event, its folder.
+    /// Whether it applies to a process for one run only: limits that accumulate, the file of an event, its directory.
     package var isOfOneRun: Bool { limits != nil || user != nil || sandbox != nil }
 }
 
-/// Who comes first at a disk.
+/// The I/O scheduling priority.
 package enum IOPriority: Sendable, Hashable {
-    /// Only when nobody else wants anything of it.
+    /// Served only if no other process uses the disk.
     case idle
-    /// 0 comes first, 7 last; nil for the usual 4.
+    /// The level, from 0 (highest) to 7; nil for the default of 4.
     case bestEffort(Int?)
     case realtime(Int)
 
-    /// `idle`, `best-effort:7`.
+    /// The value as written in a rule: `idle`, `best-effort:7`.
     package var text: String {
         switch self {
         case .idle: "idle"
@@ -36,7 +35,7 @@ package enum IOPriority: Sendable, Hashable {
         }
     }
 
-    /// Reads the text; nil when it is none.
+    /// Parses the string; nil if it is invalid.
     package init?(_ text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         let isDigit = parts.count == 2 && parts[1].utf8.count == 1
@@ -51,24 +50,24 @@ package enum IOPriority: Sendable, Hashable {
     }
 }
 
-/// Most that a program may use; nil for as much as there is.
+/// The resource limits of a program; nil for no limit.
 ///
-/// All but `processes` hold for each process of a program by itself.
+/// All limits except `processes` apply to each process of a program separately.
 package struct ResourceLimits: Sendable, Hashable {
-    /// Time of a processor; the kernel counts whole seconds.
+    /// Processor time; the kernel counts whole seconds.
     package var cpu: Duration?
-    /// Bytes that are private and writable.
+    /// Private writable memory in bytes.
     package var memory: Int?
     /// Open descriptors.
     package var files: Int?
-    /// Processes and threads of the user, all together.
+    /// Processes and threads of the user in total.
     package var processes: Int?
-    /// Bytes of a file that is written.
+    /// The size of a written file in bytes.
     package var fileSize: Int?
 
     package init() {}
 
-    /// The limits that there are, by their words, in the order of the documentation.
+    /// The limits that are set, by their keys, in the order of the documentation.
     package var shown: [(name: String, value: String)] {
         var shown: [(String, String)] = []
         if let cpu { shown.append(("cpu", DurationText.shown(cpu))) }
@@ -80,15 +79,15 @@ package struct ResourceLimits: Sendable, Hashable {
     }
 }
 
-/// A user that programs run as, looked up when the rules were loaded.
+/// The user that programs run as, resolved when the rules were loaded.
 package struct ProgramUser: Sendable, Hashable {
-    /// As the rule has it: `www-data`, `1000:1000`.
+    /// The user as written in the rule: `www-data`, `1000:1000`.
     package var text: String
-    /// Nil for a number that nobody has.
+    /// The user name; nil for an id without a user.
     package var name: String?
     package var uid: UInt32
     package var gid: UInt32
-    /// All groups, the one of `gid` too.
+    /// All group ids, including `gid`.
     package var groups: [UInt32]
     package var home: PathBytes
 
@@ -101,7 +100,7 @@ package struct ProgramUser: Sendable, Hashable {
         self.home = home
     }
 
-    /// Whether the mode bits of a file let the user read it; folders above it are not looked at.
+    /// Whether the mode bits of a file allow the user to read it; the directories above it are not checked.
     package func canRead(_ file: Snapshot) -> Bool {
         if uid == 0 { return true }
         if file.uid == uid { return file.mode & 0o400 != 0 }
@@ -109,18 +108,18 @@ package struct ProgramUser: Sendable, Hashable {
     }
 }
 
-/// What programs can reach.
+/// The files and networks that programs can access.
 package struct Sandbox: Sendable, Hashable {
-    /// Paths that may be read with all that is below them; nil when neither `read` nor `write` was given.
+    /// The paths that may be read, with everything below them; nil if neither `read` nor `write` was specified.
     package var read: [Template]?
-    /// Paths that may be written, too.
+    /// The paths that may also be written.
     package var write: [Template]?
     package var allowsNetwork = true
-    /// Whether a program that can't be confined must not run.
+    /// Whether a program must not run without the confinement.
     package var isRequired = true
 
     package init() {}
 
-    /// Whether only some files can be reached.
+    /// Whether access is restricted to some files.
     package var confinesFiles: Bool { read != nil || write != nil }
 }

@@ -1,16 +1,16 @@
 package import PluginProtocol
 import RegularExpressions
 
-/// What is wrong with one value in a rule's `with:`, and where.
+/// An error in one value of a rule's `with:`, with its location.
 package struct ParameterProblem: Error, Sendable, Hashable {
     package enum Step: Sendable, Hashable {
         case key(String)
         case index(Int)
     }
 
-    /// From `with:` down to the value; empty for `with:` itself.
+    /// The path from `with:` to the value; empty for `with:` itself.
     package var path: [Step]
-    /// Whether the key is wrong, not its value: the caret goes under the key.
+    /// Whether the error is in the key, not its value: the caret is placed under the key.
     package var isAboutKey: Bool
     package var message: String
     package var help: String?
@@ -23,19 +23,19 @@ package struct ParameterProblem: Error, Sendable, Hashable {
     }
 }
 
-/// Checks parameters against the schema of the handler that takes them.
+/// Checks parameters against the schema of their handler.
 ///
-/// A text with placeholders has no value before its event, so only its type is
-/// checked. A value that the schema marks `writeOnly` is never quoted.
+/// A string with placeholders has no value before its event, so only its type is checked. A value that the schema marks
+/// `writeOnly` is never quoted.
 package enum ParameterCheck {
-    /// All that is wrong, in the order of the keys; empty when the parameters fit.
+    /// Returns all problems in the order of the keys; empty if the parameters are valid.
     package static func problems(in parameters: ParameterTemplate, schema: ParameterSchema) -> [ParameterProblem] {
         problems(in: parameters, schema: schema, path: [])
     }
 
-    /// The parameters with the defaults of missing members, at every depth.
+    /// Returns the parameters with the defaults of missing members, at every depth.
     ///
-    /// A missing object comes into being only when the schema gives the object itself a default.
+    /// A missing object is created only if the schema has a default for the object itself.
     package static func fillingDefaults(
         _ parameters: ParameterTemplate, schema: ParameterSchema
     ) -> ParameterTemplate {
@@ -141,7 +141,7 @@ package enum ParameterCheck {
         }
     }
 
-    /// Why a schema can't have the pattern; nil if it can.
+    /// Returns the error of a pattern in a schema; nil if it is valid.
     package static func refusal(of pattern: String) -> String? {
         do throws(RegularExpressionError) {
             _ = try RegularExpression(pattern)
@@ -152,7 +152,7 @@ package enum ParameterCheck {
     }
 
     private static func search(for pattern: String, in text: String) -> RegularExpression.Search {
-        // A pattern that can't be compiled was refused with the schema.
+        // A pattern that cannot be compiled was rejected with the schema.
         guard let expression = try? RegularExpression(pattern) else { return .notFound }
         return expression.search(text.utf8)
     }
@@ -209,7 +209,7 @@ package enum ParameterCheck {
         return found
     }
 
-    /// What is wrong with the members as a whole: too few of them, or some that don't go together.
+    /// Returns the problems of the members as a whole: too few members, or members that exclude each other.
     private static func memberProblems(
         _ members: [String: ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
     ) -> [ParameterProblem] {
@@ -241,14 +241,14 @@ package enum ParameterCheck {
         return found
     }
 
-    /// Whether a destination ends in an extension that the handler can't write.
+    /// Returns a problem if a destination ends with an extension that the handler cannot write.
     private static func extensionProblems(
         _ value: ParameterTemplate, _ extensions: [String], path: [ParameterProblem.Step]
     ) -> [ParameterProblem] {
         guard !extensions.isEmpty, case .text(let template) = value, case .literal(let tail)? = template.parts.last,
             tail.last != UInt8(ascii: "/")
         else { return [] }
-        // Before it may stand the name of a file.
+        // The name of a file may precede it.
         let name = template.parts.count == 1 ? tail : Array("x".utf8) + tail
         guard !DestinationExtensions.has(name, extensions) else { return [] }
         let end = tail[(tail.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
@@ -274,7 +274,7 @@ package enum ParameterCheck {
         }
     }
 
-    /// Whether it is a number or a boolean, which YAML takes for text when quoted.
+    /// Whether it is a number or a boolean, which would be a string in YAML if it was quoted.
     private static func isPlain(_ value: ParameterTemplate) -> Bool {
         guard case .value(let constant) = value else { return false }
         return constant.bool != nil || constant.double != nil
@@ -336,7 +336,7 @@ package enum ParameterCheck {
 }
 
 extension ParameterTemplate {
-    /// The value as a template without placeholders.
+    /// Creates a template without placeholders from a value.
     package init(_ value: JSONValue) {
         switch value {
         case .string(let text): self = .text(Template(literal: text))
@@ -346,11 +346,11 @@ extension ParameterTemplate {
         }
     }
 
-    /// An example of a schema, whose texts may hold placeholders.
+    /// Creates a template from an example of a schema, whose strings may contain placeholders.
     package init(example value: JSONValue) {
         switch value {
         case .string(let text) where text.contains("${"):
-            // A variable that is not set has no value to check either.
+            // A variable that is not set also has no value to check.
             self = .text((try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)]))
         case .array(let elements): self = .array(elements.map { ParameterTemplate(example: $0) })
         case .object(let members): self = .object(members.mapValues { ParameterTemplate(example: $0) })
@@ -358,7 +358,7 @@ extension ParameterTemplate {
         }
     }
 
-    /// The value when it holds no placeholder, else nil.
+    /// The value if it contains no placeholder; nil otherwise.
     package var constant: JSONValue? {
         switch self {
         case .value(let value):
@@ -376,14 +376,14 @@ extension ParameterTemplate {
 }
 
 extension ParameterSchema {
-    /// The text of a member without placeholders, or its default.
+    /// Returns the string of a member without placeholders, or its default.
     package func text(_ key: String, in members: [String: ParameterTemplate]) -> String? {
         members[key].map { $0.constant?.string } ?? properties?[key]?.default?.string
     }
 }
 
 extension JSONValue {
-    /// Whether JSON Schema counts both as equal: `1` and `1.0` are.
+    /// Whether JSON Schema considers both equal, as for `1` and `1.0`.
     fileprivate func isSame(as other: JSONValue) -> Bool {
         switch (self, other) {
         case (.array(let left), .array(let right)):
@@ -397,7 +397,7 @@ extension JSONValue {
         }
     }
 
-    /// The value as a message writes it; whole numbers without a decimal point.
+    /// The value for messages; whole numbers have no decimal point.
     package var shown: String {
         switch self {
         case .null: "null"

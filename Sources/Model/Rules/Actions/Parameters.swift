@@ -1,18 +1,18 @@
 package import PluginProtocol
 
-/// The value of `with:` as it stands in a rule: JSON whose texts are templates.
+/// The value of `with:` in a rule: JSON whose strings are templates.
 package indirect enum ParameterTemplate: Sendable, Hashable {
-    /// Anything but text, arrays and objects.
+    /// Any value other than strings, arrays and objects.
     case value(JSONValue)
     case text(Template)
     case array([ParameterTemplate])
     case object([String: ParameterTemplate])
 
-    /// The parameters with each placeholder replaced.
+    /// Returns the parameters with each placeholder replaced.
     ///
     /// - Parameters:
     ///   - facts: The values of the placeholders.
-    ///   - schema: Which texts are URLs, where values are percent-encoded.
+    ///   - schema: The schema, which marks the strings that are URLs; values in these are percent-encoded.
     /// - Returns: The parameters of one attempt.
     package func expanded(with facts: PlaceholderFacts, schema: ParameterSchema? = nil) -> Parameter {
         switch self {
@@ -33,26 +33,28 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
     }
 }
 
-/// The value of `with:` for one attempt; texts are bytes, since a placeholder may have brought a name.
+/// The value of `with:` for one attempt.
+///
+/// Strings are bytes, because a placeholder may insert a file name.
 package indirect enum Parameter: Sendable, Hashable {
-    /// Anything but text, arrays and objects.
+    /// Any value other than strings, arrays and objects.
     case value(JSONValue)
     case text([UInt8])
     case array([Parameter])
     case object([String: Parameter])
 
-    /// The member of that name, when this is an object.
+    /// The member with that name, if this is an object.
     package subscript(name: String) -> Parameter? {
         guard case .object(let members) = self else { return nil }
         return members[name]
     }
 
-    /// The parameters with each destination complete: the path of a file that has one of the extensions of the schema.
+    /// Returns the parameters with each destination completed to the path of a file with an extension of the schema.
     ///
     /// - Parameters:
-    ///   - schema: Which parameters are destinations, with which extensions.
-    ///   - name: The name of the event's file, which a file in a directory gets.
-    /// - Returns: The parameters, of which those without extensions are as they were.
+    ///   - schema: The schema, which marks the parameters that are destinations, with their extensions.
+    ///   - name: The name of the event's file, which is appended to a directory.
+    /// - Returns: The parameters; those without extensions are unchanged.
     package func completingDestinations(_ schema: ParameterSchema?, name: some Collection<UInt8>) -> Parameter {
         guard case .object(var members) = self else { return self }
         for (key, property) in schema?.properties ?? [:] {
@@ -66,13 +68,13 @@ package indirect enum Parameter: Sendable, Hashable {
         return .object(members)
     }
 
-    /// The bytes, when this is a text.
+    /// The bytes, if this is a string.
     package var bytes: [UInt8]? {
         guard case .text(let bytes) = self else { return nil }
         return bytes
     }
 
-    /// The form in a request: a text that is not UTF-8 becomes `{"base64": …}`, as paths in responses do.
+    /// The value in a request: a string that is not UTF-8 becomes `{"base64": …}`, like paths in responses.
     package var json: JSONValue {
         switch self {
         case .value(let value): value

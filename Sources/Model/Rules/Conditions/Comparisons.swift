@@ -1,4 +1,4 @@
-/// Bounds that a number has to keep, as people write them: `> 1 KB`, `1 KB..5 MB`.
+/// The bounds of a number in the form of a rules file: `> 1 KB`, `1 KB..5 MB`.
 package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, Hashable {
     package enum Relation: String, Sendable, Hashable, CaseIterable {
         case less = "<"
@@ -30,9 +30,9 @@ package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, H
         }
     }
 
-    /// All of them have to hold.
+    /// The bounds, all of which must hold.
     package var bounds: [Bound]
-    /// As it was written, for people.
+    /// The comparison as written, for messages.
     package var text: String
 
     package init(_ bounds: [Bound], text: String) {
@@ -42,7 +42,7 @@ package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, H
 
     package func hold(_ found: Value) -> Bool { bounds.allSatisfy { $0.holds(found) } }
 
-    /// Whether the bounds leave no value at all, as far as they show it by themselves.
+    /// Whether no value satisfies the bounds, as far as the bounds alone show it.
     package var isContradiction: Bool {
         bounds.contains { lower in
             bounds.contains { upper in
@@ -57,9 +57,9 @@ package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, H
     }
 }
 
-/// Reads comparisons; what a value is, the caller knows.
+/// Parses comparisons; the caller parses the values.
 package enum ComparisonText {
-    /// What is wrong with a comparison, as the two halves of a diagnostic.
+    /// An error in a comparison, as the message and help of a diagnostic.
     package struct Problem: Error, Sendable, Hashable {
         package var message: String
         package var help: String
@@ -70,15 +70,15 @@ package enum ComparisonText {
         }
     }
 
-    /// Reads `> VALUE`, one of the other relations, or `VALUE..VALUE` with both ends in it.
+    /// Parses `> VALUE`, one of the other relations, or the inclusive range `VALUE..VALUE`.
     ///
     /// - Parameters:
-    ///   - text: The text.
-    ///   - noun: What it is about, `size`, for messages.
-    ///   - allowsBare: Whether a value alone means that very value.
-    ///   - parse: Reads a value.
-    /// - Returns: The bounds, of which all have to hold.
-    /// - Throws: What is wrong first.
+    ///   - text: The comparison.
+    ///   - noun: The name of the quantity for messages, such as `size`.
+    ///   - allowsBare: Whether a value without a relation means equality.
+    ///   - parse: Parses a value.
+    /// - Returns: The bounds, all of which must hold.
+    /// - Throws: The first error.
     package static func parse<Value>(
         _ text: String, noun: String, allowsBare: Bool = false,
         _ parse: (String) throws(Problem) -> Value

@@ -4,9 +4,9 @@ import RegularExpressions
 package import System
 
 extension Condition {
-    /// Works the condition out, as far as the facts allow.
+    /// Evaluates the condition as far as the facts allow.
     ///
-    /// What is cheap decides before what needs the content, whatever stands first.
+    /// Cheap tests decide before tests that need the content, in any order of the conditions.
     package func answer(_ facts: ConditionFacts) -> ConditionAnswer {
         switch self {
         case .all(let conditions):
@@ -46,7 +46,9 @@ extension Condition {
         }
     }
 
-    /// Works the condition out; if all depends on the content, that is looked at and becomes part of the facts.
+    /// Evaluates the condition.
+    ///
+    /// If the result depends on the content, reads its type and adds it to the facts.
     package func answer(_ facts: inout ConditionFacts, looking look: () -> ConditionFacts.Content) -> ConditionAnswer {
         let answer = answer(facts)
         guard answer == .needsContent else { return answer }
@@ -54,7 +56,7 @@ extension Condition {
         return self.answer(facts)
     }
 
-    /// Whether it asks for the content anywhere.
+    /// Whether any part of the condition tests the content.
     package var asksForContent: Bool {
         switch self {
         case .mime: true
@@ -64,7 +66,7 @@ extension Condition {
         }
     }
 
-    /// Whether it asks anywhere who wrote.
+    /// Whether any part of the condition tests the writer.
     package var asksForAuthor: Bool {
         switch self {
         case .by: true
@@ -77,7 +79,7 @@ extension Condition {
     // MARK: - One thing
 
     private enum Finding {
-        /// Whether it holds, and what was found: `size is 300 B`.
+        /// Whether the condition holds, with the value found: `size is 300 B`.
         case told(Bool, String)
         case needsContent
         case untold(String)
@@ -127,7 +129,9 @@ extension Condition {
         }
     }
 
-    /// The type of what is no regular file is known without a look at it, by the words of libmagic.
+    /// Returns the finding for the content type.
+    ///
+    /// The type of a file that is not regular is known without reading it, in the terms of libmagic.
     private func content(_ facts: ConditionFacts, _ patterns: [MediaPattern]) -> Finding {
         func told(_ type: String) -> Finding { .told(patterns.contains { $0.matches(type) }, "mime is '\(type)'") }
         switch facts.snapshot?.type {
@@ -160,7 +164,7 @@ extension Condition {
         }
     }
 
-    /// What was wanted, as it was written.
+    /// The expected value, as it was written.
     private var wanted: String {
         func list(_ texts: [String]) -> String { texts.map { "'\($0)'" }.joined(separator: " or ") }
         switch self {
@@ -176,7 +180,7 @@ extension Condition {
         }
     }
 
-    /// What makes the condition hold: `size is 300 B (< 1 KB)`.
+    /// Returns the values that make the condition hold: `size is 300 B (< 1 KB)`.
     package func sights(_ facts: ConditionFacts) -> [String] {
         switch self {
         case .all(let conditions): return conditions.flatMap { $0.sights(facts) }
@@ -195,7 +199,7 @@ extension Condition {
 }
 
 extension UnknownAuthor {
-    /// Why nobody can tell who wrote.
+    /// The reason why the writer is unknown.
     fileprivate var words: String {
         switch self {
         case .denied:
@@ -207,7 +211,7 @@ extension UnknownAuthor {
 }
 
 extension WritingProcess {
-    /// `'cp' (process 4711, /usr/bin/cp)`, as far as it is known.
+    /// The process as far as it is known: `'cp' (process 4711, /usr/bin/cp)`.
     package var words: String {
         let known = ["process \(pid)", executable.map { "\($0)" }].compactMap(\.self).joined(separator: ", ")
         return name.map { "'\($0)' (\(known))" } ?? known
@@ -215,7 +219,9 @@ extension WritingProcess {
 }
 
 extension ConditionAnswer {
-    /// Of two that are open, what can't be told at all makes a look at the content useless only if both are so.
+    /// Joins two undecided answers.
+    ///
+    /// The content is needed unless both answers are unknown regardless of it.
     fileprivate func joined(with other: ConditionAnswer) -> ConditionAnswer {
         if self == .needsContent || other == .needsContent { return .needsContent }
         if case .untold = self { return self }
@@ -224,15 +230,15 @@ extension ConditionAnswer {
 }
 
 extension Rule {
-    /// Whether the conditions let an event become a job.
+    /// Evaluates whether the conditions let an event become a job.
     ///
-    /// What is told of the watching, and not of a file, is always let through.
+    /// Events about the watching, not about a file, always pass.
     package func admits(_ event: FileEvent, content: ConditionFacts.Content = .notAsked) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
         return condition.answer(ConditionFacts(event, content: content))
     }
 
-    /// The same; if all depends on the content, that is looked at.
+    /// Like ``admits(_:content:)``, but reads the content type if the result depends on it.
     package func admits(_ event: FileEvent, looking look: Look) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
         var facts = ConditionFacts(event)
@@ -240,11 +246,12 @@ extension Rule {
     }
 }
 
-// A condition that becomes true by time alone.
+// Conditions that become true by the passage of time alone.
 extension Rule {
-    /// The earliest time from an event on at which a condition with an age holds if nothing happens to the file.
+    /// Returns the earliest time from an event on at which a condition with an age holds if the file does not change.
     ///
-    /// - Returns: Nil if it never does, or compares no age; the time of the event if it holds already, or needs the content.
+    /// - Returns: The first time at which the condition holds, or needs the content, starting with the time of the
+    ///   event. Nil if there is none, or if the condition compares no age.
     package func opening(of event: FileEvent) -> Timestamp? {
         guard let condition, !event.kind.isLifecycle, !event.kind.isRaw, event.kind != .deleted else { return nil }
         var event = event
@@ -263,7 +270,7 @@ extension Rule {
 }
 
 extension Condition {
-    /// The ages with which it compares, each of which may change its answer.
+    /// The ages in the condition's comparisons, each of which may change its answer.
     package var ages: [Duration] {
         switch self {
         case .all(let conditions), .any(let conditions): conditions.flatMap(\.ages)

@@ -1,5 +1,5 @@
 extension Condition {
-    /// Whether no file can meet both conditions, as far as the two show it by themselves.
+    /// Whether no file can satisfy both conditions, as far as the conditions alone show it.
     package func excludes(_ other: Condition) -> Bool {
         switch (self, other) {
         case (.all(let parts), _): parts.contains { $0.excludes(other) }
@@ -17,7 +17,7 @@ extension Condition {
         }
     }
 
-    /// Whether it holds only some time after a file has changed.
+    /// Whether it holds only some time after a change to the file.
     package var isOfAge: Bool {
         switch self {
         case .age(let age): age.bounds.contains { [.more, .atLeast, .equal].contains($0.relation) }
@@ -35,7 +35,7 @@ extension Comparisons {
 }
 
 extension Condition.MediaPattern {
-    /// Whether a content type can match both.
+    /// Whether a content type can match both patterns.
     fileprivate func meets(_ other: Condition.MediaPattern) -> Bool {
         (type == nil || other.type == nil || type == other.type)
             && (subtype == nil || other.subtype == nil || subtype == other.subtype)

@@ -3,39 +3,37 @@ package import Globbing
 package import RegularExpressions
 package import System
 
-/// What has to hold of a file besides its path, so that a rule acts on it: `where:`.
+/// The condition on a file beyond its path, for a rule to run: `where:`.
 ///
-/// A condition is worked out of facts alone, and has one of three answers, for
-/// not everything can be told: of a file that can't be read, or that is gone,
-/// nobody knows the content type. What can't be told stays so under `not`; it
-/// is decided by what stands beside it if that is enough: in `any` by one that
-/// holds, in `all` by one that does not.
+/// A condition is evaluated from facts alone, and the result may be unknown: the content type of a file that is
+/// unreadable or deleted cannot be determined. An unknown result stays unknown under `not`. Other conditions decide it
+/// where they suffice: in `any` a condition that holds, in `all` one that fails.
 package indirect enum Condition: Sendable, Hashable {
     case all([Condition])
     case any([Condition])
     case not(Condition)
-    /// Bytes.
+    /// The size in bytes.
     case size(Comparisons<UInt64>)
     /// The time since the last change of the content.
     case age(Comparisons<Duration>)
-    /// How many folders lie between the root and the file.
+    /// The number of directories between the root and the file.
     case depth(Comparisons<Int>)
-    /// The content type; one is enough.
+    /// The content type; one match is enough.
     case mime([MediaPattern])
-    /// Globs for the last component; one is enough.
+    /// Globs for the last component; one match is enough.
     case name([Glob])
-    /// Globs for the path below the root, and absolute ones for the whole path; one is enough.
+    /// Globs for the path below the root, and absolute globs for the whole path; one match is enough.
     case path([Glob])
-    /// Searched for in the last component.
+    /// A regular expression, searched for in the last component.
     case regex(RegularExpression)
-    /// One is enough.
+    /// The owner; one match is enough.
     case owner([Owner])
-    /// The program that wrote: globs for its name, and for the path of its file; one is enough.
+    /// The program that wrote the file: globs for its name, and for the path of its executable; one match is enough.
     case by([Program])
 
-    /// Content types: `image/png`, or `image/*`.
+    /// A content type: `image/png`, or `image/*`.
     package struct MediaPattern: Sendable, Hashable {
-        /// In lower case; nil for any.
+        /// The type in lower case; nil for any.
         package var type: String?
         package var subtype: String?
 
@@ -57,7 +55,7 @@ package indirect enum Condition: Sendable, Hashable {
     package struct Owner: Sendable, Hashable {
         package var uid: UInt32?
         package var gid: UInt32?
-        /// As it was written.
+        /// The owner as it was written.
         package var text: String
 
         package init(uid: UInt32?, gid: UInt32?, text: String) {
@@ -73,13 +71,13 @@ package indirect enum Condition: Sendable, Hashable {
 }
 
 extension Condition {
-    /// A glob for a program: for its name, or for the path of its file if there is a slash in it.
+    /// A glob for a program: for its name, or for the path of its executable if the glob contains a slash.
     package struct Program: Sendable, Hashable {
         package var glob: Glob
 
         package init(_ glob: Glob) { self.glob = glob }
 
-        /// Nil when what would have to be known is not.
+        /// Whether the process matches; nil if the required value is unknown.
         func matches(_ process: WritingProcess) -> Bool? {
             if glob.pattern.contains(.slash) {
                 guard let path = process.executable?.bytes else { return nil }
@@ -91,25 +89,25 @@ extension Condition {
     }
 }
 
-/// What a condition is worked out of.
+/// The facts that a condition is evaluated from.
 package struct ConditionFacts: Sendable, Hashable {
-    /// What is known of the content type.
+    /// The content type, as far as it is known.
     package enum Content: Sendable, Hashable {
-        /// Nobody has looked yet.
+        /// The content has not been read yet.
         case notAsked
         case type(String)
-        /// It can't be told, for that reason.
+        /// The type cannot be determined, for this reason.
         case untold(String)
     }
 
     package var path: PathBytes
     package var root: PathBytes
-    /// What is there, or was last; nil when nothing is known of it.
+    /// The current or the last known metadata; nil if there is none.
     package var snapshot: Snapshot?
     package var content: Content
-    /// Who did it.
+    /// The writer.
     package var author: Author
-    /// Against which ages are counted.
+    /// The time that ages are relative to.
     package var now: Timestamp
 
     package init(
@@ -124,10 +122,10 @@ package struct ConditionFacts: Sendable, Hashable {
         self.now = now
     }
 
-    /// The facts of an event; of a moved file those of its new name.
+    /// Creates the facts of an event; for a moved file, those of its new name.
     ///
-    /// Ages are those at the time of the event, so that a job that waits, or is
-    /// tried again, is judged as it was when it was made.
+    /// Ages are relative to the time of the event, so that a job that waits, or is retried, is evaluated as when it was
+    /// created.
     package init(_ event: FileEvent, content: Content = .notAsked) {
         self.init(
             path: event.path, root: event.root, snapshot: event.snapshot == .unseen ? nil : event.snapshot,
@@ -136,13 +134,13 @@ package struct ConditionFacts: Sendable, Hashable {
     }
 }
 
-/// Whether a condition holds, and why not.
+/// The result of a condition, with the reason.
 package enum ConditionAnswer: Sendable, Hashable {
     case holds
-    /// It doesn't; the first thing that is in the way, with what was wanted and what was found.
+    /// It fails; the first failing test, with the expected value and the value found.
     case fails(String)
-    /// It depends on the content, at which nobody has looked.
+    /// It depends on the content, which has not been read.
     case needsContent
-    /// It can't be told, for that reason.
+    /// It cannot be determined, for this reason.
     case untold(String)
 }

@@ -1,9 +1,8 @@
 import FileEvents
 package import System
-
-/// What is kept of one attempt at a job.
+/// The stored record of one attempt at a job.
 package struct AttemptRecord: Sendable, Hashable {
-    /// Counts from 1.
+    /// The number of the attempt, from 1.
     package var number: Int
     package var started: Timestamp
     package var duration: Duration

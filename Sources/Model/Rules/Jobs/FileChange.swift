@@ -1,51 +1,48 @@
 import FileEvents
 package import System
-
-/// One thing that a handler did to a name in the file system, with what is needed to take it back.
+/// One change that a handler made to a name in the file system, with the data to undo it.
 ///
-/// A handler lists its changes in the order in which it made them; they are taken
-/// back from the last to the first. So what a conflict asks for is a change of
-/// its own before the one that it makes room for: with `rename_existing` a
-/// `moved` of the old file, with `trash` a `trashed` one, with `overwrite` an
-/// `overwritten`.
+/// A handler lists its changes in the order in which it made them, and they are undone in reverse order. So resolving a
+/// conflict is a change of its own, before the change that it enables: `rename_existing` records a `moved` of the old
+/// file, `trash` a `trashed`, `overwrite` an `overwritten`.
 package struct FileChange: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
-        /// What was at `from` is at `to`: by a rename, or between file systems by a copy after which the source went.
+        /// A move by a rename, or between file systems by a copy and the removal of the source.
         case moved(from: PathBytes, to: PathBytes)
-        /// There is a new name: of a copy, or of a link.
+        /// A new name: a copy or a link.
         ///
-        /// `source` is what was copied or linked. A copy is taken back only while
-        /// its source still has the same content, since it may be the last one.
+        /// `source` is the file that was copied or linked. A copy is removed only while its source still has the same
+        /// content, because it may be the last copy.
         case made(PathBytes, source: PathBytes)
-        /// A folder was made, to have something put into it; it goes again if it is empty.
+        /// A directory that was created as the parent of another file; it is removed if it is empty.
         case madeFolder(PathBytes)
-        /// There is a new directory with what an archive, `source`, held.
+        /// A new directory with the contents of an archive, `source`.
         ///
-        /// Whatever is in it has not been changed as long as its status was changed last, by the file system's clock, at
-        /// `sealed` or before. It is taken back only while the archive still has the same content.
+        /// Its contents are unchanged as long as every status change time, by the file system's clock, is at most
+        /// `sealed`. It is removed only while the archive still has the same content.
         case unpacked(PathBytes, source: PathBytes, sealed: Timestamp)
-        /// What was at `from` lies in a trash at `to`, and the file `info` says so.
+        /// A move from `from` to `to` in a trash, with its entry in the file `info`.
         case trashed(from: PathBytes, to: PathBytes, info: PathBytes)
-        /// What stood at this path before is gone for good, since it was replaced.
+        /// The previous file at this path was replaced and cannot be restored.
         case overwritten(PathBytes)
-        /// The file at this path was removed, since `twin` has the same content.
+        /// The file at this path was removed because `twin` has the same content.
         case removed(PathBytes, twin: PathBytes)
     }
 
     package var kind: Kind
-    /// What the change left at ``path``.
+    /// The file that the change left at ``path``.
     package var left: FileMark
 
     /// - Parameters:
-    ///   - kind: What was done.
-    ///   - left: What stands at ``path`` after it, looked at without following links: by the descriptor of the file that
-    ///     was written or moved where there is one, and otherwise at once.
+    ///   - kind: The change.
+    ///   - left: The file at ``path`` after the change, read without following links: by the descriptor of the written
+    ///     or moved file if there is one, and otherwise at once.
     package init(_ kind: Kind, left: FileMark) {
         self.kind = kind
         self.left = left
     }
 
-    /// All names that taking it back could touch.
+    /// All paths that undoing the change could modify.
     package var paths: [PathBytes] {
         switch kind {
         case .moved(let from, let to): [to, from]
@@ -55,7 +52,7 @@ package struct FileChange: Sendable, Hashable {
         }
     }
 
-    /// Where the thing is that the change left: the new name, the twin of what was removed.
+    /// The path of the file that the change left: the new name, or the twin of a removed file.
     package var path: PathBytes {
         switch kind {
         case .moved(_, let to), .trashed(_, let to, _): to
@@ -66,12 +63,12 @@ package struct FileChange: Sendable, Hashable {
 }
 
 extension FileChange {
-    /// The kinds, as the journal and all JSON name them.
+    /// The kinds, with their names in the journal and in all JSON.
     package enum Word: String, Sendable, Hashable {
         case moved, made, unpacked, trashed, overwritten, removed
         case madeFolder = "made_folder"
 
-        /// The names of the paths that belong to it.
+        /// The names of its paths.
         package var pathNames: [String] {
             switch self {
             case .moved: ["from", "to"]
@@ -87,10 +84,10 @@ extension FileChange {
 extension FileChange.Kind {
     package var word: FileChange.Word { parts.word }
 
-    /// In the order of ``FileChange/Word/pathNames``.
+    /// The paths, in the order of ``FileChange/Word/pathNames``.
     package var paths: [PathBytes] { parts.paths }
 
-    /// Of what was unpacked; else the beginning of 1970.
+    /// The time of an unpacked archive; the start of 1970 for other kinds.
     package var sealed: Timestamp {
         guard case .unpacked(_, _, let sealed) = self else { return Snapshot.unseen.changed }
         return sealed
@@ -109,9 +106,9 @@ extension FileChange.Kind {
     }
 
     /// - Parameters:
-    ///   - word: Which kind.
-    ///   - paths: One for each of its names.
-    ///   - sealed: Of what was unpacked.
+    ///   - word: The kind.
+    ///   - paths: One path for each of the kind's names.
+    ///   - sealed: The time of an unpacked archive.
     package init(_ word: FileChange.Word, _ paths: [PathBytes], sealed: Timestamp) {
         switch word {
         case .moved: self = .moved(from: paths[0], to: paths[1])
@@ -125,7 +122,7 @@ extension FileChange.Kind {
     }
 }
 
-/// By what a file is known again, and whether it is still as it was.
+/// The values that identify a file and show whether it is unchanged.
 package struct FileMark: Sendable, Hashable {
     package var identity: FileIdentity
     package var type: FileType
@@ -144,9 +141,9 @@ package struct FileMark: Sendable, Hashable {
             identity: snapshot.identity, type: snapshot.type, size: snapshot.size, modified: snapshot.modified)
     }
 
-    /// Whether this is what was left there: the same file, with the same content as far as size and time can tell.
+    /// Whether this is the file that was left: the same file, with the same content as far as size and time show.
     ///
-    /// A folder is the same whatever has been put into it since.
+    /// A directory is the same even if its contents have changed.
     package func fits(_ snapshot: Snapshot) -> Bool {
         guard identity == snapshot.identity, type == snapshot.type else { return false }
         return type == .directory || (size == snapshot.size && modified == snapshot.modified)

@@ -3,19 +3,19 @@ package import PluginProtocol
 import Synchronization
 package import System
 
-/// The id of a job: 26 characters that sort by the time of making (a ULID).
+/// The id of a job: 26 characters that sort by the time of creation (a ULID).
 ///
-/// What is one is held as the 128 bits that it stands for, so that many jobs need little memory, and none to be compared.
+/// A ULID is stored as its 128 bits, so that many jobs need little memory, and comparing them needs none.
 package struct JobID: Sendable, Hashable, CustomStringConvertible {
     private enum Form: Sendable, Hashable {
         case bits(high: UInt64, low: UInt64)
-        /// What is no ULID, as somebody wrote it.
+        /// A string that is not a ULID, as it was written.
         case text(String)
     }
 
     private let form: Form
 
-    /// Makes an id of the milliseconds since 1970, of which it holds 48 bits, and 80 random bits.
+    /// Creates an id from the milliseconds since 1970 (48 bits) and 80 random bits.
     package init(now: Timestamp, random: (UInt64, UInt16)) {
         let milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
         form = .bits(high: milliseconds << 16 | UInt64(random.1), low: random.0)
@@ -40,7 +40,7 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Nil for what would be written in another way.
+    /// Returns the bits; nil for a string that is not in the canonical form.
     private static func bits(of text: String) -> Form? {
         var (high, low): (UInt64, UInt64) = (0, 0)
         var count = 0
@@ -57,7 +57,7 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
     private static let length = 26
     private static let alphabet: StaticString = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-    /// Whether it is one that this type makes, of which other names can be made.
+    /// Whether it has the form of ids of this type, so that it is safe as a part of other names.
     package var isWellFormed: Bool {
         switch form {
         case .bits: true
@@ -69,15 +69,14 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
 
     private static let source = Mutex(JobIDSource())
 
-    /// Makes an id that nobody else makes, by a source that all share.
+    /// Creates a unique id from a shared source.
     package init(now: Timestamp) { self = Self.source.withLock { $0.next(now: now) } }
 }
 
-/// Makes ids of jobs.
+/// A generator of job ids.
 ///
-/// Those of one millisecond sort by the order in which they are made, as long as
-/// no other time comes between. So jobs that are made together lie together in the
-/// journal, in the order in which they are run.
+/// The ids of one millisecond sort by the order of creation, as long as no other time comes in between. So jobs that
+/// are created together are adjacent in the journal, in the order in which they run.
 package struct JobIDSource: Sendable {
     private var milliseconds: Int64 = -1
     private var low: UInt64 = 0
@@ -85,7 +84,7 @@ package struct JobIDSource: Sendable {
 
     package init() {}
 
-    /// Makes an id that nobody else makes.
+    /// Creates a unique id.
     package mutating func next(now: Timestamp) -> JobID {
         let milliseconds = max(0, now.seconds) * 1000 + Int64(now.nanoseconds / 1_000_000)
         if milliseconds == self.milliseconds {
@@ -94,31 +93,31 @@ package struct JobIDSource: Sendable {
         } else {
             self.milliseconds = milliseconds
             low = .random(in: 0...UInt64.max)
-            // Far from the end, so that none of a millisecond begins anew.
+            // Below the maximum, so that the ids of one millisecond do not wrap around.
             high = .random(in: 0..<UInt16.max)
         }
         return JobID(now: now, random: (low, high))
     }
 }
 
-/// One rule to be run for one path.
+/// One run of a rule for one path.
 package struct Job: Sendable, Hashable {
     package var id: JobID
     /// The rule's name.
     package var rule: String
     package var event: FileEvent
-    /// Attempts made so far; the running one counts.
+    /// The number of attempts so far, including the running one.
     package var attempt: Int
-    /// Whether the attempt before was cut off and may have done part of the work.
+    /// Whether the previous attempt was interrupted and may have done part of the work.
     package var isInterrupted: Bool
     package var previous: PreviousAttempt?
     /// The finished steps of `action`; the next attempt resumes after them.
     package var steps: [FinishedStep] = []
-    /// The failure for which it was given up, while `on_failure` runs for it.
+    /// The final failure, while `on_failure` runs for it.
     package var failure: FinalFailure?
-    /// Why it is not begun yet, while it is pending.
+    /// The reason why a pending job does not start yet.
     package var waiting: Waiting?
-    /// Since when it has been due, while it is running.
+    /// The time since which a running job has been due.
     package var due: ContinuousClock.Instant?
 
     package init(id: JobID, rule: String, event: FileEvent) {
@@ -129,7 +128,7 @@ package struct Job: Sendable, Hashable {
         isInterrupted = false
     }
 
-    /// The finished steps of the list that runs: `on_failure` once the job was given up, else `action`.
+    /// The finished steps of the running list: `on_failure` after the final failure, otherwise `action`.
     package var finishedSteps: [FinishedStep] {
         get { failure?.steps ?? steps }
         set { if failure == nil { steps = newValue } else { failure?.steps = newValue } }
@@ -139,26 +138,26 @@ package struct Job: Sendable, Hashable {
 /// A finished step of a list of actions.
 package struct FinishedStep: Sendable, Hashable {
     package var outcome: Outcome
-    /// The digest of its action; empty for the last of a list, after which no attempt resumes.
+    /// The digest of its action; empty for the last step of a list, after which no attempt resumes.
     package var action: String
-    /// Whether it has removed the input.
+    /// Whether the step removed the input file.
     package var hasRemovedInput = false
 
     package init(_ outcome: Outcome, action: String) { (self.outcome, self.action) = (outcome, action) }
 }
 
-/// The failure for which a job was given up, and what `on_failure` has done since.
+/// The final failure of a job, and the steps of `on_failure` so far.
 package struct FinalFailure: Sendable, Hashable {
-    /// The last attempt at the job; it is recorded when `on_failure` has ended.
+    /// The last attempt at the job; it is recorded when `on_failure` has finished.
     package var attempt: AttemptRecord
     package var steps: [FinishedStep] = []
 
     package init(_ attempt: AttemptRecord) { self.attempt = attempt }
 }
 
-/// Where a job stands.
+/// The state of a job.
 package enum JobState: String, Sendable, Hashable {
     case pending, running, succeeded, skipped
-    /// It will not be tried again by itself.
+    /// The job failed and is not retried automatically.
     case dead
 }

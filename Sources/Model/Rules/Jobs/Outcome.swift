@@ -4,46 +4,46 @@ package import System
 
 /// The result of one attempt at a job, as the handler reports it.
 ///
-/// The dispatcher, not the handler, turns an outcome into a schedule: a handler
-/// says only what it knows about its own work.
+/// The dispatcher, not the handler, turns an outcome into a schedule: a handler reports only what it knows about its
+/// own work.
 package struct Outcome: Sendable, Hashable {
     package typealias Ending = PluginResponse.Outcome
 
     package var ending: Ending
-    /// One line for people.
+    /// A message of one line.
     package var message: String
-    /// One word for machines.
+    /// A machine-readable code of one word.
     package var code: String?
-    /// The pause that the handler asks for, with `retry` and `notReady`.
+    /// The delay that the handler requests, with `retry` and `notReady`.
     package var retryAfter: Duration?
-    /// Absolute paths that the action wrote: their present state is known, and does not come back as an event.
+    /// Absolute paths that the action wrote: their current state is known, and is not reported as an event.
     package var outputs: [PathBytes]
-    /// What the action did that can be taken back, in the order in which it was done.
+    /// The changes that can be undone, in the order in which they were made.
     package var changes: [FileChange] = []
     package var values: [String: JSONValue]
-    /// What a program wrote to its log: the first and the last 64 KiB.
+    /// The log output of a program: the first and the last 64 KiB.
     package var log = ""
-    /// How the program ended, and what it was asked; nil for built-in actions.
+    /// The exit status and the request of the program; nil for built-in actions.
     package var process: ProcessFacts?
-    /// Whether the attempt was cut off by a stop, and so does not count.
+    /// Whether the attempt was interrupted by a shutdown, and so does not count.
     package var isInterrupted = false
-    /// Whether the action itself has not said what the failure means: an unknown exit status, a death by signal, a
-    /// time-out, a reply that can't be read.
+    /// Whether the action itself did not classify the failure: an unknown exit status, termination by a signal, a
+    /// timeout, an invalid reply.
     package var isUncertain = false
 
-    /// Whether no action has begun with the job, in this attempt or one before: the file can't be looked at, or `ready`
-    /// has refused it.
+    /// Whether no action has started for the job, in this attempt or an earlier one: the file cannot be read, or
+    /// `ready` refused it.
     package var isUnbegun = false
 
-    /// The code of what `ready` has refused.
+    /// The code of a refusal by `ready`.
     package static let readyCode = "ready"
 
     /// The code of an action that could not start.
     package static let cannotStartCode = "cannot-start"
 
-    /// Whether the failure is about the file: the action works, and has refused it.
+    /// Whether the failure is about the file: the action works, and refused this file.
     ///
-    /// Other files may well succeed.
+    /// Other files may succeed.
     package var isAboutFile: Bool { ending == .failed && !isUncertain && code != Self.cannotStartCode }
 
     package init(
@@ -58,17 +58,18 @@ package struct Outcome: Sendable, Hashable {
         self.values = values
     }
 
-    /// The attempt ended because its time was over.
+    /// Creates the outcome of an attempt that exceeded its timeout.
     package static func timedOut(_ message: String) -> Outcome { uncertain(.retry, message, code: "timed-out") }
 
-    /// The attempt failed, and the action has not said what that means.
+    /// Creates the outcome of a failure that the action did not classify.
     package static func uncertain(_ ending: Ending, _ message: String, code: String) -> Outcome {
         var outcome = Outcome(ending, message, code: code)
         outcome.isUncertain = true
         return outcome
     }
 
-    /// The attempt was ended because Alight stops; the job is tried again later as if this attempt had not been.
+    /// Creates the outcome of an attempt that a shutdown of Alight interrupted; the job is retried later, and the
+    /// attempt does not count.
     package static func interrupted(_ message: String) -> Outcome {
         var outcome = Outcome(.retry, message, code: "interrupted")
         outcome.isInterrupted = true
@@ -76,13 +77,13 @@ package struct Outcome: Sendable, Hashable {
     }
 }
 
-/// What is kept of a program that was run for an attempt.
+/// The stored data of a program that ran for an attempt.
 package struct ProcessFacts: Sendable, Hashable {
-    /// The exit status; nil if it did not exit by itself.
+    /// The exit status; nil if it did not exit normally.
     package var status: Int32?
-    /// The signal that ended it.
+    /// The signal that terminated it.
     package var signal: Int32?
-    /// The request on its standard input, JSON, with the values of secret parameters left out.
+    /// The JSON request on its standard input, without the values of secret parameters.
     package var request: String
 
     package init(status: Int32? = nil, signal: Int32? = nil, request: String) {

@@ -1,19 +1,20 @@
 import PluginProtocol
 
-/// How often a job is tried, and how long it rests in between.
+/// The number of attempts at a job, and the delays between them.
 package struct RetryPolicy: Sendable, Hashable {
-    /// Attempts in all; the last that fails makes a dead letter.
+    /// The maximum number of attempts; if the last one fails, the job is failed.
     package var attempts: Int
-    /// The pause after the first attempt; it doubles each time.
+    /// The delay after the first attempt; it doubles after each further attempt.
     package var delay: Duration
     package var maximumDelay: Duration
-    /// Which failures are worth another attempt.
+    /// The failures that are retried.
     package var on: Failures = .any
 
     package enum Failures: String, Sendable, Hashable, CaseIterable {
-        /// Also an unknown exit status, a death by signal and a time-out, if the action is idempotent.
+        /// All failures, including an unknown exit status, termination by a signal and a timeout, if the action is
+        /// idempotent.
         case any
-        /// Only what the action itself calls temporary.
+        /// Only failures that the action itself reports as temporary.
         case temporary
     }
 
@@ -23,11 +24,11 @@ package struct RetryPolicy: Sendable, Hashable {
         self.maximumDelay = maximumDelay
     }
 
-    /// Whether a job whose attempt ended so is not tried again.
+    /// Whether a job with this outcome is not retried.
     ///
     /// - Parameters:
-    ///   - outcome: How the attempt ended.
-    ///   - attempt: Its number, from 1.
+    ///   - outcome: The outcome of the attempt.
+    ///   - attempt: The number of the attempt, from 1.
     /// - Returns: False if the job is due again.
     package func isFinal(_ outcome: Outcome, attempt: Int) -> Bool {
         switch outcome.ending {
@@ -38,33 +39,33 @@ package struct RetryPolicy: Sendable, Hashable {
         }
     }
 
-    /// Whether such an outcome makes a dead letter of the job.
+    /// Whether the outcome makes the job a failed job.
     package func isDeadly(_ outcome: Outcome, attempt: Int) -> Bool {
         (outcome.ending == .failed || outcome.ending == .retry) && isFinal(outcome, attempt: attempt)
     }
 
-    /// How long a job rests whose file was not ready: a quarter of the time that it has waited already.
+    /// Returns the delay of a job whose file was not ready: a quarter of the time that it has waited already.
     ///
-    /// So what gets ready soon is seen soon, and what never does costs little.
+    /// So a file that is ready soon is found soon, and a file that is never ready costs little.
     ///
     /// - Parameters:
-    ///   - quiet: The least pause, though it is never below a second.
-    ///   - age: How long ago the event was established.
-    /// - Returns: The pause, at most `maximumDelay` if `quiet` is not longer.
+    ///   - quiet: The minimum delay, which is at least a second.
+    ///   - age: The time since the event was established.
+    /// - Returns: The delay, at most `maximumDelay` unless `quiet` is longer.
     package func pause(whileNotReady quiet: Duration, age: Duration) -> Duration {
         max(quiet, .seconds(1), min(age / 4, maximumDelay))
     }
 
-    /// The pause after an attempt, between half and all of `delay · 2ⁿ⁻¹` but at most `maximumDelay`.
+    /// Returns the delay after an attempt, between half and all of `delay · 2ⁿ⁻¹`, but at most `maximumDelay`.
     ///
     /// - Parameters:
-    ///   - attempt: The attempt that has ended, from 1.
-    ///   - random: 0 to 1; spreads jobs that failed together.
-    /// - Returns: How long the job rests.
+    ///   - attempt: The number of the finished attempt, from 1.
+    ///   - random: A number from 0 to 1 that spreads jobs that failed together.
+    /// - Returns: The delay.
     package func pause(after attempt: Int, random: Double) -> Duration {
         var pause = delay
         var doublings = max(attempt, 1) - 1
-        // Nothing doubled stays nothing.
+        // Zero stays zero when doubled.
         while doublings > 0, pause > .zero, pause < maximumDelay {
             pause *= 2
             doublings -= 1

@@ -1,28 +1,28 @@
-/// Why a pending job is not begun yet, though nothing has failed: it costs no attempt.
+/// The reason why a pending job does not start yet although nothing failed; waiting does not count as an attempt.
 package struct Waiting: Sendable, Hashable {
     package enum Cause: String, Sendable, Hashable, CaseIterable {
-        /// Outside of the rule's hours.
+        /// The time is outside the rule's hours.
         case window
-        /// The file is not of the age that `where` asks for.
+        /// The file does not have the age that `where` requires.
         case condition = "where"
         /// The file is too young, or too small.
         case age = "min-age"
         case size = "min-size"
-        /// The file beside it that says so is not there.
+        /// The marker file of `done_file` does not exist.
         case doneFile = "done-file"
-        /// A command has said so.
+        /// A command reported that the file is not ready.
         case command = "not-ready"
-        /// Files that belong to it are not there, or have not settled.
+        /// Files of the group are missing, or have not settled.
         case group
-        /// A rule of higher priority is due for the file.
+        /// A rule with a higher priority is due for the file.
         case precedence = "priority"
 
-        /// Whether it ends by the mere passing of a short time, so that a run that ends by itself waits for it.
+        /// Whether it ends after a short time by itself, so that a run that exits when idle waits for it.
         package var passesSoon: Bool { self == .age || self == .precedence }
     }
 
     package var cause: Cause
-    /// One line for people.
+    /// A message of one line.
     package var message: String
 
     package init(_ cause: Cause, _ message: String) {

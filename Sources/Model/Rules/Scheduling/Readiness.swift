@@ -1,24 +1,24 @@
 import FileEvents
 package import System
 
-/// What has to hold of a file, besides that it has settled, before an action begins with it.
+/// The requirements for a settled file, before an action starts for it.
 package struct Readiness: Sendable, Hashable {
-    /// The path of a file that says so, from the folder of the file.
+    /// The path of a marker file that must exist, relative to the directory of the file.
     package var doneFile: Template?
-    /// How long ago its content was changed last.
+    /// The minimum time since the last change of the content.
     package var minimumAge: Duration?
     package var minimumSize: UInt64?
-    /// A program and its arguments, which ends with 0 when the file is ready and with 75 when it is not yet.
+    /// A program and its arguments, which exits with 0 if the file is ready, and with 75 if it is not ready yet.
     package var command: [Template]?
 
     package init() {}
 
-    /// The file that says that this one is done; nil when none has to.
+    /// Returns the marker file of a path; nil if none is required.
     package func marker(of path: PathBytes) -> PathBytes? {
         doneFile.map { path.parent.appending($0.expanded(with: PlaceholderFacts(name: path))).normalized }
     }
 
-    /// Whether the path could be such a file, by its last name alone.
+    /// Whether the path could be a marker file, by its last name alone.
     package func mayBeMarker(_ path: PathBytes) -> Bool {
         guard let doneFile else { return false }
         let (prefix, suffix, isLiteral) = Self.ends(of: doneFile)
@@ -28,7 +28,7 @@ package struct Readiness: Sendable, Hashable {
             && name.suffix(suffix.count).elementsEqual(suffix)
     }
 
-    /// How the last name of the path begins and ends, and whether that is all.
+    /// Returns the prefix and the suffix of the path's last name, and whether the prefix is the whole name.
     private static func ends(of template: Template) -> (prefix: [UInt8], suffix: [UInt8], isLiteral: Bool) {
         var prefix: [UInt8] = []
         var suffix: [UInt8] = []
@@ -51,14 +51,14 @@ package struct Readiness: Sendable, Hashable {
         return (prefix, suffix, isLiteral)
     }
 
-    /// What the file has to wait for, without the command; nil for nothing.
+    /// Returns what the file must wait for, without running the command; nil for nothing.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - snapshot: What there is now.
-    ///   - now: The present.
-    ///   - isThere: Looks for another file.
-    /// - Returns: Why it waits, and for how long if that is known.
+    ///   - snapshot: Its current metadata.
+    ///   - now: The current time.
+    ///   - isThere: Checks whether another file exists.
+    /// - Returns: The reason to wait, and the time until it ends if that is known.
     package func waiting(
         _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, isThere: (PathBytes) -> Bool
     ) -> (waiting: Waiting, pause: Duration?)? {
@@ -87,7 +87,7 @@ package struct Readiness: Sendable, Hashable {
 }
 
 extension PlaceholderFacts {
-    /// Facts that follow from the name alone.
+    /// Creates facts that depend on the name alone.
     init(name path: PathBytes) {
         let event = FileEvent(
             kind: .created, path: path, root: path.parent, snapshot: .unseen, origin: .live,
@@ -97,6 +97,6 @@ extension PlaceholderFacts {
 }
 
 extension Placeholder {
-    /// The placeholders that follow from the last name of a path.
+    /// The placeholders that depend on the last name of a path.
     package static let ofName: Set<Placeholder> = [.name, .stem, .extension]
 }

@@ -1,19 +1,18 @@
 import FileEvents
 package import System
-
-/// The hours in which a rule's actions begin, in local time.
+/// The hours in which a rule's actions start, in local time.
 ///
-/// Pure: the present and the clock are passed in. It is open at a moment if the
-/// clocks show a time inside of one of its spans. So a span that summer time
-/// leaves out does not open on that day, and one that comes twice opens twice.
+/// The window is a pure function of the time and the clock. It is open if the local time of day is within one of its
+/// spans. So a span that daylight saving time skips does not open on that day, and a span that occurs twice opens
+/// twice.
 package struct RunWindow: Sendable, Hashable {
-    /// Hours of a day, up to the next day where they end before they begin.
+    /// Hours of a day, which extend to the next day if the end is before the start.
     package struct Span: Sendable, Hashable {
-        /// The days on which it begins; 0 is Sunday.
+        /// The days on which the span starts; 0 is Sunday.
         package var days: Set<Int>
         /// Minutes after midnight.
         package var start: Int
-        /// Minutes after midnight, up to 1440; the span does not hold it.
+        /// Minutes after midnight, up to 1440; exclusive.
         package var end: Int
 
         package init(days: Set<Int> = Set(0..<7), start: Int, end: Int) {
@@ -22,7 +21,7 @@ package struct RunWindow: Sendable, Hashable {
             self.end = end
         }
 
-        /// Whether it holds a second of a day.
+        /// Whether the span contains a second of a day.
         fileprivate func holds(_ second: Int64, of weekday: Int) -> Bool {
             let (start, end) = (Int64(start) * 60, Int64(end) * 60)
             if start < end { return days.contains(weekday) && second >= start && second < end }
@@ -36,21 +35,21 @@ package struct RunWindow: Sendable, Hashable {
 
     private static let day: Int64 = 86_400
 
-    /// Whether actions may begin.
+    /// Whether actions may start.
     package func isOpen(at time: Timestamp, _ clock: LocalClock) -> Bool { isOpen(at: time.seconds, clock) }
 
-    /// When it opens next, after a moment at which it is closed.
+    /// Returns the next time at which the window opens, after a time at which it is closed.
     package func opening(after time: Timestamp, _ clock: LocalClock) -> Timestamp {
         let now = time.seconds
         let today = Self.dayNumber(clock.wall(at: now))
-        // What begins on a certain day of the week comes within eight days, or a week later where summer time leaves
-        // it out.
+        // A span that starts on a day of the week comes within eight days, or a week later if daylight saving time
+        // skips it.
         for week in 0..<4 as Range<Int64> {
             var moments: [Int64] = []
             for day in (today + 7 * week)...(today + 7 * week + 8) {
                 for span in spans {
                     let wall = day * Self.day + Int64(span.start) * 60
-                    // Near a change a time of day comes twice, or never.
+                    // Near a change of the offset, a time of day occurs twice, or never.
                     for offset in [clock.offset(wall - Self.day), clock.offset(wall + Self.day)]
                     where clock.wall(at: wall - offset) == wall { moments.append(wall - offset) }
                 }
@@ -61,7 +60,7 @@ package struct RunWindow: Sendable, Hashable {
                 return Timestamp(seconds: first, nanoseconds: 0)
             }
         }
-        // A window has a span, which nobody's summer time leaves out for a month: look again then.
+        // A window has a span, and no daylight saving time skips it for a month, so the next check is then.
         return Timestamp(seconds: now + 28 * Self.day, nanoseconds: 0)
     }
 

@@ -1,10 +1,10 @@
-/// Hours as people write them: `22:00-06:00`, `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00`.
+/// Parses hours in the form of a rules file: `22:00-06:00`, `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00`.
 package enum WindowText {
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let fullDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
     private static let form = "write hours such as '22:00-06:00', or with days 'Mon-Fri 22:00-06:00'"
 
-    /// Reads one span.
+    /// Parses one span.
     package static func parse(_ text: String) throws(WindowProblem) -> RunWindow.Span {
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         let words = text.split(separator: " ")
@@ -41,7 +41,7 @@ package enum WindowText {
         return hour * 60 + minute
     }
 
-    /// `Mon`, `Mon-Fri`, `Sat-Mon`, `Mon,Wed,Fri`.
+    /// Parses days: `Mon`, `Mon-Fri`, `Sat-Mon`, `Mon,Wed,Fri`.
     private static func days(_ text: Substring) throws(WindowProblem) -> Set<Int> {
         var days: Set<Int> = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -72,7 +72,7 @@ package enum WindowText {
     }
 }
 
-/// What is wrong with hours, as the two halves of a diagnostic.
+/// An error in hours, as the message and help of a diagnostic.
 package struct WindowProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String

@@ -2,18 +2,18 @@ import FileEvents
 package import RegularExpressions
 package import System
 
-/// What the groups of a rule's regular expressions took of a name: the values of `${1}` and `${match.NAME}`.
+/// The captures of a rule's regular expressions in a name: the values of `${1}` and `${match.NAME}`.
 package struct Captures: Sendable, Hashable {
-    /// By the numbers of groups, from 1.
+    /// The captures by the numbers of groups, from 1.
     package var numbered: [Int: [UInt8]] = [:]
     package var named: [String: [UInt8]] = [:]
 
     package init() {}
 
-    /// Searches a path's last component.
+    /// Searches the last component of a path.
     ///
-    /// Of several expressions that have a group of the same number or name, the
-    /// first counts. A group that took no part has no value.
+    /// If several expressions have a group with the same number or name, the first expression wins. A group that did
+    /// not take part has no value.
     package init(of path: PathBytes, by expressions: [RegularExpression]) {
         let name = path.lastComponent
         for expression in expressions.reversed() {
@@ -27,14 +27,14 @@ package struct Captures: Sendable, Hashable {
         }
     }
 
-    /// A name is never `.` or `..`, which would lead a path elsewhere, but a part of one may be.
+    /// A name is never `.` or `..`, which would change the directory of a path, but a part of a name may be.
     private static func safe(_ capture: [UInt8]) -> [UInt8] {
         capture == [.dot] || capture == [.dot, .dot] ? capture.map { _ in UInt8(ascii: "_") } : capture
     }
 }
 
 extension Condition {
-    /// The regular expressions that have matched wherever the condition holds: none below `any` and `not`.
+    /// The regular expressions that have matched whenever the condition holds: none below `any` and `not`.
     package var certainExpressions: [RegularExpression] {
         switch self {
         case .regex(let expression): [expression]
@@ -43,7 +43,7 @@ extension Condition {
         }
     }
 
-    /// All of its regular expressions.
+    /// All regular expressions of the condition.
     package var expressions: [RegularExpression] {
         switch self {
         case .regex(let expression): [expression]

@@ -2,19 +2,19 @@ package import FileEvents
 import Glibc
 package import System
 
-/// A fact of the event or the job that a template can name.
+/// A value of the event or the job that a template can refer to.
 package enum Placeholder: Sendable, Hashable {
     case path, name, stem, `extension`, directory, relative, root, rule, event, from, job, attempt
     case type, size, mode, nlink, inode, id
-    /// `${mtime:FORMAT}`, strftime(3) in local time; without a format RFC 3339 in UTC.
+    /// `${mtime:FORMAT}`: strftime(3) in local time; without a format, RFC 3339 in UTC.
     case mtime(format: String?)
-    /// `${now:FORMAT}`, likewise, of the start of the attempt.
+    /// `${now:FORMAT}`: the same for the start of the attempt.
     case now(format: String?)
     /// `${steps.N.outputs.M}`: the M-th output of the N-th step of the list, both from 0.
     case stepOutput(step: Int, output: Int)
-    /// `${1}` to `${99}`: what a group of a regular expression took.
+    /// `${1}` to `${99}`: the capture of a group of a regular expression.
     case group(Int)
-    /// `${match.NAME}`: the same by name.
+    /// `${match.NAME}`: the capture of a named group.
     case namedGroup(String)
 
     private static let plain: [String: Placeholder] = [
@@ -24,7 +24,7 @@ package enum Placeholder: Sendable, Hashable {
         "mtime": .mtime(format: nil), "now": .now(format: nil),
     ]
 
-    /// The placeholder of what stands between `${` and `}`; nil when there is none of that name.
+    /// Creates the placeholder of a word between `${` and `}`; nil for an unknown word.
     package init?(word: String) {
         if let plain = Self.plain[word] {
             self = plain
@@ -53,7 +53,7 @@ package enum Placeholder: Sendable, Hashable {
         self = .stepOutput(step: step, output: output)
     }
 
-    /// Whether it is what a group of a regular expression took.
+    /// Whether it is a capture of a group of a regular expression.
     package var isCapture: Bool {
         switch self {
         case .group, .namedGroup: true
@@ -61,27 +61,27 @@ package enum Placeholder: Sendable, Hashable {
         }
     }
 
-    /// A number of digits alone; `Int` would take a sign too.
+    /// A number that consists of digits; `Int` would also accept a sign.
     private static func index(_ text: Substring) -> Int? {
         text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
     }
 
-    /// The words that a rules file may use, for messages.
+    /// The valid words in a rules file, for messages.
     package static var words: [String] {
         plain.keys.sorted() + ["mtime:FORMAT", "now:FORMAT", "env:NAME", "steps.N.outputs.0", "1", "match.NAME"]
     }
 }
 
-/// Where placeholders take their values from.
+/// The values of placeholders.
 package struct PlaceholderFacts: Sendable {
     package var event: FileEvent
     package var rule: String
     package var job: String
     package var attempt: Int
     package var now: Timestamp
-    /// The outputs of the steps before.
+    /// The outputs of the previous steps.
     package var stepOutputs: [[PathBytes]]
-    /// What the groups of the rule's regular expressions took.
+    /// The captures of the rule's regular expressions.
     package var captures: Captures
 
     package init(
@@ -97,7 +97,7 @@ package struct PlaceholderFacts: Sendable {
         self.captures = captures
     }
 
-    /// The value as bytes; empty for a fact that the event does not have.
+    /// Returns the value as bytes; empty if the event has no such value.
     package func value(of placeholder: Placeholder) -> [UInt8] {
         switch placeholder {
         case .path: return event.path.bytes
@@ -130,9 +130,10 @@ package struct PlaceholderFacts: Sendable {
         }
     }
 
-    /// The name at its last dot; leading dots belong to the stem, so `.profile` has no extension.
+    /// The name, split at its last dot; leading dots belong to the stem, so `.profile` has no extension.
     ///
-    /// Neither has `...jpg`, whose stem would be `..`: no file's name may lead a template into another folder.
+    /// `...jpg` has none either, because its stem would be `..`: no file name may lead a template into another
+    /// directory.
     private var splitName: (stem: ArraySlice<UInt8>, extension: ArraySlice<UInt8>) {
         let name = event.path.lastComponent
         guard let dot = name.lastIndex(of: .dot), name[..<dot].contains(where: { $0 != .dot }) else {
@@ -146,7 +147,7 @@ package struct PlaceholderFacts: Sendable {
         var seconds = time_t(time.seconds)
         var parts = tm()
         guard localtime_r(&seconds, &parts) != nil else { return Array(time.description.utf8) }
-        // A format may be empty when expanded (%p in some locales), so 0 is not an error: the buffer is large.
+        // A format may expand to an empty string (%p in some locales), so 0 is not an error: the buffer is large.
         var buffer = [CChar](repeating: 0, count: format.utf8.count * 32 + 64)
         let length = strftime(&buffer, buffer.count, format, &parts)
         return buffer[..<length].map { UInt8(bitPattern: $0) }

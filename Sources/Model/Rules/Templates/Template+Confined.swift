@@ -2,22 +2,22 @@ import FileEvents
 package import System
 
 extension Template {
-    /// The folder that is written out before the first placeholder; nil when a placeholder is the first of all.
+    /// Returns the literal directory before the first placeholder; nil if the template starts with a placeholder.
     package func literalFolder(in folder: PathBytes) -> PathBytes? {
         guard case .literal(let start)? = parts.first else { return nil }
         let head = start.lastIndex(of: .slash).map { start[...$0] } ?? []
         return folder.resolving(head).normalized
     }
 
-    /// The expanded text as a path for a sandbox; nil when the name of a file would make it a wider one.
+    /// Returns the expanded path for a sandbox; nil if a file name would make it wider.
     ///
-    /// A group of a regular expression may be empty or `..`, and an extension
-    /// empty: each would open the folder above. So what a placeholder is part of has to
-    /// be a name; whole paths, as `${directory}` is one, are those of the event.
+    /// A group of a regular expression may be empty or `..`, and an extension may be empty: each would grant access to
+    /// the parent directory. So a component with a placeholder must be a name. Values that are whole paths, such as
+    /// `${directory}`, are paths of the event.
     ///
     /// - Parameters:
-    ///   - facts: What placeholders stand for.
-    ///   - folder: Where relative paths are meant from.
+    ///   - facts: The values of the placeholders.
+    ///   - folder: The directory that relative paths are relative to.
     /// - Returns: An absolute path.
     package func confinedPath(with facts: PlaceholderFacts, in folder: PathBytes) -> PathBytes? {
         var path: [UInt8] = []

@@ -1,11 +1,10 @@
 import FileEvents
 import System
 
-/// A text with placeholders, parsed once when rules load.
+/// A string with placeholders, parsed once when rules are loaded.
 ///
-/// Expansion works on bytes and yields exactly one string however odd the
-/// file's name is: nothing in a name is ever read as a placeholder, a separator
-/// or a shell word. `$${` stands for a literal `${`.
+/// Expansion works on bytes and returns exactly one string for any file name: nothing in a name is read as a
+/// placeholder, a separator or a shell word. `$${` is a literal `${`.
 package struct Template: Sendable, Hashable {
     package enum Part: Sendable, Hashable {
         case literal([UInt8])
@@ -16,10 +15,10 @@ package struct Template: Sendable, Hashable {
 
     package init(parts: [Part]) { self.parts = parts }
 
-    /// A text without placeholders.
+    /// Creates a template without placeholders.
     package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(Array(text.utf8))] }
 
-    /// The text when it holds no placeholder, else nil.
+    /// The string if it contains no placeholder; nil otherwise.
     package var literal: [UInt8]? {
         var bytes: [UInt8] = []
         for part in parts {
@@ -36,12 +35,13 @@ package struct Template: Sendable, Hashable {
         }
     }
 
-    /// Parses a text.
+    /// Parses a string.
     ///
     /// - Parameters:
-    ///   - text: The text as it stands in the rules file, after YAML's own escapes.
-    ///   - environment: The value of `${env:NAME}`, which is taken now; nil for a variable that is not set.
-    /// - Throws: What is wrong first, with its place in the text.
+    ///   - text: The string in the rules file, after YAML's own escapes.
+    ///   - environment: Returns the value of `${env:NAME}`, which is substituted now; nil for a variable that is not
+    ///     set.
+    /// - Throws: The first error, with its offset in the string.
     package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
         let bytes = Array(text.utf8)
         var parts: [Part] = []
@@ -85,15 +85,14 @@ package struct Template: Sendable, Hashable {
         self.parts = parts
     }
 
-    /// The bytes with each placeholder replaced by its value.
+    /// Returns the bytes with each placeholder replaced by its value.
     ///
-    /// What a group of a regular expression took never makes a `.` or `..` of a
-    /// component: it would lead a path into another folder, which no name of a file may.
-    /// Such a component becomes `_` or `__`.
+    /// A capture of a regular expression never makes a component `.` or `..`: it would lead a path into another
+    /// directory, which no file name may do. Such a component becomes `_` or `__`.
     ///
     /// - Parameters:
     ///   - facts: The values of the placeholders.
-    ///   - encoding: What is done to each value first.
+    ///   - encoding: The encoding that is applied to each value first.
     /// - Returns: The bytes.
     package func expanded(
         with facts: PlaceholderFacts, encoding: ([UInt8]) -> [UInt8] = { $0 }
@@ -120,7 +119,8 @@ package struct Template: Sendable, Hashable {
 }
 
 extension Template {
-    /// The bytes as a part of a URL: all but letters, digits, `-`, `.`, `_`, `~` and slashes is percent-encoded.
+    /// Returns the bytes as a part of a URL: all but letters, digits, `-`, `.`, `_`, `~` and slashes are
+    /// percent-encoded.
     package static func percentEncoded(_ bytes: [UInt8]) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         let plain = Set("-._~/".utf8)
@@ -133,7 +133,7 @@ extension Template {
     }
 }
 
-/// What is wrong with a template; offsets are in bytes of the text.
+/// An error in a template; offsets are in bytes of the string.
 package enum TemplateError: Error, Sendable, Hashable {
     /// `${` without `}`.
     case unclosed(offset: Int)

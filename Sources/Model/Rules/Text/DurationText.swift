@@ -1,4 +1,4 @@
-/// Lengths of time as people write them: `0`, `500ms`, `2s`, `1.5h`, `1m30s`.
+/// Parses and formats durations in the form of a rules file: `0`, `500ms`, `2s`, `1.5h`, `1m30s`.
 package enum DurationText {
     /// The units, longest first, with their length in nanoseconds.
     private static let units: [(word: String, nanoseconds: Int64)] = [
@@ -6,7 +6,7 @@ package enum DurationText {
         ("ms", 1_000_000),
     ]
 
-    /// What people write for the units elsewhere.
+    /// Other common names of the units.
     private static let synonyms: [String: String] = [
         "day": "d", "days": "d", "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "min": "m", "mins": "m",
         "minute": "m", "minutes": "m", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms",
@@ -15,7 +15,7 @@ package enum DurationText {
 
     private static let form = "a duration is a number and a unit: 500ms, 2s, 10m, 1h, 1d"
 
-    /// `3d 4h`, `12m`, `0.5s`: the two largest units at most.
+    /// Formats a duration with at most the two largest units: `3d 4h`, `12m`, `500ms`.
     package static func shown(_ duration: Duration) -> String {
         if duration < .zero { return "-" + shown(.zero - duration) }
         if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded(.down)))ms" }
@@ -28,13 +28,13 @@ package enum DurationText {
         return parts.prefix(2).joined(separator: " ")
     }
 
-    /// Reads a duration; several parts have their units in falling order.
+    /// Parses a duration; the units of several parts must be in descending order.
     ///
     /// - Parameters:
-    ///   - text: The text.
-    ///   - limit: How many days it may be at most.
+    ///   - text: The duration.
+    ///   - limit: The maximum in days.
     /// - Returns: The duration.
-    /// - Throws: What is wrong first.
+    /// - Throws: The first error.
     package static func parse(_ text: String, days limit: Int64 = 365) throws(DurationProblem) -> Duration {
         let maximum = Duration.seconds(limit * 86_400)
         if text == "0" { return .zero }
@@ -84,7 +84,7 @@ package enum DurationText {
         return total
     }
 
-    /// Help for a number without a unit: the two that are likely.
+    /// Returns the help for a number without a unit: the two most likely units.
     private static func units(for number: Substring) -> String {
         let (short, long) = (Double(number) ?? 0) < 100 ? ("s", "m") : ("ms", "s")
         return "write '\(number)\(short)' or '\(number)\(long)'"
@@ -94,7 +94,7 @@ package enum DurationText {
     private struct Number {
         var whole: Int64
         var fraction: Int64
-        /// 10 to the number of the fraction's digits.
+        /// 10 to the power of the number of fraction digits.
         var scale: Int64
         var text: String
 
@@ -107,7 +107,7 @@ package enum DurationText {
             if rest.first == UInt8(ascii: ".") {
                 fractionDigits = rest.dropFirst().prefix { (48...57).contains($0) }
                 rest = rest.dropFirst(1 + fractionDigits.count)
-                // Nanoseconds are all that the clocks have.
+                // The clocks have no more than nanoseconds.
                 guard (1...9).contains(fractionDigits.count) else { return nil }
             }
             guard !wholeDigits.isEmpty, wholeDigits.count <= 18, let whole = Int64(String(wholeDigits) ?? "") else {
@@ -119,7 +119,7 @@ package enum DurationText {
             text = String(whole) + (fractionDigits.isEmpty ? "" : ".\(String(fractionDigits) ?? "")")
         }
 
-        /// The length of so many units; nil beyond 292 years.
+        /// Returns the duration of this number of units; nil beyond 292 years.
         func multiplied(by nanoseconds: Int64) -> Duration? {
             let (length, isOverflow) = whole.multipliedReportingOverflow(by: nanoseconds)
             guard !isOverflow else { return nil }
@@ -128,7 +128,7 @@ package enum DurationText {
     }
 }
 
-/// What is wrong with a duration, as the two halves of a diagnostic.
+/// An error in a duration, as the message and help of a diagnostic.
 package struct DurationProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String

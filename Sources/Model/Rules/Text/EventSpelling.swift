@@ -1,13 +1,13 @@
 package import FileEvents
 import System
 
-/// Helps those who wrote a word that is no event.
+/// Suggestions for words that are not events.
 package enum EventSpelling {
     /// The main words; there are too many for one line of help.
     private static let list =
         "the events are created, modified, deleted, moved, attributes, and those in docs/events.md"
 
-    /// Words of other programs, and what they mean here.
+    /// Words of other programs, with the corresponding events.
     private static let synonyms: [String: String] = [
         "add": "created", "added": "created", "create": "created", "new": "created", "change": "modified",
         "changed": "modified", "changes": "modified", "close_write": "modified", "edit": "modified",
@@ -22,7 +22,7 @@ package enum EventSpelling {
         "unmount": "unmounted", "open": "opened", "access": "accessed", "read": "accessed", "close": "closed",
     ]
 
-    /// `write 'modified'; the events are created, …`, for the help of a diagnostic.
+    /// Returns the help of a diagnostic: `write 'modified'; the events are created, …`.
     package static func help(for word: String) -> String {
         var meant = synonyms[word.lowercased()] ?? Spelling.nearest(to: word, in: EventMask.words)
         if word.uppercased().hasPrefix("IN_") {
@@ -31,7 +31,7 @@ package enum EventSpelling {
         return meant.map { "write '\($0)'; \(list)" } ?? list
     }
 
-    /// The words that name each thing of the mask, in their fixed order.
+    /// Returns the words of all members of the mask, in a fixed order.
     package static func words(of mask: EventMask) -> [String] {
         EventMask.words.filter { word in EventMask(word: word).map { mask.isSuperset(of: $0) } ?? false }
     }

@@ -1,4 +1,4 @@
-/// Numbers of bytes as people write them: `512`, `512 B`, `64 KB`, `1.5 MiB`.
+/// Parses and formats sizes in the form of a rules file: `512`, `512 B`, `64 KB`, `1.5 MiB`.
 package enum SizeText {
     private static let units: [(word: String, bytes: Double)] = [
         ("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("KiB", 1_024), ("MiB", 1_048_576),
@@ -7,7 +7,7 @@ package enum SizeText {
 
     private static let form = "a size is a number and a unit: 512 B, 64 KB, 1.5 MiB"
 
-    /// Reads a size; units may be in any case, and a number alone is bytes.
+    /// Parses a size; units ignore case, and a number without a unit is in bytes.
     package static func parse(_ text: String) throws(SizeProblem) -> Int {
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
@@ -24,14 +24,15 @@ package enum SizeText {
         return Int(bytes)
     }
 
-    /// `512 MiB`, where it is a whole number of one of the binary units; else as ``shown(_:)`` has it.
+    /// Formats a whole number of a binary unit, such as `512 MiB`; other sizes as ``shown(_:)`` does.
     package static func binary(_ bytes: UInt64) -> String {
         guard let unit = units.suffix(3).last(where: { bytes >= UInt64($0.bytes) && bytes % UInt64($0.bytes) == 0 })
         else { return shown(bytes) }
         return "\(bytes / UInt64(unit.bytes)) \(unit.word)"
     }
 
-    /// `300 B`, `1.5 KB`: three decimals at most, and as many bytes as there are where they would hide something.
+    /// Formats a size with at most three decimals, such as `300 B` or `1.5 KB`; in bytes if decimals would lose
+    /// precision.
     static func shown(_ bytes: UInt64) -> String {
         guard let unit = units.prefix(4).last(where: { Double(bytes) >= $0.bytes }), unit.bytes > 1 else {
             return "\(bytes) B"
@@ -42,7 +43,7 @@ package enum SizeText {
     }
 }
 
-/// What is wrong with a size, as the two halves of a diagnostic.
+/// An error in a size, as the message and help of a diagnostic.
 package struct SizeProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String

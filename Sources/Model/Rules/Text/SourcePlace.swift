@@ -1,10 +1,10 @@
-/// Where in a rules file something stands.
+/// A position in a rules file.
 package struct SourcePlace: Sendable, Hashable, CustomStringConvertible {
-    /// The file as the user named it.
+    /// The file, as the user named it.
     package var file: String
-    /// From 1.
+    /// The line, from 1.
     package var line: Int
-    /// From 1, in characters.
+    /// The column in characters, from 1.
     package var column: Int
 
     package init(file: String, line: Int, column: Int) {

@@ -1,14 +1,15 @@
-/// Finds what a mistyped word was meant to be.
+/// Finds the word that a misspelled word was meant to be.
 package enum Spelling {
-    /// The candidate that is one slip away from the word, or two with the same first letter; nil when none is near.
+    /// Returns the candidate with one typo relative to the word, or two if the first letter is the same; nil if none is
+    /// near.
     ///
-    /// A slip is a letter too many, too few, wrong, or changed places with its
-    /// neighbour. A word of up to four letters is allowed one. Case doesn't count.
+    /// A typo is an extra, missing or wrong letter, or two swapped neighbors. A word of up to four letters may have
+    /// one. Case is ignored.
     ///
     /// - Parameters:
     ///   - word: The word as it was written.
     ///   - candidates: The known words.
-    ///   - present: The words that are written already, and can't be what was meant.
+    ///   - present: The words that are present already, and cannot be meant.
     /// - Returns: The candidate as it is written in the list.
     package static func nearest(
         to word: String, in candidates: some Sequence<String>, except present: some Sequence<String> = [String]()
@@ -27,14 +28,14 @@ package enum Spelling {
         return best?.candidate
     }
 
-    /// `write 'size'; the parameters are size, to`, for the help of a diagnostic.
+    /// Returns the help of a diagnostic: `write 'size'; the parameters are size, to`.
     ///
     /// - Parameters:
-    ///   - word: What was written.
-    ///   - candidates: What could have been, in the order to show.
-    ///   - noun: What the candidates are, in the plural.
-    ///   - present: The words that are written already; they are listed, and never suggested.
-    /// - Returns: The sentence; nil when there are no candidates.
+    ///   - word: The word as it was written.
+    ///   - candidates: The valid words, in the order to show.
+    ///   - noun: The plural noun for the candidates.
+    ///   - present: The words that are present already; they are listed, but never suggested.
+    /// - Returns: The sentence; nil if there are no candidates.
     package static func help(
         for word: String, candidates: [String], noun: String, except present: some Sequence<String> = [String]()
     ) -> String? {
@@ -44,7 +45,7 @@ package enum Spelling {
         return "write '\(nearest)'; \(list)"
     }
 
-    /// The Damerau-Levenshtein distance (adjacent swaps, no substring edited twice).
+    /// Returns the Damerau-Levenshtein distance (adjacent swaps, no substring edited twice).
     private static func slips(from left: [Unicode.Scalar], to right: [Unicode.Scalar]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

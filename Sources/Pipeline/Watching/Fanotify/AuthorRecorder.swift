@@ -3,29 +3,31 @@ import Glibc
 import Synchronization
 package import System
 
-/// Records which processes write, rename and delete in the watched folders, on a thread of its own.
+/// Records which processes write, rename and delete in the watched directories, on its own thread.
 ///
-/// inotify does not say who did something, and the process may have ended a moment
-/// later. So this listens to fanotify(7) and asks `/proc` at once. What it tells is an
-/// extra: nothing of the watching depends on it.
+/// inotify(7) does not report which process caused an event, and that process may
+/// exit shortly afterwards. The recorder therefore reads fanotify(7) events and
+/// queries `/proc` at once. Its results are additional information: watching does
+/// not depend on them.
 ///
-/// The kernel tells of whole file systems where it can, and of single folders where
-/// not; a watcher says which folders matter, see ``WatchScope/recorder``.
+/// Whole file systems are marked where the kernel supports it, single directories
+/// elsewhere. A watcher registers the directories that matter, see
+/// ``WatchScope/recorder``.
 package final class AuthorRecorder: Sendable {
     private let core: AuthorRecording
     private let thread: Mutex<WorkerThread?>
 
-    /// Begins to listen.
+    /// Opens the fanotify group and starts the thread.
     ///
-    /// - Throws: When the kernel does not tell this process; with EPERM for want of CAP_SYS_ADMIN.
+    /// - Throws: When the kernel refuses a group to this process; EPERM means that it lacks CAP_SYS_ADMIN.
     package convenience init() throws(WatchError) { try self.init(isUnlimited: true, isReading: true) }
 
-    /// Begins to listen, in a way that tests choose.
+    /// Creates a recorder with options for tests.
     ///
     /// - Parameters:
-    ///   - isUnlimited: Whether all is kept until it is read.
-    ///   - isReading: Whether a thread reads; else only who asks does.
-    /// - Throws: As above.
+    ///   - isUnlimited: Whether the kernel queue is unlimited.
+    ///   - isReading: Whether a thread reads the queue; otherwise only ``authors(of:)`` reads it.
+    /// - Throws: The same errors as `init()`.
     init(isUnlimited: Bool, isReading: Bool) throws(WatchError) {
         let core = try AuthorRecording(isUnlimited: isUnlimited)
         self.core = core
@@ -39,7 +41,7 @@ package final class AuthorRecorder: Sendable {
 
     deinit { stop() }
 
-    /// Ends the thread and waits for it; a second call does nothing.
+    /// Stops the thread and waits for it; a second call does nothing.
     package func stop() {
         let running = thread.withLock { thread in
             let running = thread
@@ -50,19 +52,19 @@ package final class AuthorRecorder: Sendable {
         running?.join()
     }
 
-    /// Who did what the events tell of, in their order.
+    /// Returns the process behind each event, in the order of the events.
     ///
-    /// All that happened before the call is known to it, however late the thread is.
+    /// Everything that happened before the call is taken into account, even if the thread is behind.
     package func authors(of events: [Question]) -> [Author] { core.authors(of: events) }
 
-    /// What is asked about one event.
+    /// A query for the process behind one event.
     package struct Question: Sendable {
         package var path: PathBytes
         package var root: PathBytes
         package var kind: EventKind
-        /// The facts of the event.
+        /// The metadata of the event.
         package var snapshot: Snapshot
-        /// Whether the path is a folder that is one unit with all that is in it.
+        /// Whether the path is a directory that is handled as one unit with its contents.
         package var isTree: Bool
 
         package init(_ event: FileEvent, isTree: Bool) {
@@ -74,21 +76,21 @@ package final class AuthorRecorder: Sendable {
         }
     }
 
-    /// Listens to an open folder that is about to be watched, if it has to be listened to by itself.
+    /// Marks an open directory that is about to be watched, unless its whole file system is marked.
     ///
     /// - Parameters:
-    ///   - folder: The folder.
+    ///   - folder: The directory.
     ///   - path: Its path.
     ///   - device: Its file system.
-    ///   - isRoot: Whether the tree begins there.
-    /// - Returns: Why it can't be listened to, told once for each file system; 0 when it can, or when that has been told.
+    ///   - isRoot: Whether it is the root of the tree.
+    /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
     func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
         core.enter(folder, at: path, device: device, isRoot: isRoot)
     }
 
-    /// Whether it is told of whole file systems alone.
+    /// Whether only whole file systems are marked.
     var isWhole: Bool { core.isWhole }
 
-    /// Notes that file systems came or went, so that devices may be others.
+    /// Forgets the devices after a mount or unmount, since their numbers may have been reused.
     func forgetDevices() { core.forgetDevices() }
 }

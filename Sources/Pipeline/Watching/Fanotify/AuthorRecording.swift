@@ -4,9 +4,9 @@ import Glibc
 import Synchronization
 import System
 
-/// What the thread and those who ask share.
+/// The state shared by the recorder's thread and its callers.
 final class AuthorRecording: Sendable {
-    /// How a file system is listened to.
+    /// The way a file system is marked.
     private enum Way {
         case whole, byFolder, not
     }
@@ -16,7 +16,7 @@ final class AuthorRecording: Sendable {
         var ways: [UInt64: Way] = [:]
         var folders = RecordedFolders()
         var table = AuthorTable()
-        /// Up to when things happened that the kernel has not told of.
+        /// The time of the last queue overflow; earlier events may be missing.
         var overflow: Timestamp?
     }
 
@@ -41,7 +41,8 @@ final class AuthorRecording: Sendable {
     func stop() { waker.wake() }
 
     func run() {
-        // A process that writes a small file ends a tenth of a millisecond later. Refused, more of them have ended.
+        // A process that writes a small file exits a tenth of a millisecond later. If this is refused, more of them
+        // have exited.
         _ = cal_hurry_thread()
         var descriptors = [
             pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0),
@@ -50,7 +51,7 @@ final class AuthorRecording: Sendable {
         while true {
             _ = cal_poll(&descriptors, 2, -1)
             if descriptors[0].revents != 0 { return }
-            // Not to the end of the queue in one go: somebody may wait to ask.
+            // Not until the queue is empty: a caller may be waiting for the lock.
             _ = state.withLock { Self.read(&$0) }
         }
     }
@@ -69,8 +70,8 @@ final class AuthorRecording: Sendable {
                 return 0
             case nil: break
             }
-            // overlayfs, among others, has marks of folders alone; and where folders can't be opened by their handles,
-            // it could not be told which of a whole file system matter.
+            // overlayfs, among others, supports marks of directories only. And where directories can't be opened by
+            // their handles, events of a whole file system could not be filtered.
             var error = state.group.mark(folder, isFileSystem: true)
             if error == 0, state.folders.add(folder, at: path) {
                 state.ways[device] = .whole
@@ -78,7 +79,7 @@ final class AuthorRecording: Sendable {
             }
             if error == 0 { state.group.unmarkFileSystem(of: folder) }
             error = state.group.mark(folder, isFileSystem: false)
-            // Without a key of its own the folder would not be known by what is told of it.
+            // Without a key of its own, the directory could not be recognized in events.
             if error == 0, !state.folders.addMarked(folder) { error = EOPNOTSUPP }
             state.ways[device] = error == 0 ? .byFolder : .not
             return error
@@ -91,11 +92,11 @@ final class AuthorRecording: Sendable {
 
     // MARK: Reading
 
-    /// Reads a piece of the queue; whether there may be more.
+    /// Reads one buffer of the queue; returns whether there may be more.
     private static func read(_ state: inout State) -> Bool {
-        // Taken when the piece has been read, so that nothing in it is later.
+        // The time after the buffer was read, so that no event in it is later.
         var time: Timestamp?
-        // A process that does many things is asked once for each piece.
+        // A process that causes many events is queried once per buffer.
         var last: WritingProcess?
         let group = state.group
         return group.read { event in
@@ -108,18 +109,18 @@ final class AuthorRecording: Sendable {
             }
             if event.isFolderMove { state.folders.noteMove() }
             let folder = FolderKey(event.folder)
-            // The whole file system tells of itself: most of it ends here.
+            // The whole file system is marked: most of its events are discarded here.
             guard state.folders.contains(folder) else { return }
             if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(lookingAt: event.pid) : nil }
             state.table.note(event.deeds, to: Array(event.name), in: folder, by: last, at: now)
         }
     }
 
-    // MARK: Asking
+    // MARK: Queries
 
     func authors(of questions: [AuthorRecorder.Question]) -> [Author] {
         state.withLock { state in
-            // What others do meanwhile may go on for ever.
+            // Bounded, since other processes may cause events indefinitely.
             var pieces = 0
             while pieces < 1_000, Self.read(&state) { pieces += 1 }
             return questions.map { Self.author($0, state) }
@@ -138,9 +139,9 @@ final class AuthorRecording: Sendable {
             let inner = state.table.lastDeed(in: folders(inside: question.path, below: question.root))
             if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
         }
-        // What the file shows to have happened later was done by somebody else. Times of content can be set to anything.
+        // If the file shows a later change, another process made it. Content times can be set to any value.
         let latest = deeds == .content ? min(snapshot.modified, snapshot.changed) : snapshot.changed
-        // Nor does it of a folder with all in it, or of a file that is still being written to.
+        // This check does not apply to a directory with its contents, or to a file that is still being written.
         if let deed, question.isTree || question.kind == .arriving || latest <= deed.time {
             return deed.process.map { .process($0) } ?? .unknown(.unseen)
         }
@@ -156,7 +157,7 @@ final class AuthorRecording: Sendable {
         return FolderKey(of: reader.descriptor)
     }
 
-    /// The keys of a folder and of all folders in it.
+    /// Returns the keys of a directory and of all directories below it.
     private static func folders(inside path: PathBytes, below root: PathBytes) -> Set<FolderKey> {
         var found: Set<FolderKey> = []
         let top = path.isInside(root) ? root : path
@@ -180,7 +181,7 @@ final class AuthorRecording: Sendable {
 }
 
 extension WritingProcess {
-    /// What can be seen of a process now, of which nothing may be left.
+    /// Reads the attributes of a process now; it may have exited, in which case they are nil.
     fileprivate init(lookingAt pid: Int32) {
         self.init(pid: pid)
         withUnsafeTemporaryAllocation(of: cal_process.self, capacity: 1) { buffer in
@@ -193,7 +194,8 @@ extension WritingProcess {
             }
             name = bytes(\.name, facts.pointee.name_length).map { PathBytes($0) }
             executable = bytes(\.executable, facts.pointee.executable_length).map { bytes in
-                // So the kernel shows a program whose file has been replaced since it began.
+                // The kernel appends this to the path of an executable that has been replaced since the process
+                // started.
                 let mark = Array(" (deleted)".utf8)
                 return PathBytes(bytes.suffix(mark.count).elementsEqual(mark) ? bytes.dropLast(mark.count) : bytes[...])
             }
@@ -203,7 +205,7 @@ extension WritingProcess {
 }
 
 extension Timestamp {
-    /// The present, by the clock that files get their times from.
+    /// The current time, by the clock that file timestamps use.
     fileprivate static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -1,18 +1,18 @@
 import FileEvents
 import System
 
-/// What somebody did to a name in a folder.
+/// The changes that a process made to a name in a directory.
 struct Deeds: OptionSet {
     let rawValue: UInt8
 
-    /// It has another content, or is new: written and closed, made, linked, or renamed to this name.
+    /// The content is new or has changed: written and closed, created, linked, or renamed to this name.
     static let content = Deeds(rawValue: 1 << 0)
-    /// It is gone: deleted, or renamed to another name.
+    /// The name is gone: deleted, or renamed to another name.
     static let removal = Deeds(rawValue: 1 << 1)
-    /// Mode, owner, times or the like were set.
+    /// Mode, owner, times or other attributes were set.
     static let attributes = Deeds(rawValue: 1 << 2)
 
-    /// What has to be done to a path for an event of the kind; none for those that nobody does.
+    /// Creates the set of changes that cause an event of the kind; empty for kinds that no process causes.
     init(for kind: EventKind) {
         switch kind {
         case .created, .modified, .moved, .arriving: self = .content
@@ -26,19 +26,19 @@ struct Deeds: OptionSet {
     init(rawValue: UInt8) { self.rawValue = rawValue }
 }
 
-/// Who did something last, and when that was read.
+/// The last change of one type, its process, and the time at which it was read.
 struct Deed {
-    /// Nil when the kernel named no process, as of one outside of this container.
+    /// The process; nil when the kernel reported none, for example for one outside this container.
     var process: WritingProcess?
     var time: Timestamp
-    /// Counts what was done, since much of it is read at one time.
+    /// A sequence number that orders the changes, since many are read at the same time.
     var number: UInt64
 }
 
-/// Who did what to which name last, for so many names as there is room for; the oldest go first.
+/// The last changes of each name and the processes that made them, up to a limit; the oldest are evicted first.
 ///
-/// Names are kept by their folder's key, so that they are still right when a
-/// folder above them has another name.
+/// Names are stored with the key of their directory, so that they stay valid when a
+/// directory above them is renamed.
 struct AuthorTable {
     private struct Name: Hashable {
         var folder: FolderKey
@@ -55,7 +55,7 @@ struct AuthorTable {
     private let limit: Int
     /// A ring, once it is full.
     ///
-    /// A name that something is done to anew gets the newest place.
+    /// A name that changes again moves to the newest position.
     private var entries: [Entry?] = []
     private var next = 0
     private var number: UInt64 = 0
@@ -65,15 +65,15 @@ struct AuthorTable {
 
     var count: Int { places.count }
 
-    /// Notes what a process did.
+    /// Records a change by a process.
     ///
     /// - Parameters:
-    ///   - deeds: One thing or several, between which there was nobody else.
-    ///   - name: The name in the folder.
-    ///   - folder: The folder.
-    ///   - process: Who; the facts of a process that had ended are those that it had when it did something to the name
-    ///     before.
-    ///   - time: When that was read, and so not before it happened.
+    ///   - deeds: One or several changes, with no other process in between.
+    ///   - name: The name in the directory.
+    ///   - folder: The directory.
+    ///   - process: The process; if it had exited, its attributes are copied from an earlier change that it made to the
+    ///     name.
+    ///   - time: The time at which the change was read, so not before it happened.
     mutating func note(
         _ deeds: Deeds, to name: [UInt8], in folder: FolderKey, by process: WritingProcess?, at time: Timestamp
     ) {
@@ -106,7 +106,7 @@ struct AuthorTable {
         next = (next + 1) % limit
     }
 
-    /// Who did one of the deeds to the name last.
+    /// Returns the last change of this type to the name.
     func deed(_ deeds: Deeds, to name: some Sequence<UInt8>, in folder: FolderKey) -> Deed? {
         guard let place = places[Name(folder: folder, bytes: Array(name))], let entry = entries[place] else {
             return nil
@@ -115,7 +115,7 @@ struct AuthorTable {
         return deeds.contains(.removal) ? entry.removal : entry.attributes
     }
 
-    /// Who did anything last to the content of the folders, or to which names are in them.
+    /// Returns the last change to the content of the directories, or to the set of names in them.
     func lastDeed(in folders: Set<FolderKey>) -> Deed? {
         var last: Deed?
         for case let entry? in entries where folders.contains(entry.name.folder) {

@@ -2,23 +2,23 @@ import CAlightLinux
 import Glibc
 import System
 
-/// A queue of fanotify(7): who writes, renames and deletes.
+/// A fanotify(7) group that reports writes, renames and deletions.
 ///
-/// Closed by `deinit`.
+/// `deinit` closes it.
 final class FanotifyGroup {
-    /// One event; valid only while it is handled.
+    /// One event; valid only during the callback.
     struct Event {
         var raw: cal_fanotify_event
 
         var pid: Int32 { raw.pid }
-        /// Events are missing.
+        /// Whether the queue overflowed, so that events are missing.
         var isOverflow: Bool { raw.is_overflow != 0 }
-        /// A folder has another name, or had.
+        /// Whether a directory was renamed.
         var isFolderMove: Bool { raw.is_folder_move != 0 }
         var folder: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: raw.folder, count: raw.folder_length) }
         var name: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: raw.name, count: raw.name_length) }
 
-        /// What was done to the name.
+        /// The changes to the name.
         var deeds: Deeds {
             var deeds: Deeds = []
             if raw.is_content != 0 { deeds.insert(.content) }
@@ -31,10 +31,10 @@ final class FanotifyGroup {
     let descriptor: Int32
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 8)
 
-    /// Opens a queue; sets `error` to the errno when there is none to be had.
+    /// Opens a group; sets `error` to the errno on failure.
     ///
     /// - Parameters:
-    ///   - isUnlimited: Whether it keeps all that happens, for which CAP_SYS_ADMIN is needed, as it is for process ids.
+    ///   - isUnlimited: Whether the queue is unlimited, which needs CAP_SYS_ADMIN, as process ids do.
     ///   - error: The errno.
     init?(isUnlimited: Bool, error: inout Int32) {
         descriptor = cal_fanotify_open(isUnlimited ? 1 : 0)
@@ -49,15 +49,15 @@ final class FanotifyGroup {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Asks for what happens in an open folder, or on its whole file system; 0, or the errno.
+    /// Marks an open directory, or its whole file system; returns 0 or the errno.
     func mark(_ folder: Int32, isFileSystem: Bool) -> Int32 {
         cal_fanotify_mark(descriptor, folder, isFileSystem ? 1 : 0, 0)
     }
 
-    /// Asks no more for what happens on a file system.
+    /// Removes the mark of a file system.
     func unmarkFileSystem(of folder: Int32) { _ = cal_fanotify_mark(descriptor, folder, 1, 1) }
 
-    /// Reads what is in the queue, up to the size of the buffer; whether there may be more.
+    /// Reads the queue, up to the size of the buffer; returns whether there may be more.
     func read(_ body: (Event) -> Void) -> Bool {
         let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else { return false }

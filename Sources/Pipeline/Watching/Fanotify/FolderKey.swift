@@ -2,15 +2,15 @@ import CAlightLinux
 import FileEvents
 import System
 
-/// What fanotify(7) calls a folder by: its file system's id, and its handle there.
+/// The identifier of a directory in fanotify(7) events: its file system's id and its file handle.
 ///
-/// It stays when the folder gets another name, and is never given to another one.
+/// It does not change when the directory is renamed, and is never reused for another directory.
 struct FolderKey: Hashable {
     let bytes: [UInt8]
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = Array(bytes) }
 
-    /// The key of an open folder; nil when it has none.
+    /// Creates the key of an open directory; nil when it has none.
     init?(of descriptor: Int32) {
         guard let key = Self.made({ cal_folder_key_descriptor(descriptor, $0) }) else { return nil }
         self = key
@@ -29,7 +29,7 @@ struct FolderKey: Hashable {
     /// The id of the file system.
     var fileSystem: UInt64 { bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) } }
 
-    /// Opens the folder as it is seen through the mount of another open one; a negative errno.
+    /// Opens the directory through the mount of another open one; returns a descriptor or a negative errno.
     func open(through mount: Int32) -> Int32 {
         bytes.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return -22 }

@@ -3,30 +3,30 @@ import FileEvents
 import Glibc
 import System
 
-/// Which folders of the file systems that are listened to lie in a root.
+/// The directories of marked file systems that are inside a root.
 ///
-/// A whole file system tells of all that happens on it. So each of its folders is
-/// judged once, by where it is seen through the mount of the roots, and then known
-/// until any folder gets another name.
+/// A marked file system reports all events on it. Each of its directories is
+/// therefore checked once, by its path through the mount of the roots, and the
+/// result is cached until any directory is renamed.
 struct RecordedFolders {
-    /// Roots that are seen through one mount.
+    /// The roots that are accessed through one mount.
     private struct Anchor {
         var mount: UInt64
         var fileSystem: UInt64
-        /// Where the roots are without links, and by which path each was opened.
+        /// The path of each root without symbolic links, and the path by which it was opened.
         var roots: [PathBytes: PathBytes] = [:]
     }
 
     private var anchors: [Anchor] = []
     private var verdicts: [FolderKey: Bool] = [:]
-    /// File systems of which only marked folders tell.
+    /// File systems on which only directories are marked.
     private var markedByFolder: Set<UInt64> = []
 
     private static let limit = 65_536
 
-    /// Adds an open folder as one below which everything matters.
+    /// Adds an open directory as a root: everything below it matters.
     ///
-    /// - Returns: False when it can't be told where folders of its file system are.
+    /// - Returns: False when the location of directories on its file system can't be determined.
     mutating func add(_ folder: Int32, at path: PathBytes) -> Bool {
         var status = cal_stat()
         guard cal_stat_descriptor(folder, &status) == 0,
@@ -40,13 +40,14 @@ struct RecordedFolders {
         let index = known ?? anchors.count
         if known == nil { anchors.append(Anchor(mount: status.mount, fileSystem: key.fileSystem)) }
         guard !anchors[index].roots.keys.contains(where: { place.isInside($0) }) else { return true }
-        // Of a root that was moved the former place is forgotten.
+        // The previous location of a root that was moved is removed.
         anchors[index].roots = anchors[index].roots.filter { $0.value != path }
         anchors[index].roots[place] = path
         return true
     }
 
-    /// Notes that of a file system only marked folders tell, such as this one; false when its folders have no keys.
+    /// Adds the file system of a marked directory as one with marked directories only; false when its directories have
+    /// no keys.
     mutating func addMarked(_ folder: Int32) -> Bool {
         guard let key = FolderKey(of: folder) else { return false }
         markedByFolder.insert(key.fileSystem)
@@ -54,7 +55,7 @@ struct RecordedFolders {
         return true
     }
 
-    /// Forgets where folders are, since one has another name.
+    /// Clears the cached results after a directory was renamed.
     mutating func noteMove() { verdicts = [:] }
 
     mutating func contains(_ folder: FolderKey) -> Bool {
@@ -67,7 +68,7 @@ struct RecordedFolders {
 
     private func look(for folder: FolderKey) -> Bool {
         for anchor in anchors where anchor.fileSystem == folder.fileSystem {
-            // Nothing is kept open, since that would keep a file system from being unmounted.
+            // No descriptor stays open, since that would keep the file system from being unmounted.
             guard let mount = Self.open(anchor.roots.values) else { continue }
             defer { close(mount) }
             let opened = folder.open(through: mount)
@@ -79,7 +80,7 @@ struct RecordedFolders {
         return false
     }
 
-    /// The first of the folders that is there.
+    /// Opens the first of the directories that exists.
     private static func open(_ paths: some Sequence<PathBytes>) -> Int32? {
         for path in paths {
             let folder = path.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
@@ -88,7 +89,7 @@ struct RecordedFolders {
         return nil
     }
 
-    /// Where an open folder is now, without links.
+    /// Returns the current path of an open directory, without symbolic links.
     private static func place(of descriptor: Int32) -> PathBytes? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
             guard let base = buffer.baseAddress else { return nil }

@@ -3,10 +3,10 @@ import FileEvents
 import Glibc
 import System
 
-/// The kernel's number for one watched folder.
+/// The kernel's number for one watched directory.
 typealias WatchDescriptor = Int32
 
-/// What inotify(7) can be asked for and can tell, by its words.
+/// The flags of inotify(7), for watches and events.
 struct InotifyMask: OptionSet {
     let rawValue: UInt32
 
@@ -31,11 +31,11 @@ struct InotifyMask: OptionSet {
     static let access = InotifyMask(IN_ACCESS)
     static let closeNoWrite = InotifyMask(IN_CLOSE_NOWRITE)
 
-    /// A folder on the way to a root: that it goes itself.
+    /// The mask for a directory above a root: only its own deletion or move.
     static let itself: InotifyMask = [.deleteSelf, .moveSelf]
-    /// Also which names in it come, go, or get other permissions.
+    /// The same, and the names in it that appear, vanish, or get other permissions.
     static let names: InotifyMask = itself.union([.create, .movedFrom, .movedTo, .delete, .attrib])
-    /// What is asked besides when the bare events are wanted.
+    /// The additional flags for raw events.
     static let raw: InotifyMask = [.open, .access, .closeNoWrite]
 }
 
@@ -43,25 +43,25 @@ struct InotifyMask: OptionSet {
 struct InotifyEvent {
     var watch: WatchDescriptor
     var mask: InotifyMask
-    /// Empty when the event is about the watched folder itself; valid only while the event is handled.
+    /// Empty when the event is about the watched directory itself; valid only during the callback.
     var name: UnsafeRawBufferPointer
 
-    /// Whether any of them is told.
+    /// Whether the mask contains any of the flags.
     func has(_ bits: InotifyMask) -> Bool { !mask.isDisjoint(with: bits) }
-    /// Whether the name is a folder's.
+    /// Whether the name is that of a directory.
     var isFolder: Bool { mask.contains(.isFolder) }
 }
 
 /// An inotify instance: adds watches, reads events.
 ///
-/// Closed by `deinit`.
+/// `deinit` closes it.
 final class InotifyInstance {
     let descriptor: Int32
     /// The header, a name of NAME_MAX bytes and its NUL.
     private static let longestEvent = MemoryLayout<inotify_event>.size + 256
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 8)
 
-    /// Opens an instance; sets `error` to the errno when there is none to be had.
+    /// Opens an instance; sets `error` to the errno on failure.
     init?(error: inout Int32) {
         descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         guard descriptor >= 0 else {
@@ -75,32 +75,32 @@ final class InotifyInstance {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Watches a folder that is no link; the result is its descriptor, or a negative errno.
+    /// Watches a directory, not a symbolic link; returns its descriptor, or a negative errno.
     ///
-    /// A folder that is watched already, under this or another path, gives the descriptor that it has.
+    /// For a directory that is already watched, under this or another path, it returns the existing descriptor.
     func add(_ folder: PathBytes, _ bits: InotifyMask) -> WatchDescriptor {
         let mask = Self.flags(bits) | UInt32(IN_DONT_FOLLOW)
         let result = folder.withCString { inotify_add_watch(descriptor, $0, mask) }
         return result >= 0 ? result : -errno
     }
 
-    /// Watches an open folder likewise.
+    /// Watches an open directory in the same way.
     func add(opened folder: Int32, _ bits: InotifyMask) -> WatchDescriptor {
         cal_watch_open(descriptor, folder, Self.flags(bits))
     }
 
     private static func flags(_ bits: InotifyMask) -> UInt32 {
-        // Files that are unlinked while open (O_TMPFILE too) would go on telling phantom names: IN_EXCL_UNLINK.
-        // One folder may be in a tree, on the way to a root, or both: what is asked adds up, with IN_MASK_ADD.
+        // IN_EXCL_UNLINK: files that are unlinked while open (O_TMPFILE too) would otherwise still cause events with
+        // stale names. IN_MASK_ADD: a directory may be in a tree, above a root, or both, so masks are combined.
         bits.rawValue | UInt32(IN_ONLYDIR) | UInt32(IN_EXCL_UNLINK) | UInt32(IN_MASK_ADD)
     }
 
-    /// Ends a watch.
+    /// Removes a watch.
     ///
-    /// The kernel answers with IN_IGNORED, unless the folder is gone already.
+    /// The kernel answers with IN_IGNORED, unless the directory is already gone.
     func remove(_ watch: WatchDescriptor) { inotify_rm_watch(descriptor, watch) }
 
-    /// Reads what is in the queue, up to the size of the buffer; whether there may be more.
+    /// Reads the queue, up to the size of the buffer; returns whether there may be more.
     func read(_ body: (InotifyEvent) -> Void) -> Bool {
         let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else { return false }
@@ -117,7 +117,7 @@ final class InotifyInstance {
             body(InotifyEvent(watch: event.wd, mask: InotifyMask(rawValue: event.mask), name: name))
             offset = end
         }
-        // Only what the next event has no room in was filled by the kernel.
+        // The kernel stops filling the buffer only when the next event does not fit.
         return count > buffer.count - Self.longestEvent
     }
 }

@@ -1,23 +1,22 @@
 import FileEvents
 import System
-
-/// When which folder or root is looked at again.
+/// The schedule of polled directories and roots.
 ///
-/// Those of one interval wait in line, since each is put at the end with the
-/// same rest; so nothing has to be sorted, and a slow look delays the next one
-/// instead of piling up.
+/// Entries with the same interval form a queue, since each is appended with the
+/// same delay. So nothing has to be sorted, and a slow poll delays the next one
+/// instead of causing a backlog.
 struct PollSchedule {
     enum Subject {
         case folder(FolderTree.ID)
-        /// Whether the root is there, and is the same.
+        /// A check whether the root exists and is the same directory.
         case root(Int)
-        /// Paths to be hinted, when all that waits in the line has had its turn so many times.
+        /// Paths to hint after everything in the queue has had its turn this number of times.
         case paths([PathBytes], after: Int, every: Duration)
     }
 
     private struct Line {
         var waiting: [(due: ContinuousClock.Instant, subject: Subject)] = []
-        /// What is before this place has had its turn.
+        /// The position of the next entry; those before it have been taken.
         var first = 0
 
         var nextDue: ContinuousClock.Instant? { first < waiting.count ? waiting[first].due : nil }
@@ -41,7 +40,7 @@ struct PollSchedule {
         lines[interval, default: Line()].waiting.append((now + interval, subject))
     }
 
-    /// Removes and returns one that is due, the one that has been so for longest first.
+    /// Removes and returns an entry that is due, the one due longest first.
     mutating func takeDue(at now: ContinuousClock.Instant) -> Subject? {
         guard let due = nextDue, due <= now, let index = lines.values.firstIndex(where: { $0.nextDue == due }) else {
             return nil

@@ -3,21 +3,21 @@ import FileEvents
 import Glibc
 import System
 
-/// What was in a folder at the last look, in little memory: names and fingerprints.
+/// The contents of a directory at the last poll, stored compactly as names and fingerprints.
 struct PolledFolder {
     struct Entry {
         fileprivate var nameStart: UInt32
         fileprivate var nameLength: UInt16
         var isFolder: Bool
-        /// Which file it is.
+        /// The identity of the file.
         fileprivate var identity: UInt32
-        /// Its size and the time of its last change; nothing for folders, which are looked at themselves.
+        /// Size and modification time; unused for directories, which are polled themselves.
         fileprivate var content: UInt32
-        /// Mode, owner, number of names, and the time of any change, which the kernel alone sets.
+        /// Mode, owner, link count, and change time, which only the kernel sets.
         fileprivate var attributes: UInt32
     }
 
-    /// What became of an entry between two looks.
+    /// The change of an entry between two polls.
     enum Change: Equatable {
         case appeared, vanished
         /// Another file has the name now.
@@ -30,7 +30,7 @@ struct PolledFolder {
 
     init() {}
 
-    /// Adds an entry with its facts.
+    /// Adds an entry with its metadata.
     mutating func add(_ name: UnsafeRawBufferPointer, _ status: cal_stat) {
         let isFolder = status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
         var identity = Hasher()
@@ -62,7 +62,7 @@ struct PolledFolder {
         names.append(contentsOf: name)
     }
 
-    /// Adds an entry that can't be looked at now, as it was in the other folder; nothing if it was not there.
+    /// Copies an entry whose metadata can't be read now from the other listing; does nothing if it is not there.
     mutating func add(_ name: UnsafeRawBufferPointer, asIn other: PolledFolder) {
         guard var entry = other.entry(named: name) else { return }
         entry.nameStart = UInt32(names.count)
@@ -70,7 +70,7 @@ struct PolledFolder {
         entries.append(entry)
     }
 
-    /// Orders the entries, for `changes`; call it once all are there.
+    /// Sorts the entries, for `changes`; call it after the last `add`.
     mutating func seal() {
         let folder = self
         entries.sort { folder.compare($0, $1, folder) < 0 }
@@ -78,7 +78,7 @@ struct PolledFolder {
         names = Array(names)
     }
 
-    /// Calls the closure for each difference to an earlier look; both must be sealed.
+    /// Calls the closure for each difference to an earlier listing; both must be sealed.
     func changes(since earlier: PolledFolder, _ body: (UnsafeRawBufferPointer, _ isFolder: Bool, Change) -> Void) {
         var (old, new) = (0, 0)
         while old < earlier.entries.count || new < entries.count {
@@ -125,7 +125,7 @@ struct PolledFolder {
         }
     }
 
-    /// Negative when the entry's name comes before that of the other folder's entry.
+    /// Returns a negative number when the entry's name sorts before that of the other directory's entry.
     private func compare(_ entry: Entry, _ other: Entry, _ folder: PolledFolder) -> Int32 {
         withName(entry) { name in folder.withName(other) { Self.compare(name, $0) } }
     }

@@ -3,22 +3,22 @@ import Glibc
 import System
 
 extension WatchLoop {
-    // MARK: What is polled
+    // MARK: Polled directories
 
-    /// A folder is polled if the rule asks for that, or if the one around it is.
+    /// Marks a directory as polled if the rule asks for it, or if its parent is polled.
     func inheritPolling(_ folder: FolderTree.ID, _ index: Int) {
         let isPolled = tree.parent(of: folder).map { tree.flags(of: $0).contains(.polled) } ?? false
         if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: folder) }
     }
 
-    /// At a root, and where another file system begins, its type decides as well.
+    /// Decides by the file system type as well, at a root and at the top of another file system.
     func decidePolling(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader, _ index: Int) {
         let device = devices.number(of: reader.device)
         tree.setDevice(device, of: folder)
         if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
         if roots[index].isWatchForced { return }
         if roots[index].wantsPoll {
-            // One rule polls, and another wants it watched where that tells of everything.
+            // One rule polls, and another wants it watched where the kernel reports every change.
             if roots[index].wantsWatch { _ = devices.untold(device, reader) }
             return
         }
@@ -32,7 +32,7 @@ extension WatchLoop {
         }
     }
 
-    /// Whether the kernel does not tell of everything on the file system of the folder.
+    /// Whether the kernel does not report every change on the file system of the directory.
     func isUntold(_ folder: FolderTree.ID) -> Bool {
         guard let index = rootOfFolder[tree.root(of: folder)], !roots[index].isWatchForced else { return false }
         return devices.isUntold(tree.device(of: folder))
@@ -44,7 +44,7 @@ extension WatchLoop {
         schedule.add(.folder(folder), every: roots[index].interval, after: .now)
     }
 
-    // MARK: Looking again
+    // MARK: Polling
 
     func poll(_ subject: PollSchedule.Subject) {
         switch subject {
@@ -77,7 +77,7 @@ extension WatchLoop {
             return
         }
         if tree.flags(of: folder).contains(.short) {
-            // A watch may be free by now. What changed before it was there is found by this one look.
+            // A watch may be free now. This one poll finds the changes before the watch was added.
             if inotify == nil { openInotify() }
             _ = watch(folder, path, reader)
         }
@@ -87,9 +87,9 @@ extension WatchLoop {
             isComparison: true, signs: [], memory: PolledFolder())
     }
 
-    /// Hints paths again when the folders around them have been looked at.
+    /// Hints paths again after the directories that contain them have been polled.
     ///
-    /// A folder that is being looked at now joins its line behind them, so they
+    /// A directory that is being polled now joins its queue behind them, so they
     /// wait for a second turn.
     func doubt(_ paths: [PathBytes]) {
         let doubted = Dictionary(grouping: paths) { path in
@@ -100,7 +100,7 @@ extension WatchLoop {
         }
     }
 
-    /// Tells what differs from the last look.
+    /// Adds hints for the differences to the last poll.
     func tell(_ memory: PolledFolder, since earlier: PolledFolder, _ listing: Listing) {
         memory.changes(since: earlier) { name, isFolder, change in
             let path = Self.path(listing.prefix, name)

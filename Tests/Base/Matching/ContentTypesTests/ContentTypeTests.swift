@@ -19,7 +19,7 @@ struct ContentTypeTests {
         ("e", Array("#!/bin/sh\necho\n".utf8), "text/x-shellscript"),
         ("caf\u{E9}\n$(x)", [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3], "application/gzip"),
     ])
-    func `a file is what its bytes are, whatever its name says`(name: String, bytes: [UInt8], type: String) {
+    func `the content type follows from the bytes, not from the name`(name: String, bytes: [UInt8], type: String) {
         withTempTree { tree in
             let path = tree.root.appending(name)
             TestFile.write(path, bytes)
@@ -27,7 +27,7 @@ struct ContentTypeTests {
         }
     }
 
-    @Test func `what is no regular file is not opened for reading, nor waited for`() {
+    @Test func `a path that is not a regular file is neither opened for reading nor waited for`() {
         withTempTree { tree in
             let root = tree.root
             #expect(Self.find(root.appending("missing")) == .absent)
@@ -41,7 +41,7 @@ struct ContentTypeTests {
         }
     }
 
-    @Test func `threads ask at the same time`() async throws {
+    @Test func `several threads can detect types at the same time`() async throws {
         try await withThrowingTaskGroup(of: ContentType.Finding.self) { group in
             for _ in 0..<64 { group.addTask { Self.find("/etc/passwd") } }
             for try await finding in group { #expect(finding == .type("text/plain")) }

@@ -2,9 +2,9 @@ import Globbing
 import TestKit
 import Testing
 
-/// The matcher against a slow and obvious one, over random patterns and paths.
+/// The matcher, compared with a slow and simple one on random patterns and paths.
 struct GlobAgreementFuzzTests {
-    /// Whole and stray bytes of `é` are among them, so that characters are made and cut.
+    /// They include the whole character `é` and its single bytes, so that characters are combined and split.
     static let letters: [[UInt8]] = [[0x61], [0x61], [0x62], [0x41], [0x2E], [0x2E], [0xC3, 0xA9], [0xC3], [0xA9]]
     static let pieces: [[UInt8]] = [
         "*", "*", "?", "[ab]", "[!a]", "[b\u{E9}]", "{a,.b}", "{,a}", "{a/b,*}",
@@ -26,7 +26,7 @@ struct GlobAgreementFuzzTests {
         return pattern
     }
 
-    /// A path that owes something to the pattern, since most others match nothing.
+    /// Makes a path that resembles the pattern, because most random paths match nothing.
     static func makePath(like pattern: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
         var path: [UInt8] = []
         for byte in generator.pick(ReferenceGlob.expand(pattern)) {
@@ -44,14 +44,14 @@ struct GlobAgreementFuzzTests {
         return anchor + Array(names.joined(separator: [0x2F]))
     }
 
-    /// Every folder above the path, the topmost first.
+    /// The directories above the path, topmost first.
     static func ancestors(of path: [UInt8]) -> [[UInt8]] {
         let top: [UInt8] = path.first == 0x2F ? [0x2F] : [0x2E]
         return [top] + path.indices.dropFirst().filter { path[$0] == 0x2F }.map { Array(path[..<$0]) }
     }
 
     @Test(.timeLimit(.minutes(15)), arguments: [1, 2, 3, 4] as [UInt64])
-    func `it agrees with a recursive matcher`(seed: UInt64) throws {
+    func `the matcher agrees with a recursive matcher`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: Fuzzing.seed(seed))
         var compared = 0
         var matched = 0
@@ -60,7 +60,7 @@ struct GlobAgreementFuzzTests {
             let options = Glob.Options(
                 matchesHidden: Int.random(in: 0..<4, using: &generator) == 0,
                 isCaseSensitive: Int.random(in: 0..<4, using: &generator) == 0)
-            // What is no pattern, as `a/..` or `{,a}`, is not compared.
+            // Invalid patterns, such as `a/..` or `{,a}`, are skipped.
             guard let glob = try? Glob(pattern, options: options) else { continue }
             let reference = ReferenceGlob(
                 pattern, matchesHidden: options.matchesHidden, foldsExtension: !options.isCaseSensitive)
@@ -84,11 +84,11 @@ struct GlobAgreementFuzzTests {
                 matched += isMatch ? 1 : 0
             }
         }
-        // A generator that made nothing but mismatches would prove little.
+        // If the generator produced only mismatches, the test would prove little.
         #expect(matched > Fuzzing.rounds(1_200))
     }
 
-    @Test func `no match lies deeper than the depth`() throws {
+    @Test func `no match is deeper than the reported depth`() throws {
         var generator = SeededGenerator(seed: Fuzzing.seed(5))
         for _ in 0..<Fuzzing.rounds(5_000) {
             let pattern = Self.makePattern(&generator)

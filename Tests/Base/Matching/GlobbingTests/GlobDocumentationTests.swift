@@ -3,7 +3,7 @@ import Globbing
 import TestKit
 import Testing
 
-/// `docs/globs.md` says what is so.
+/// The examples in `docs/globs.md`, checked against the matcher.
 struct GlobDocumentationTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let pattern: String
@@ -13,7 +13,7 @@ struct GlobDocumentationTests {
         var testDescription: String { pattern }
     }
 
-    /// The rows under the heading "Examples".
+    /// The rows below the heading "Examples".
     static let rows: [Row] = {
         let page = try? String(contentsOfFile: "\(Places.checkout)/docs/globs.md", encoding: .utf8)
         let examples = (page ?? "").components(separatedBy: "\n## ").first { $0.hasPrefix("Examples") } ?? ""
@@ -24,13 +24,13 @@ struct GlobDocumentationTests {
         }
     }()
 
-    @Test func `the page has its examples`() {
+    @Test func `the page contains examples`() {
         #expect(Self.rows.count >= 20)
         #expect(Self.rows.allSatisfy { !$0.taken.isEmpty && !$0.left.isEmpty })
     }
 
     @Test(arguments: rows)
-    func `an example is true`(_ row: Row) throws {
+    func `an example matches as documented`(_ row: Row) throws {
         let glob = try Glob(row.pattern)
         for path in row.taken { #expect(glob.matches(Array(path.utf8)), "\(glob) takes \(path)") }
         for path in row.left { #expect(!glob.matches(Array(path.utf8)), "\(glob) leaves \(path)") }

@@ -1,7 +1,7 @@
 import Globbing
 import Testing
 
-/// Patterns that have no meaning.
+/// Invalid patterns.
 struct GlobErrorTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let pattern: String
@@ -91,14 +91,14 @@ struct GlobErrorTests {
     ]
 
     @Test(arguments: cases)
-    func `an error names the place, the fault and the way out`(_ example: Case) {
+    func `an error has the offset, the message and the help`(_ example: Case) {
         let expected = GlobError(offset: example.offset, message: example.message, help: example.help)
         #expect(throws: expected) { try Glob(example.pattern) }
     }
 
     static let full = String(repeating: "{a,b}", count: 10)
 
-    @Test func `1024 alternatives are enough`() throws {
+    @Test func `a pattern may expand to 1024 alternatives`() throws {
         let glob = try Glob(Self.full)
         #expect(glob.matches(Array("abababbbba".utf8)))
         let error = #expect(throws: GlobError.self) { try Glob(Self.full + "{,x}") }
@@ -107,19 +107,19 @@ struct GlobErrorTests {
         #expect(error?.help == "use '*' or write several globs")
     }
 
-    @Test func `a single group is bounded like a product`() throws {
+    @Test func `the limit also applies to a single group`() throws {
         let many = "{" + (0..<1025).map { "\($0)" }.joined(separator: ",") + "}"
         let error = #expect(throws: GlobError.self) { try Glob(many) }
         #expect(error?.message.hasSuffix("…' expands to more than 1024 alternatives") == true)
     }
 
     @Test(.timeLimit(.minutes(15)))
-    func `exploding braces fail at once`() {
+    func `braces that expand exponentially are refused at once`() {
         #expect(throws: GlobError.self) { try Glob(String(repeating: "{a,b}", count: 1000)) }
         #expect(throws: GlobError.self) { try Glob(String(repeating: "{,}", count: 1000)) }
     }
 
-    @Test func `an expanded pattern has at most 64 KiB`() throws {
+    @Test func `an expanded pattern may have up to 64 KiB`() throws {
         let name = String(repeating: "x", count: 30_000)
         #expect(try Glob(name + "{a,b}").matches(Array((name + "b").utf8)))
         let error = #expect(throws: GlobError.self) { try Glob(name + "{a,b,c}") }
@@ -128,7 +128,7 @@ struct GlobErrorTests {
         #expect(throws: GlobError.self) { try Glob(String(repeating: "x", count: 70_000)) }
     }
 
-    @Test func `braces nest at most 32 deep`() throws {
+    @Test func `braces may nest up to 32 levels deep`() throws {
         let opening = String(repeating: "{a,", count: 32)
         let closing = String(repeating: "}", count: 32)
         #expect(try Glob(opening + "b" + closing).matches(Array("b".utf8)))
@@ -138,7 +138,7 @@ struct GlobErrorTests {
         #expect(throws: GlobError.self) { try Glob(String(repeating: "{", count: 60_000)) }
     }
 
-    @Test func `bytes that are not UTF-8 are shown as replaced`() {
+    @Test func `bytes that are not valid UTF-8 are shown as replacement characters`() {
         let expected = GlobError(offset: 1, message: "glob '\u{FFFD}[a' has no closing ']'", help: Self.closeBracket)
         #expect(throws: expected) { try Glob([0xFF] + Array("[a".utf8)) }
     }

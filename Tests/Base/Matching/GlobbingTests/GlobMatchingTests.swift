@@ -1,7 +1,7 @@
 import Globbing
 import Testing
 
-/// Whether a path matches: tables by subject.
+/// Tables of patterns and paths, by subject.
 struct GlobMatchingTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let pattern: [UInt8]
@@ -136,7 +136,7 @@ struct GlobMatchingTests {
     ]
 
     @Test(arguments: folders.flatMap { $0 })
-    func `two stars cross folders`(_ example: Case) throws { try Self.check(example) }
+    func `two stars cross directories`(_ example: Case) throws { try Self.check(example) }
 
     static let hidden: [[Case]] = [
         leaves("*", ".x"),
@@ -168,7 +168,7 @@ struct GlobMatchingTests {
     ]
 
     @Test(arguments: hidden.flatMap { $0 })
-    func `wildcards leave hidden names`(_ example: Case) throws { try Self.check(example) }
+    func `wildcards do not match hidden names`(_ example: Case) throws { try Self.check(example) }
 
     static let shown = Glob.Options(matchesHidden: true)
     static let notHidden: [[Case]] = [
@@ -187,5 +187,5 @@ struct GlobMatchingTests {
     ]
 
     @Test(arguments: notHidden.flatMap { $0 })
-    func `wildcards match hidden names when they are to`(_ example: Case) throws { try Self.check(example) }
+    func `wildcards match hidden names if the option is set`(_ example: Case) throws { try Self.check(example) }
 }

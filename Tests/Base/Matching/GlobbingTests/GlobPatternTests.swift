@@ -1,7 +1,7 @@
 import Globbing
 import Testing
 
-/// Whether a path matches, continued: what stands in brackets and braces, bytes and case.
+/// Tables of patterns and paths, continued: brackets, braces, escapes, bytes and case.
 struct GlobPatternTests {
     typealias Case = GlobMatchingTests.Case
 
@@ -83,7 +83,7 @@ struct GlobPatternTests {
     ]
 
     @Test(arguments: classes.flatMap { $0 })
-    func `a class is one of its characters`(_ example: Case) throws { try GlobMatchingTests.check(example) }
+    func `a class matches one of its characters`(_ example: Case) throws { try GlobMatchingTests.check(example) }
 
     static let braces: [[Case]] = [
         takes("{a,b}", "a", "b"),
@@ -151,7 +151,7 @@ struct GlobPatternTests {
     ]
 
     @Test(arguments: escapes.flatMap { $0 })
-    func `a backslash takes the meaning away`(_ example: Case) throws { try GlobMatchingTests.check(example) }
+    func `a backslash escapes the next character`(_ example: Case) throws { try GlobMatchingTests.check(example) }
 
     static let star = UInt8(ascii: "*")
     static let one = UInt8(ascii: "?")
@@ -227,5 +227,5 @@ struct GlobPatternTests {
     ]
 
     @Test(arguments: cases.flatMap { $0 })
-    func `case counts except in extensions`(_ example: Case) throws { try GlobMatchingTests.check(example) }
+    func `case matters except in the extension`(_ example: Case) throws { try GlobMatchingTests.check(example) }
 }

@@ -1,7 +1,7 @@
 import Globbing
 import Testing
 
-/// What has to be watched for a glob.
+/// The directories that must be watched for a glob.
 struct GlobRootTests {
     struct Root: Sendable, CustomTestStringConvertible {
         let pattern: String
@@ -54,13 +54,13 @@ struct GlobRootTests {
     ]
 
     @Test(arguments: roots)
-    func `the root is the literal folder in front`(_ example: Root) throws {
+    func `the root is the literal directory before the first wildcard`(_ example: Root) throws {
         let glob = try Glob(example.pattern)
         #expect(glob.root == Array(example.root.utf8))
         #expect(glob.depth == example.depth)
     }
 
-    @Test func `a root that is not UTF-8 keeps its bytes`() throws {
+    @Test func `a root that is not valid UTF-8 keeps its bytes`() throws {
         let glob = try Glob([0x2F, 0xFF, 0x2F, 0x2A])
         #expect(glob.root == [0x2F, 0xFF])
     }
@@ -118,7 +118,7 @@ struct GlobRootTests {
     ]
 
     @Test(arguments: folders.flatMap { $0 })
-    func `a folder is watched when something below could match`(_ example: Below) throws {
+    func `a directory is watched if the glob can match something below it`(_ example: Below) throws {
         let glob = try Glob(example.pattern, options: Glob.Options(matchesHidden: example.matchesHidden))
         #expect(glob.canMatch(below: Array(example.folder.utf8)) == example.canMatch)
         #expect(glob.canMatch(below: example.folder.utf8) == example.canMatch)
@@ -142,7 +142,7 @@ struct GlobRootTests {
     ]
 
     @Test(arguments: holders.flatMap { $0 })
-    func `writing in a folder matters when something in it could match`(_ example: Below) throws {
+    func `writes in a directory matter if the glob can match one of its entries`(_ example: Below) throws {
         let glob = try Glob(example.pattern, options: Glob.Options(matchesHidden: example.matchesHidden))
         #expect(glob.canMatch(in: Array(example.folder.utf8)) == example.canMatch)
     }

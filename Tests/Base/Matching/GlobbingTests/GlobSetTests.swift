@@ -60,7 +60,7 @@ struct GlobSetTests {
         #expect(set.firstMatch(path)?.description == example.matching)
     }
 
-    /// Patterns of all kinds, so that what is found by name alone and what is not stand side by side.
+    /// Patterns of all kinds: some that the set indexes by name, and some that it does not.
     static let mixed = [
         "**/*~", "**/#*#", "**/.*.sw[a-px]", "**/*.{tmp,Temp}", "**/{.git,CVS}", "**/?x?", "**/*", "**/[a-c]*z",
         "**/.#*", "**/é*", "**/*é", "a/**", "**/b/**", "**/x/y", "*", "*.TMP", "{**/q,r/s}", "**", ".git/**",
@@ -75,7 +75,7 @@ struct GlobSetTests {
         ].map { Array($0.utf8) } + [[0xE9, 0x7E], [0x61, 0x2F, 0xC3], [0xA9], [0xC3, 0xA9, 0xA9]]
 
     @Test(arguments: mixed, [true, false])
-    func `a set covers what its globs cover one by one`(_ pattern: String, matchesHidden: Bool) throws {
+    func `a set covers the paths that its globs cover`(_ pattern: String, matchesHidden: Bool) throws {
         let options = Glob.Options(matchesHidden: matchesHidden)
         let set = GlobSet([try Glob("no/such/thing"), try Glob(pattern, options: options)])
         for path in Self.paths {

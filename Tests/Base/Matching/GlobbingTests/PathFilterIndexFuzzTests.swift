@@ -2,7 +2,7 @@ import Globbing
 import TestKit
 import Testing
 
-/// The index and asking all filters one after the other come to the same.
+/// The index, compared with a check of every filter.
 @Suite struct PathFilterIndexFuzzTests {
     private static let names = ["a", "b", "in", "a.txt", "b.TXT", ".x", "a-1.jpg", "é.md", "ab", "x.tar.gz"]
     private static let parts = [
@@ -32,12 +32,12 @@ import Testing
             isTree: Int.random(in: 0..<8, using: &random) == 0)
     }
 
-    /// Whether the path is the folder, or in it.
+    /// Whether the path is the directory or inside it.
     private static func isInside(_ path: [UInt8], _ folder: [UInt8]) -> Bool {
         path == folder || path.starts(with: folder + (folder.last == 0x2F ? [] : [0x2F]))
     }
 
-    @Test(arguments: UInt64(0)..<40) func `the index finds what asking all filters finds`(seed: UInt64) {
+    @Test(arguments: UInt64(0)..<40) func `the index finds what a check of every filter finds`(seed: UInt64) {
         var random = SeededGenerator(seed: Fuzzing.seed(seed))
         let count = Int.random(in: 5...60, using: &random)
         let filters = (0..<count).compactMap { _ in Self.filter(&random) }
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// Ten thousand rules of one kind, and of their paths one that a single rule takes.
+    /// Patterns for ten thousand rules each, and a path that exactly one of those rules matches.
     static let kinds: [(pattern: String, path: String)] = [
         ("/srv/in/*.e%", "/srv/in/letter.e4711"), ("/srv/in/**/*.e%", "/srv/in/x/y/letter.e4711"),
         ("/srv/in/n%-*.csv", "/srv/in/n4711-x.csv"), ("/srv/in/name%", "/srv/in/name4711"),
@@ -76,7 +76,7 @@ import Testing
         ("/srv/in%/*.pdf", "/srv/in4711/a.pdf"),
     ]
 
-    @Test(arguments: kinds) func `of ten thousand filters few are asked`(pattern: String, path: String) {
+    @Test(arguments: kinds) func `few of ten thousand filters are checked`(pattern: String, path: String) {
         let filters = (0..<10_000).compactMap { number in
             (try? Glob(pattern.replacing("%", with: "\(number)"))).map { PathFilter(globs: [$0]) }
         }

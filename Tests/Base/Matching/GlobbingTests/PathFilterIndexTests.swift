@@ -2,7 +2,7 @@ import Globbing
 import Testing
 
 @Suite struct PathFilterIndexTests {
-    /// Filters with roots beside, in and above one another, and more of them than are asked in turn.
+    /// Filters with roots beside, inside and above one another, more than the index checks linearly.
     static let filters: [PathFilter] = {
         let patterns = [
             ["/srv/in/*.jpg"], ["/srv/**"], ["/srv/in/sub/*", "/home/a/*"], ["/home/*/x/*.txt"], ["/srv/inner/*"],
@@ -20,7 +20,7 @@ import Testing
         "/var/log", "/var/log/app.log", "/var/log/app.log/x", "/varnish", "/top", "/elsewhere/a", "/home/a/x/b.txt",
     ]
 
-    @Test(arguments: paths) func `what is found is what asking all filters finds`(path: String) {
+    @Test(arguments: paths) func `the index returns the filters that a linear check finds`(path: String) {
         let index = PathFilterIndex(Self.filters)
         let path = Array(path.utf8)
         let asked = Self.filters.indices.filter { Self.filters[$0].root(taking: path) != nil }
@@ -31,13 +31,13 @@ import Testing
         #expect(index.reaches(below: path) == Self.filters.contains { $0.reaches(below: path) })
     }
 
-    @Test func `filters for another place are not asked`() {
+    @Test func `filters with other roots are not candidates`() {
         let index = PathFilterIndex(Self.filters)
         #expect(index.candidates(for: Array("/srv/inner/a".utf8)) == [1, 4, 5])
     }
 
     @Test(arguments: ["{**,x}", "*{*,}", "**{,y}"])
-    func `a last name that may stand for folders is no other filter's`(last: String) throws {
+    func `a last component that may match directories does not hide other filters`(last: String) throws {
         var filters = Self.filters
         for text in ["/deep/*.txt", "/deep/\(last)"] { filters.append(PathFilter(globs: [try Glob(text)])) }
         let index = PathFilterIndex(filters)
@@ -46,7 +46,7 @@ import Testing
         #expect(index.mayTake(in: Array("/deep/sub".utf8)))
     }
 
-    @Test func `a folder that is one unit takes what is in it`() throws {
+    @Test func `a directory handled as one unit includes its entries`() throws {
         var filters = Self.filters
         filters.append(PathFilter(globs: [try Glob("/units/*")], isTree: true))
         let index = PathFilterIndex(filters)
@@ -57,7 +57,7 @@ import Testing
         #expect(index.treeCandidates(for: Array("/srv/in/a".utf8)).isEmpty)
     }
 
-    @Test func `the time for many roots grows with their number alone`() throws {
+    @Test func `building the index takes linear time for many roots`() throws {
         let globs = try (0..<20_000).map { try Glob("/srv/a\($0)/*") }
         let start = ContinuousClock.now
         #expect(PathFilter(globs: globs).roots.count == 20_000)

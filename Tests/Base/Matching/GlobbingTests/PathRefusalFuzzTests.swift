@@ -2,10 +2,10 @@ import Globbing
 import TestKit
 import Testing
 
-/// Why a filter leaves a path, over random filters and paths.
+/// The reasons that filters give, for random filters and paths.
 struct PathRefusalFuzzTests {
     @Test(.timeLimit(.minutes(15)), arguments: [1, 2, 3, 4] as [UInt64])
-    func `there is a reason exactly when a path is left`(seed: UInt64) {
+    func `a reason is given exactly for paths that do not match`(seed: UInt64) {
         var generator = SeededGenerator(seed: Fuzzing.seed(seed))
         var taken = 0
         var reasons: [String: Int] = [:]
@@ -28,7 +28,7 @@ struct PathRefusalFuzzTests {
             for _ in 0..<3 {
                 let path = GlobAgreementFuzzTests.makePath(like: generator.pick(patterns), &generator)
                 let refusal = filter.refusal(of: path)
-                // A filter without globs takes nothing, and has none to blame.
+                // A filter without globs matches nothing and has no glob to report.
                 guard !globs.isEmpty else { continue }
                 #expect((refusal == nil) == (filter.root(taking: path) != nil), "\(filter) and \(path)")
                 guard let refusal else {

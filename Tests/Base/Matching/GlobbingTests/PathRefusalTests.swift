@@ -1,7 +1,7 @@
 import Globbing
 import Testing
 
-/// Why a filter leaves a path.
+/// The reason that a filter gives for a path that it does not match.
 struct PathRefusalTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let path: String
@@ -48,7 +48,7 @@ struct PathRefusalTests {
             Case(
                 path: "/in/a.jpg", reason: .leftOut(.outputs, by: try Glob("*.jpg"), covering: bytes("a.jpg")),
                 outputs: ["*.jpg"]),
-            // Of several globs the one that fails last.
+            // With several globs, the reason is that of the glob that matches furthest.
             Case(path: "/in/x/a.jpg", reason: .glob(at: bytes("a.jpg")), globs: ["/in/*.jpg", "/in/x/*.png"]),
             Case(
                 path: "/in/x/a.jpg", reason: .leftOut(.exclude, by: try Glob("x"), covering: bytes("x")),
@@ -66,7 +66,7 @@ struct PathRefusalTests {
         #expect(filter.refusal(of: Self.bytes(example.path))?.reason == example.reason)
     }
 
-    @Test func `the glob that comes nearest is named`() throws {
+    @Test func `the glob that matches furthest is reported`() throws {
         let filter = PathFilter(globs: try ["/out/*", "/in/x/*.png", "/in/*"].map { try Glob($0) })
         #expect(filter.refusal(of: Self.bytes("/in/x/a.jpg"))?.glob == (try Glob("/in/x/*.png")))
         #expect(filter.refusal(of: Self.bytes("/out/x/a.jpg"))?.glob == (try Glob("/out/*")))

@@ -7,7 +7,7 @@ struct PathSamplesTests {
         do { return try Glob(pattern) } catch { preconditionFailure("\(pattern): \(error)") }
     }
 
-    /// Pairs of patterns that share paths.
+    /// Pairs of patterns that match common paths.
     private static let pairs = [
         ("/in/*", "/in/*.jpg"), ("/in/*.x", "/in/a*"), ("/in/IMG_*", "/in/IMG_2024*.jpg"), ("/in/*b.jpg", "/in/a*.JPG"),
         ("/in/a*b*", "/in/*c*d"), ("/in/[a-c]*", "/in/[c-e]*"), ("/in/????-??-??*", "/in/2024-[0-1]*"),
@@ -18,7 +18,7 @@ struct PathSamplesTests {
     ]
 
     @Test(arguments: pairs)
-    private func `words of one pattern lead to paths that both match`(one: String, other: String) {
+    private func `samples built from the words of another pattern include a common path`(one: String, other: String) {
         for (one, other) in [(Self.glob(one), Self.glob(other)), (Self.glob(other), Self.glob(one))] {
             let samples = one.samples(PathWords(of: [other], for: [one]))
             #expect(samples.allSatisfy { one.matches($0) })
@@ -26,16 +26,16 @@ struct PathSamplesTests {
         }
     }
 
-    @Test func `samples are as many as the limit allows, each once`() {
+    @Test func `samples are unique and limited in number`() {
         let samples = Self.glob("/in/*-*-*-*").samples(PathWords(), limit: 100)
         #expect(samples.count > 90 && samples.count <= 100)
         #expect(Set(samples).count == samples.count)
         #expect(Self.glob("/in/a.txt").samples(PathWords()) == [Array("/in/a.txt".utf8)])
     }
 
-    // MARK: All paths of a small world
+    // MARK: All short paths
 
-    /// Every path of at most three names of one or two of these characters.
+    /// Paths of up to three names, which are built from one or two of these characters.
     private static let world: [[UInt8]] = {
         let characters = ["a", "b", "."]
         let two = characters.flatMap { first in characters.map { first + $0 } }
@@ -54,7 +54,7 @@ struct PathSamplesTests {
     }
 
     @Test(arguments: 0..<20)
-    func `what two patterns share in a small world is found`(seed: UInt64) {
+    func `a path that two patterns share is found among all short paths`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<30 {
             let one = Self.glob(Self.pattern(&random))

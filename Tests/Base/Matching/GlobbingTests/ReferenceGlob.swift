@@ -1,7 +1,7 @@
-/// A matcher that is too slow to use and too short to be wrong.
+/// A simple matcher that the real one is compared with; too slow for other use.
 ///
-/// It expands braces as text, takes names apart into characters and tries every
-/// length for every star. It knows no errors: its patterns have to be right.
+/// It expands braces textually, splits names into characters and tries every
+/// length for every star. It reports no errors: patterns must be valid.
 struct ReferenceGlob {
     typealias Character = [UInt8]
 
@@ -20,13 +20,13 @@ struct ReferenceGlob {
         return alternatives.contains { match($0[...], names[...]) }
     }
 
-    /// Whether a pattern goes on where the path ends.
+    /// Whether a pattern can match below the directory.
     func canMatch(below folder: [UInt8]) -> Bool {
         let names = Self.names(folder)
         return alternatives.contains { goesOn($0[...], names[...]) }
     }
 
-    /// Whether a pattern may go on with one name where the path ends.
+    /// Whether a pattern can match an entry of the directory.
     func canMatch(in folder: [UInt8]) -> Bool {
         let names = Self.names(folder)
         return alternatives.contains { endsWithin($0[...], names[...]) }
@@ -90,7 +90,7 @@ struct ReferenceGlob {
         return tokens(rest, name.dropFirst(), foldsBehind: dot)
     }
 
-    /// The first group expanded, and then the results.
+    /// Expands the first group of braces, then the results recursively.
     static func expand(_ pattern: [UInt8]) -> [[UInt8]] {
         guard let opening = pattern.firstIndex(of: 0x7B) else { return [pattern] }
         var level = 0
@@ -112,7 +112,7 @@ struct ReferenceGlob {
         }
     }
 
-    /// The components in characters; empty ones fall away.
+    /// Splits a path into components, and those into characters; empty components are dropped.
     private static func names(_ path: [UInt8]) -> [[Character]] {
         path.split(separator: 0x2F).map { characters(Array($0)) }
     }

@@ -1,7 +1,7 @@
 import Dashboard
 import Testing
 
-/// What outside text becomes on a page.
+/// Escaping of external text on a page.
 struct HTMLTests {
     @Test(arguments: [
         ("cat.jpg", "cat.jpg"), ("<img src=x onerror=alert(1)>.png", "&lt;img src=x onerror=alert(1)&gt;.png"),
@@ -10,23 +10,23 @@ struct HTMLTests {
         ("a\u{2028}b\u{0}\u{200b}", "a\\u{2028}b\\u{0}\\u{200b}"), ("caf\u{fffd}", "caf\u{fffd}"),
         ("日本語 🌄", "日本語 🌄"), ("&lt;", "&amp;lt;"), ("e\u{301}", "e\u{301}"),
     ])
-    func `text from outside is shown as it is, and can be neither markup nor hidden`(text: String, shown: String) {
+    func `external text is shown as it is, and can be neither markup nor invisible`(text: String, shown: String) {
         let html: HTML = "<b title=\"\(text)\">\(text)</b>"
         #expect(html.text == "<b title=\"\(shown)\">\(shown)</b>")
     }
 
-    @Test func `a log keeps its lines, and nothing else that can't be seen`() {
+    @Test func `a log keeps its line breaks, but no other invisible characters`() {
         let html: HTML = "<pre>\(lines: "a\n\tb\r\n<\u{1b}>\u{202e}")</pre>"
         #expect(html.text == "<pre>a\n\tb\\r\n&lt;\\u{1b}&gt;\\u{202e}</pre>")
     }
 
-    @Test func `what is markup already is put in as it is`() {
+    @Test func `existing markup is inserted unchanged`() {
         let inner: HTML = "<i>\("<")</i>"
         #expect(HTML("<b>\(inner)\([inner, inner])\(12)</b>").text == "<b><i>&lt;</i><i>&lt;</i><i>&lt;</i>12</b>")
     }
 
     @Test(arguments: [("a-b.c_d~1", "a-b.c_d~1"), ("a b/?&\"", "a%20b%2F%3F%26%22"), ("é\n", "%C3%A9%0A")])
-    func `a part of an address has no letter that means something in it`(text: String, part: String) {
+    func `a part of a URL has no character with a special meaning`(text: String, part: String) {
         #expect(HTML.urlPart(text) == part)
     }
 
@@ -41,7 +41,7 @@ struct HTMLTests {
             (0, "0"), (0.04, "<0.1"), (0.4, "0.4"), (2, "2"), (9.96, "10"), (12.4, "12"), (1_204.2, "1,204"),
             (.infinity, "–"), (.nan, "–"), (1e300, "–"),
         ] as [(Double, String)])
-    func `rates have a decimal where it says something`(rate: Double, text: String) {
+    func `rates have a decimal only where it is significant`(rate: Double, text: String) {
         #expect(Wording.rate(rate) == text)
     }
 
@@ -51,7 +51,7 @@ struct HTMLTests {
             (59.6, "1 min"), (125, "2 min 5 s"), (900, "15 min"), (3_600, "1 h"), (7_500, "2 h 5 min"),
             (266_000, "3 d 1 h"), (1e7, "115 d"), (.infinity, "–"), (-1, "–"),
         ] as [(Double, String)])
-    func `lengths of time have the units that people use`(seconds: Double, text: String) {
+    func `durations have natural units`(seconds: Double, text: String) {
         #expect(Wording.duration(seconds: seconds) == text)
     }
 

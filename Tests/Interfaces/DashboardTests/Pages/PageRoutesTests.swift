@@ -2,7 +2,7 @@ import Dashboard
 import Synchronization
 import Testing
 
-/// What is answered to those who ask for a page, or press a button of one without script.
+/// Responses to requests for pages, and to forms sent without JavaScript.
 struct PageRoutesTests {
     private let operations = StubOperations()
     private var pages: PageRoutes { PageRoutes(operations: operations) }
@@ -16,7 +16,7 @@ struct PageRoutesTests {
         return request
     }
 
-    @Test func `a page is HTML, and asks for what it shows`() throws {
+    @Test func `a page is HTML, and requests the data that it shows`() throws {
         let response = pages.overview()
         #expect(response.status == 200)
         #expect(response.headers.contains { $0 == ("Content-Type", "text/html; charset=utf-8") })
@@ -24,18 +24,18 @@ struct PageRoutesTests {
         #expect(told == ["rules", "history", "jobs [] - 30"])
     }
 
-    @Test func `fields that a form leaves empty are not asked for`() throws {
+    @Test func `empty fields of a form are ignored`() throws {
         _ = pages.jobs(try Self.request("GET", "/jobs?state=dead&rule=a%20b&path=&since=&before="))
         #expect(told.contains("jobs [\"dead\"] a b 100"))
     }
 
-    @Test func `a job that isn't there has a page that says so`() {
+    @Test func `a missing job has a page with an error`() {
         let response = pages.job("NONE")
         #expect(response.status == 404)
         #expect(Self.text(response).contains("<p>there is no job &#39;NONE&#39;</p>"))
     }
 
-    @Test func `a form is done and leads back to a page`() throws {
+    @Test func `a form is applied and redirects to a page`() throws {
         let request = try Self.request("POST", "/pause", body: "rule=a%26b+c")
         let response = pages.act(request, back: "/rules") { rule throws(APIError) in
             _ = try operations.pause(rule)
@@ -45,7 +45,7 @@ struct PageRoutesTests {
         #expect(told == ["pause a&b c"])
     }
 
-    @Test func `what can't be done is said on a page`() throws {
+    @Test func `an error of a form is shown on a page`() throws {
         let response = pages.act(try Self.request("POST", "/pause"), back: "/") { _ throws(APIError) in
             throw APIError(409, "job '<b>' is no dead letter", help: "look")
         }
@@ -62,7 +62,7 @@ struct PageRoutesTests {
             ("/v1/pause", "http://h:1", "application/x-www-form-urlencoded", 415),
             ("/v1/pause", "http://h:1", "application/json", nil),
         ] as [(String, String?, String, Int?)])
-    func `a form is taken from a page of this server alone`(path: String, origin: String?, type: String, status: Int?)
+    func `a form is accepted only from a page of this server`(path: String, origin: String?, type: String, status: Int?)
         throws
     {
         var request = try Self.request("POST", path)

@@ -6,7 +6,7 @@ import System
 import TestKit
 import Testing
 
-/// What the pages say, and that nothing from outside changes what they are made of.
+/// The content of the pages, and their resistance to hostile external text.
 struct PageTests {
     private static let golden = PathBytes(#filePath).parent.parent.appending("Golden")
 
@@ -16,7 +16,7 @@ struct PageTests {
     ]
 
     @Test(arguments: SamplePages.names)
-    func `a page is as recorded`(name: String) {
+    func `a page matches the recorded one`(name: String) {
         for situation in Self.situations {
             let text = situation.pages.page(name).text
             let file = Self.golden.appending("\(name)\(situation.name).html")
@@ -33,7 +33,7 @@ struct PageTests {
         "{{7*7}}${7*7}", "%3Cimg%3E", "</textarea></pre></style></template>",
     ]
 
-    /// Comparing tags with those of the same page with harmless words finds what escapes by whatever way.
+    /// Compares the tags with those of the same page with harmless words, which detects any failure of escaping.
     @Test(arguments: SamplePages.names)
     func `hostile words change no tag and no attribute of a page`(name: String) {
         for bad in Self.hostile {
@@ -46,7 +46,7 @@ struct PageTests {
     }
 
     @Test(arguments: SamplePages.names)
-    func `a page loads nothing from elsewhere and holds no script or style`(name: String) {
+    func `a page loads nothing from other hosts and has no inline script or style`(name: String) {
         for situation in Self.situations {
             let text = situation.pages.page(name).text
             #expect(!text.contains("style=") && !text.contains("<style") && !text.contains("://"))
@@ -57,7 +57,7 @@ struct PageTests {
     }
 
     @Test(arguments: SamplePages.names)
-    func `a page has one heading, landmarks and no id twice`(name: String) {
+    func `a page has one heading, landmarks and unique IDs`(name: String) {
         for situation in Self.situations {
             let text = situation.pages.page(name).text
             for element in [
@@ -70,14 +70,14 @@ struct PageTests {
         }
     }
 
-    @Test func `objects that lack everything make pages all the same`() {
+    @Test func `objects without any members still produce pages`() {
         #expect(
             OverviewPage(status: nil, rules: nil, history: nil, jobs: nil, now: "").html.text.contains("No job yet"))
         #expect(JobPage(status: [:], job: [:], now: "").html.text.contains("It has not been tried yet"))
         #expect(RulesPage(status: [], rules: 3, now: "").html.text.contains("There is no rule"))
     }
 
-    @Test func `what can't be looked for is said beside the form, which keeps what was asked`() {
+    @Test func `a search error is shown beside the form, which keeps its values`() {
         let page = JobsPage(
             status: SamplePages().status, rules: SamplePages().rules,
             jobs: ["error": ["message": "'x' is no moment", "help": "write 2h"]], query: .init(since: "x"), now: ""
@@ -86,14 +86,14 @@ struct PageTests {
         #expect(page.contains("name=\"since\" value=\"x\""))
     }
 
-    @Test func `links to older jobs keep what is looked for`() {
+    @Test func `links to older jobs keep the search`() {
         let page = SamplePages(words: "a&b").page("jobs").text
         #expect(page.contains("href=\"/jobs?state=dead&amp;rule=a%26b&amp;path=a%26b&amp;before=01A\">Older</a>"))
     }
 
     // MARK: Tags
 
-    /// The names of a page's tags with those of their attributes, and whether each is closed.
+    /// Returns the names of a page's tags with their attributes, and whether all tags are closed.
     private static func tags(of page: String) -> (tags: [String], isBalanced: Bool) {
         let void: Set = ["meta", "link", "img", "input", "path", "!doctype"]
         var tags: [String] = []

@@ -1,9 +1,9 @@
 import Dashboard
 import PluginProtocol
 
-/// Pages of one Alight, in which every text that comes from outside holds the same words.
+/// Pages of one instance, in which every external text has the same words.
 struct SamplePages {
-    /// What names, messages and logs hold.
+    /// The words in names, messages and logs.
     var words = "plain"
     var isDegraded = false
     var isPaused = false
@@ -109,7 +109,9 @@ struct SamplePages {
         ]
     }
 
-    /// Four times 5 seconds; in the last of them nothing happened.
+    /// Four points at intervals of 5 seconds.
+    ///
+    /// In the last of them nothing happened.
     var history: JSONValue {
         guard !isEmpty else { return ["interval": 5, "points": []] }
         return [

@@ -1,4 +1,4 @@
 #pragma once
 
-/// The beginning of the commit's name that this was built from; empty when nobody knows.
+/// Returns the abbreviated hash of the commit of this build, or an empty string if it is unknown.
 const char *build_commit(void);

@@ -1,27 +1,27 @@
-// The part of libarchive that archives need, loaded when one is first asked for.
+// The part of libarchive that archive actions need, loaded on first use.
 //
-// Linked, it and what it brings along would make every start of the program slower, also of
-// those who never see an archive.
+// Linking it and its dependencies would slow down every start of the program, even for users who have no archives.
 #ifndef CLIB_ARCHIVE_H
 #define CLIB_ARCHIVE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/// Loads the library: NULL, or why that can't be done. Any thread, any number of times; the others need it first.
+/// Loads the library. Returns NULL, or the reason for the failure. Callable on any thread, any number of times;
+/// required before any other function.
 const char *cla_load(void);
 
-/// One entry. The texts of one that was read are valid until the next one is asked for.
+/// One entry. The strings of a read entry are valid until the next entry is read.
 struct cla_entry {
-    /// NULL when it has a name that can't be read.
+    /// NULL if the name cannot be decoded.
     const char *name;
-    /// Where a symbolic link leads; NULL for anything else.
+    /// The target of a symbolic link; NULL for other types.
     const char *symlink;
-    /// The name of the entry that a hard link is the same file as; NULL for anything else.
+    /// The name of the entry that a hard link refers to; NULL for other types.
     const char *hardlink;
-    /// Type and permissions, as stat(2) has them.
+    /// Type and permissions, as in stat(2).
     uint32_t mode;
-    /// Negative when the archive does not say.
+    /// Negative if the archive does not contain it.
     int64_t size;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;
@@ -34,9 +34,9 @@ enum cla_filter { CLA_PLAIN, CLA_GZIP, CLA_XZ, CLA_ZSTD, CLA_BZIP2 };
 
 struct cla_writer;
 
-/// Begins an archive in an open file; NULL when there is no memory.
+/// Starts an archive in an open file. Returns NULL if there is no memory.
 struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filter filter);
-/// Each of these: 0, or -1 with an error to be asked for.
+/// Each of these returns 0, or -1 with an error that cla_writer_error returns.
 int cla_writer_add(struct cla_writer *writer, const struct cla_entry *entry);
 int cla_writer_data(struct cla_writer *writer, const void *bytes, size_t count);
 int cla_writer_finish(struct cla_writer *writer);
@@ -47,16 +47,17 @@ void cla_writer_free(struct cla_writer *writer);
 
 struct cla_reader;
 
-/// Asked before each block that is read; 0 ends the reading as an error. Told the bytes unpacked so far.
+/// Called with the number of bytes unpacked so far, before each block is read. Returning 0 stops reading with an error.
 typedef int (*cla_goes_on)(void *context, int64_t unpacked);
 
-/// Begins to read an archive from an open file; NULL when there is no memory.
+/// Opens an archive in an open file for reading. Returns NULL if there is no memory.
 struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context);
-/// 1 with an entry, 0 at the end, -1 with an error to be asked for.
+/// Reads the next entry. Returns 1 with an entry, 0 at the end, or -1 with an error that cla_reader_error returns.
 int cla_reader_next(struct cla_reader *reader, struct cla_entry *out);
-/// The next block of the entry's content and its place in it: 1, 0 at the end, -1 with an error.
+/// Reads the next block of the entry's content, and its offset. Returns 1 with a block, 0 at the end, or -1 with an
+/// error.
 int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset);
-/// How many bytes have been unpacked, headers too.
+/// Returns the number of bytes unpacked so far, including headers.
 int64_t cla_reader_unpacked(struct cla_reader *reader);
 /// The last error, and its errno or 0.
 const char *cla_reader_error(struct cla_reader *reader);

@@ -1,52 +1,53 @@
-// The part of libcurl that a request needs, loaded when one is first made.
+// The part of libcurl that requests need, loaded on the first request.
 //
-// Linked, it and the thirty libraries that it brings along would make every start of the program slower.
+// Linking it, and the thirty libraries it depends on, would slow down every start of the program.
 #ifndef CLIB_CURL_H
 #define CLIB_CURL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/// Loads the library: NULL, or why that can't be done. Any thread, any number of times; the others need it first.
+/// Loads the library. Returns NULL, or the reason for the failure. Callable on any thread, any number of times;
+/// required before any other function.
 const char *clc_load(void);
 
-/// Takes the next bytes of the answer; 0 ends the transfer.
+/// Receives the next bytes of the response. Returning 0 ends the transfer.
 typedef int (*clc_take)(void *context, const char *bytes, size_t count);
 
 struct clc_transfer;
 
-/// Prepares a request; NULL when there is no memory. Texts and bytes are copied, here and below.
+/// Creates a request. Returns NULL if there is no memory. Strings and bytes are copied, here and below.
 struct clc_transfer *clc_open(const char *url, const char *method, const void *body, size_t size);
-/// Adds a header line, `Name: value`, or `Name;` for an empty one; each of these: 0, or -1.
+/// Adds a header line, `Name: value`, or `Name;` for an empty value. This function and the next ones return 0 or -1.
 int clc_add_header(struct clc_transfer *transfer, const char *line);
-/// Trusts the authorities in a file instead of the system's.
+/// Trusts the certificate authorities in a file instead of the system's.
 int clc_set_ca_file(struct clc_transfer *transfer, const char *path);
-/// Goes through a proxy.
+/// Uses a proxy.
 int clc_set_proxy(struct clc_transfer *transfer, const char *url);
-/// Bounds the time that a connection may take.
+/// Limits the time for establishing a connection.
 int clc_set_connect_time(struct clc_transfer *transfer, int64_t milliseconds);
-/// Says who takes the answer, and begins.
+/// Sets the receiver of the response, and starts the transfer.
 int clc_start(struct clc_transfer *transfer, clc_take take, void *context);
 
-/// Goes on with it until something happens, the descriptor (or -1) is readable, or the time is over.
+/// Continues the transfer until there is activity, the descriptor (or -1) is readable, or the time is over.
 ///
-/// 1 while it goes on, 0 when it has ended.
+/// Returns 1 while the transfer continues, 0 when it is finished.
 int clc_perform(struct clc_transfer *transfer, int descriptor, int milliseconds);
 
-/// How it ended: 0, or libcurl's number of the error. Each is valid when the transfer has ended.
+/// Returns 0, or libcurl's error number. This function and the next ones are valid once the transfer is finished.
 int clc_result(struct clc_transfer *transfer);
-/// What went wrong, in words.
+/// Returns the error message.
 const char *clc_error(struct clc_transfer *transfer);
-/// The status of the answer; 0 without one.
+/// Returns the status of the response, or 0 without one.
 long clc_status(struct clc_transfer *transfer);
-/// The pause that the answer asks for by Retry-After; 0 without one.
+/// Returns the delay in seconds that the response requests with Retry-After, or 0 without one.
 int64_t clc_retry_after(struct clc_transfer *transfer);
-/// Where the answer redirects to, absolute; NULL when it doesn't.
+/// Returns the absolute target of a redirect, or NULL without one.
 const char *clc_redirect(struct clc_transfer *transfer);
-/// May be called at any time: what still goes on, as a look-up of a name, is not waited for.
+/// Closes the transfer at any time, without waiting for operations in progress such as a name lookup.
 void clc_close(struct clc_transfer *transfer);
 
-/// Numbers of errors that are told apart.
+/// The errors that are distinguished.
 enum clc_error_number {
     CLC_UNSUPPORTED_PROTOCOL,
     CLC_BAD_URL,
@@ -57,9 +58,9 @@ enum clc_error_number {
 };
 enum clc_error_number clc_kind(int result);
 
-/// The parts of a URL, each without its escapes of what is not text; 0, or -1 when it is none.
+/// The parts of a URL, not unescaped. Parsing returns 0, or -1 for an invalid URL.
 ///
-/// Parts that don't fit are cut; the port is told also when it is the scheme's own.
+/// Parts that do not fit are cut. The port is set even if it is the default of the scheme.
 struct clc_url {
     char scheme[16];
     char host[256];

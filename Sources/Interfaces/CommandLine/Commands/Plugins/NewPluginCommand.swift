@@ -8,7 +8,7 @@ import System
 
 extension PluginSkeleton.Language: ExpressibleByArgument {}
 
-/// `alight plugins new`: a plugin to begin with.
+/// `alight plugins new`: creates a plugin from a skeleton.
 struct NewPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
@@ -96,7 +96,7 @@ struct NewPluginCommand: ParsableCommand {
         }
     }
 
-    /// Where the package of the Swift skeleton finds Alight.
+    /// Returns the location of Alight's source, for the package of the Swift skeleton.
     private func alightSource(_ here: PathBytes) throws -> PluginSkeleton.Source {
         if let source, source.contains("://") { return .address(source) }
         if let source {

@@ -7,7 +7,7 @@ import RuleLoading
 import Rules
 import System
 
-/// `alight plugins`: what there is, and how to write more.
+/// `alight plugins`: lists, describes, creates and tests plugins.
 struct PluginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plugins",
@@ -113,9 +113,9 @@ struct PluginsCommand: ParsableCommand {
     }
 }
 
-/// Which plugins are meant: those in ./plugins, and those that rules in a directory would find.
+/// The plugins that a command considers: those in ./plugins, and those that rules in a directory would find.
 struct PluginPlace: ParsableArguments {
-    /// Where a name is looked for, for the help of commands.
+    /// The search order for a name, for the help of commands.
     static let discussion = """
         A name is looked for in ./plugins (without --rules), then where the rules would find it; 'alight plugins list \
         --help' lists the places. A word with a slash is a path.
@@ -132,9 +132,9 @@ struct PluginPlace: ParsableArguments {
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    /// The absolute folder of the rules.
+    /// Returns the absolute directory of the rules.
     ///
-    /// - Throws: `Exit` when it was named and is not there; it has been said.
+    /// - Throws: `Exit` when it was named and does not exist; the error has been printed.
     func folder(_ program: ProgramSurroundings) throws -> PathBytes {
         let candidates = rules.map { [$0] } ?? program.configuredRules?.map(\.description) ?? program.defaultRules
         for candidate in candidates {
@@ -155,20 +155,20 @@ struct PluginPlace: ParsableArguments {
             builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
     }
 
-    /// Where plugins are looked for, in order, each place once.
+    /// Returns the directories that are searched for plugins, in order, without duplicates.
     func places(_ program: ProgramSurroundings, from folder: PathBytes) -> [PathBytes] {
         var seen: Set<PathBytes> = []
         return (firstPlaces(program) + program.discovery.places(from: folder)).filter { seen.insert($0).inserted }
     }
 
-    /// Where `plugins new` puts them, unless rules were named.
+    /// Returns the default directory of `plugins new`, unless rules were named.
     private func firstPlaces(_ program: ProgramSurroundings) -> [PathBytes] {
         rules == nil ? [program.loading.currentFolder.appending("plugins")] : []
     }
 
-    /// The plugin of that name, or at that path, which is meant from the current folder.
+    /// Returns the plugin with that name, or at that path, which is relative to the current directory.
     ///
-    /// - Throws: `Exit` when there is none; it has been said.
+    /// - Throws: `Exit` when there is none; the error has been printed.
     func find(_ name: String, _ program: ProgramSurroundings) throws -> PluginListing {
         if name.contains("/") || name == "." || name == ".." {
             let path = Self.absolute(name, program)
@@ -196,10 +196,10 @@ struct PluginPlace: ParsableArguments {
 }
 
 extension PluginListing {
-    /// One word for the table.
+    /// The state of the plugin as one word, for the table.
     var state: String { problems.isEmpty ? (shadow == nil ? "ok" : "shadowed") : "broken" }
 
-    /// What there is to say below the table.
+    /// The errors, warnings and notes that are printed below the table.
     var remarks: [String] {
         var lines = problems.map { problem in
             let title = plugin == nil && !problem.message.contains("'\(name)'") ? "'\(Display.text(name))': " : ""
@@ -219,7 +219,7 @@ extension PluginListing {
         return lines
     }
 
-    /// The members of its object.
+    /// The members of the JSON object.
     var object: [String: JSONValue] {
         var object: [String: JSONValue] = ["name": .string(name), "state": .string(state)]
         object.add("path", location)

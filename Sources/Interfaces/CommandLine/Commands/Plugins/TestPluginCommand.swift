@@ -8,7 +8,7 @@ import RuleLoading
 import Rules
 import System
 
-/// `alight plugins test`: the conformance test, for anybody's plugin.
+/// `alight plugins test`: runs the conformance test against a plugin.
 struct TestPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
@@ -151,7 +151,7 @@ struct TestPluginCommand: ParsableCommand {
         }
     }
 
-    /// A folder that nobody else has.
+    /// Creates a private temporary directory.
     private static func makeFolder() -> PathBytes? {
         let place = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         var template = Array("\(place)/alight-plugins-test-XXXXXX".utf8CString)

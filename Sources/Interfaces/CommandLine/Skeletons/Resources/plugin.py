@@ -9,7 +9,7 @@ import sys
 def handle(request):
     """Does the work for one request, and returns the response."""
     event = request["events"][0]
-    # A name that isn't UTF-8 stands in base64; 'path' is only for people then.
+    # A name that is not UTF-8 is in path_base64; 'path' is then only for display.
     path = base64.b64decode(event["path_base64"]) if "path_base64" in event else os.fsencode(event["path"])
     try:
         with open(path, "rb") as file:
@@ -20,7 +20,7 @@ def handle(request):
         return {"outcome": "retry", "message": error.strerror, "code": "unreadable"}
     if lines < request["with"]["least"]:
         return {"outcome": "failed", "message": f"only {lines} lines", "code": "too-short"}
-    # What you write goes into "outputs", else the rule meets it as an event.
+    # List the files that you write in "outputs", else the rule receives events for them.
     return {"outcome": "succeeded", "message": f"{lines} lines", "values": {"lines": lines}}
 
 
