@@ -79,6 +79,7 @@ let package = Package(
 
         // Base: knows nothing of rules.
         layer("System", in: "Base/System", ["CAlightLinux"]),
+        layer("Digests", in: "Base/Digests", ["CLibCrypto", "CLibXXHash"]),
         layer("Globbing", in: "Base/Matching/Globbing"),
         layer("RegularExpressions", in: "Base/Matching/RegularExpressions", ["CLibPCRE2"]),
         layer("ContentTypes", in: "Base/Matching/ContentTypes", ["CLibMagic"]),
@@ -113,22 +114,57 @@ let package = Package(
                 "Rules",
                 "Settling",
             ]),
-        .target(
-            name: "Handling",
-            dependencies: [
-                "CAlightLinux", "CLibArchive", "CLibCrypto", "CLibCurl", "CLibXXHash", "ContentTypes", "FileEvents",
-                "System",
-                "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
-            ], path: "Sources/Actions", exclude: ["Programs/alight-launch"], swiftSettings: strict),
+        layer(
+            "ActionAPI", in: "Actions/ActionAPI",
+            [
+                "CAlightLinux", "ContentTypes", "Digests", "FileEvents", "Globbing", "PluginProtocol", "Rules",
+                "Settling", "System", logging,
+            ]),
 
         // The rest of the pipeline.
         .target(
             name: "Pipeline",
             dependencies: [
-                "FileEvents", "System", "FileWatching", "Globbing", "Handling", "PluginProtocol", "Reconciling",
+                "FileEvents", "System", "FileWatching", "Globbing", "ActionAPI", "PluginProtocol", "Reconciling",
                 "Rules",
                 "Settling", "Storage", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
+
+        // The actions.
+        layer(
+            "FileActions", in: "Actions/FileActions",
+            [
+                "ActionAPI", "CAlightLinux", "CLibArchive", "Digests", "FileEvents", "Globbing", "PluginProtocol",
+                "Rules", "Settling", "System", logging,
+            ]),
+        .target(
+            name: "Programs",
+            dependencies: [
+                "ActionAPI", "CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", "System", logging,
+            ], path: "Sources/Actions/Programs", exclude: ["alight-launch"], swiftSettings: strict),
+        layer(
+            "PersistentPlugins", in: "Actions/PersistentPlugins",
+            [
+                "ActionAPI", "CAlightLinux", "FileEvents", "PluginProtocol", "Programs", "Rules", "System", logging,
+            ]),
+        layer(
+            "Plugins", in: "Actions/Plugins",
+            [
+                "ActionAPI", "CAlightLinux", "FileEvents", "PersistentPlugins", "PluginProtocol", "Programs", "Rules",
+                "Settling", "System", logging,
+            ]),
+        layer(
+            "OtherActions", in: "Actions/OtherActions",
+            [
+                "ActionAPI", "CAlightLinux", "CLibCurl", "Digests", "FileEvents", "PluginProtocol", "Programs", "Rules",
+                "System", logging,
+            ]),
+        layer(
+            "PluginConformance", in: "Actions/PluginConformance",
+            [
+                "ActionAPI", "CAlightLinux", "FileEvents", "PluginProtocol", "Plugins", "Programs", "Rules",
+                "Settling", "System", logging,
+            ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
         .target(
@@ -142,7 +178,8 @@ let package = Package(
             name: "alight",
             dependencies: [
                 argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "FileEvents", "System",
-                "FileObserving", "FileWatching", "Globbing", "Handling", "Reconciling", "Storage", logging,
+                "FileObserving", "FileWatching", "Globbing", "ActionAPI", "FileActions", "OtherActions",
+                "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "Reconciling", "Storage", logging,
                 metrics, "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
             ],
             path: "Sources/Interfaces/CommandLine",
@@ -183,7 +220,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "FileEvents", "System", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol",
+                "FileEvents", "System", "FileWatching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
                 "Reconciling",
                 "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulator/Simulation",
@@ -232,16 +269,18 @@ let package = Package(
             ],
             exclude: ["Golden"]),
         tests(
-            "Handling", in: "Actions",
+            "Actions", in: "Actions",
             [
-                "CAlightLinux", "FileEvents", "System", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling",
+                "CAlightLinux", "FileEvents", "System", "Globbing", "ActionAPI", "Digests", "FileActions",
+                "OtherActions", "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "PluginProtocol",
+                "Rules", "Settling",
                 "TestKit",
                 "alight-launch", logging,
             ]),
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "FileEvents", "System", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol",
+                "FileEvents", "System", "FileWatching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
                 "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),

@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import System
+
 /// Reads whole regular files up to a size limit.
 enum FileReading {
     /// The reason why a file was not read, as message and help of a diagnostic.

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The properties of a rule that the journal stores.
 package struct RuleRecord: Sendable, Hashable {
     package var name: String

@@ -30,10 +30,15 @@ package protocol Handler: Sendable {
     ///
     /// Called when the file is no longer at its path, or another file is there. False if this cannot be determined.
     func isDone(_ invocation: Invocation) -> Bool
+
+    /// Returns the paths that `run` would write, as far as they do not depend on what exists there by then.
+    func plannedOutputs(of invocation: Invocation) -> [PathBytes]
 }
 
 extension Handler {
     package func isDone(_ invocation: Invocation) -> Bool { false }
+
+    package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { [] }
 
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         invocations.map { invocation in
@@ -145,5 +150,16 @@ extension Invocation {
         for (name, member) in members {
             if case .text(let template) = member { literalHeads[name] = template.literalHead(in: folder) }
         }
+    }
+}
+
+extension Invocation {
+    /// Returns the parameter as a string; nil if it is missing or not a string.
+    package func text(_ name: String) -> String? { parameters[name]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// Returns the parameter as a boolean.
+    package func flag(_ name: String, default value: Bool) -> Bool {
+        guard case .value(let given)? = parameters[name] else { return value }
+        return given.bool ?? value
     }
 }

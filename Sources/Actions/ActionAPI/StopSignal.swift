@@ -36,7 +36,7 @@ package final class StopSignal: Sendable {
     /// The closure is called on the thread that raises the signal, and must not block. It may be called twice.
     ///
     /// - Returns: The token for ``forget(_:)``.
-    func observe(_ body: @escaping @Sendable () -> Void) -> Int {
+    package func observe(_ body: @escaping @Sendable () -> Void) -> Int {
         let observation = observations.add(1, ordering: .relaxed).newValue
         observers.withLock { $0[observation] = body }
         if isRaised { body() }
@@ -44,7 +44,7 @@ package final class StopSignal: Sendable {
     }
 
     /// Removes an observer; a call that is in progress may still arrive.
-    func forget(_ observation: Int) { observers.withLock { _ = $0.removeValue(forKey: observation) } }
+    package func forget(_ observation: Int) { observers.withLock { _ = $0.removeValue(forKey: observation) } }
 
     package var isRaised: Bool { raised.load(ordering: .acquiring) }
 

@@ -1,8 +1,8 @@
-import Rules
+package import Rules
 
 /// The limit at which unfinished work on a file stops: the rule's timeout, or a stop.
 package struct WorkLimit: Sendable {
-    let stop: StopSignal
+    package let stop: StopSignal
     private let deadline: ContinuousClock.Instant
 
     package init(_ stop: StopSignal, timeout: Duration) {
@@ -10,7 +10,7 @@ package struct WorkLimit: Sendable {
         deadline = .now + timeout
     }
 
-    var isOver: Bool { stop.isRaised || isTimeOver }
+    package var isOver: Bool { stop.isRaised || isTimeOver }
 
     private var isTimeOver: Bool { ContinuousClock.now > deadline }
 
@@ -18,18 +18,13 @@ package struct WorkLimit: Sendable {
     ///
     /// - Parameter work: The name of the work, such as `copying`.
     /// - Returns: The outcome.
-    func outcome(_ work: String) -> Outcome? {
+    package func outcome(_ work: String) -> Outcome? {
         if stop.isRaised { return .interrupted("stopped during the \(work)") }
         return isTimeOver ? .timedOut("the timeout ended the \(work)") : nil
-    }
-
-    /// Throws the outcome if the work must stop now.
-    func check(_ work: String) throws(FileFault) {
-        if let outcome = outcome(work) { throw FileFault(outcome) }
     }
 }
 
 extension Invocation {
     /// The limit of work that starts now.
-    var limit: WorkLimit { WorkLimit(stop, timeout: timeout) }
+    package var limit: WorkLimit { WorkLimit(stop, timeout: timeout) }
 }

@@ -1,3 +1,4 @@
+import ActionAPI
 import FileEvents
 import Glibc
 import PluginProtocol

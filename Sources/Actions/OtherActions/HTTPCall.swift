@@ -1,3 +1,4 @@
+import ActionAPI
 import CLibCurl
 import Glibc
 

@@ -1,3 +1,4 @@
+package import ActionAPI
 import FileEvents
 import Logging
 import PluginProtocol

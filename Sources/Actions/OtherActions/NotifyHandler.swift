@@ -1,7 +1,9 @@
+package import ActionAPI
 import FileEvents
 import Glibc
 import Logging
 import PluginProtocol
+package import Programs
 package import Rules
 package import System
 
@@ -93,12 +95,12 @@ package struct NotifyHandler: Handler {
     }
 
     /// Returns the string as one line without control characters.
-    private static func shown(_ text: String) -> [UInt8] { Array(ProgramReport.cleaned(Array(text.utf8)[...]).utf8) }
+    private static func shown(_ text: String) -> [UInt8] { Array(String(cleaning: Array(text.utf8)[...]).utf8) }
 
     /// Escapes the string, since the desktop would interpret it as markup, which a file name may resemble.
     private static func plain(_ text: String) -> [UInt8] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let cleaned = lines.map { ProgramReport.cleaned(Array($0.utf8)[...]) }.joined(separator: "\n")
+        let cleaned = lines.map { String(cleaning: Array($0.utf8)[...]) }.joined(separator: "\n")
         return cleaned.utf8.flatMap { byte -> [UInt8] in
             switch byte {
             case UInt8(ascii: "&"): Array("&amp;".utf8)

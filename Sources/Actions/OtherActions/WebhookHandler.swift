@@ -1,9 +1,11 @@
+package import ActionAPI
 import FileEvents
 import Foundation
 import Glibc
 import PluginProtocol
 package import Rules
 import System
+
 /// The `webhook` action: reports the event to a server with an HTTP or HTTPS request.
 ///
 /// The request contains the job's id, so a receiver can detect a repeated attempt. Messages contain neither header
@@ -137,7 +139,7 @@ package struct WebhookHandler: Handler {
     private static func checked(_ value: Parameter, _ name: String) throws(WebhookProblem) -> [UInt8] {
         let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
-            throw WebhookProblem(message: "'\(ProgramReport.cleaned(Array(name.utf8)[...]))' is no name of a header")
+            throw WebhookProblem(message: "'\(String(cleaning: Array(name.utf8)[...]))' is no name of a header")
         }
         guard !["content-length", "transfer-encoding", "connection"].contains(name.lowercased()) else {
             throw WebhookProblem(message: "the header '\(name)' is not yours to give; remove it")
@@ -218,7 +220,7 @@ package struct WebhookHandler: Handler {
         }
         let words = String(decoding: shown, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard !words.isEmpty else { return "" }
-        let line = ProgramReport.cleaned(Array(words.joined(separator: " ").utf8)[...])
+        let line = String(cleaning: Array(words.joined(separator: " ").utf8)[...])
         return ": \(line)\(isCut ? "…" : "")"
     }
 }
@@ -232,7 +234,7 @@ extension HTTPCall.Place: CustomStringConvertible {
     /// `https://host`, with the port if it is not the default of the scheme.
     var description: String {
         let isUsual = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"
-        return ProgramReport.cleaned(Array("\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)[...])
+        return String(cleaning: Array("\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)[...])
     }
 }
 

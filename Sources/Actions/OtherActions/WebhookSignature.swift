@@ -1,4 +1,4 @@
-import CLibCrypto
+import Digests
 import PluginProtocol
 
 /// The kind of signature by which a receiver verifies that the sender knows the secret.
@@ -26,7 +26,7 @@ enum WebhookSignature: String, CaseIterable {
     func headers(body: [UInt8], id: String, seconds: Int64, secret: [UInt8]) -> [(name: String, value: [UInt8])] {
         switch self {
         case .github:
-            let digits = Hexadecimal.text(Self.hmac(body, key: secret))
+            let digits = String(hexadecimal: Digest.hmacSHA256(body, key: secret))
             return [("X-Hub-Signature-256", Array("sha256=\(digits)".utf8))]
         case .standard:
             let prefix = Array("whsec_".utf8)
@@ -36,20 +36,11 @@ enum WebhookSignature: String, CaseIterable {
             {
                 key = decoded
             }
-            let signature = Self.hmac(Array("\(id).\(seconds).".utf8) + body, key: key)
+            let signature = Digest.hmacSHA256(Array("\(id).\(seconds).".utf8) + body, key: key)
             return [
                 ("webhook-id", Array(id.utf8)), ("webhook-timestamp", Array(String(seconds).utf8)),
                 ("webhook-signature", Array("v1,\(Base64.encoded(signature))".utf8)),
             ]
         }
-    }
-
-    private static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-        var length: UInt32 = 0
-        // An empty key needs a valid address: with a null pointer, the library reuses the key of its last call.
-        let padded = key.isEmpty ? [0] : key
-        _ = HMAC(EVP_sha256(), padded, Int32(key.count), bytes, bytes.count, &digest, &length)
-        return Array(digest.prefix(Int(length)))
     }
 }

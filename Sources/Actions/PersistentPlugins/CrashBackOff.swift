@@ -1,17 +1,17 @@
-/// How long a program that has died is not started again.
+/// The back-off before a program that has died is started again.
 struct CrashBackOff: Sendable {
-    /// So many deaths in a minute are too many.
+    /// The number of deaths in a minute from which requests are refused.
     static let mostDeaths = 5
 
-    /// The pause before a start, by how many processes have died since the last answer.
+    /// Returns the pause before a start, by the number of processes that have died since the last answer.
     static func pause(after deaths: Int) -> Duration { .seconds(min(1 << min(deaths - 1, 6), 60)) }
 
     private var deaths = 0
     private var recent: [ContinuousClock.Instant] = []
     private var last: ContinuousClock.Instant?
-    /// When the next process may start; nil once it has.
+    /// The time at which the next process may start; nil once it has started.
     private(set) var startAt: ContinuousClock.Instant?
-    /// Why requests are refused until then; nil while they may wait.
+    /// The reason why requests are refused until then; nil while they may wait.
     private(set) var trouble: String?
     /// Whether no process has become ready since one died.
     var isDoubtful = false
@@ -37,6 +37,6 @@ struct CrashBackOff: Sendable {
 
     func isPausing(at now: ContinuousClock.Instant) -> Bool { startAt.map { now < $0 } ?? false }
 
-    /// Whether all has been well for long after the longest pause.
+    /// Returns whether no process has died for much longer than the longest pause.
     func isOver(at now: ContinuousClock.Instant) -> Bool { last.map { $0 <= now - .seconds(120) } ?? true }
 }

@@ -1,26 +1,26 @@
-/// How long a conversation waits for what, and how much it takes.
+/// The timeouts and limits of a conversation with a serving process.
 package struct ServeLimits: Sendable, Hashable {
-    /// For `ready`.
+    /// The timeout for `ready`.
     package var ready = Duration.seconds(10)
-    /// Without a request until a `ping`.
+    /// The time without a request before a `ping`.
     package var ping = Duration.seconds(30)
-    /// For the `pong`.
+    /// The timeout for the `pong`.
     package var pong = Duration.seconds(10)
-    /// Without a request until the end.
+    /// The time without a request before the process is stopped.
     package var idle = Duration.seconds(300)
-    /// For the answer to a cancelled request, and for the end.
+    /// The timeout for the answer to a cancelled request, and for the exit.
     package var grace = Duration.seconds(10)
-    /// Requests of one process.
+    /// The maximum number of requests of one process.
     package var requests = 10_000
-    /// Age of one process.
+    /// The maximum age of one process.
     package var age = Duration.seconds(86_400)
-    /// Lines that are not JSON.
+    /// The number of lines that are not JSON at which a process is terminated.
     package var unreadable = 10
-    /// Lines between two answers that mean nothing to Alight.
+    /// The maximum number of unknown lines between two answers.
     package var unknown = 1_000
     /// How long a process that has work stays when another environment needs its slot.
     package var slice = Duration.seconds(1)
-    /// Requests at once.
+    /// The maximum number of requests at once.
     package var window = 256
 
     package init() {}

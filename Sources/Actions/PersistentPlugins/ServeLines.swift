@@ -1,8 +1,10 @@
-/// Cuts what a serving plugin prints into lines, and keeps no more of one than a response may have.
+import Programs
+
+/// Splits the output of a serving plugin into lines, and stores no more of a line than a response may have.
 package struct ServeLines: Sendable {
     package enum Piece: Sendable, Hashable {
         case line([UInt8])
-        /// A line that is longer than any response; its first bytes.
+        /// A line that is longer than a response may be; its first bytes.
         case tooLong([UInt8])
     }
 
@@ -12,7 +14,7 @@ package struct ServeLines: Sendable {
 
     package init(limit: Int = 1 << 20) { self.limit = limit }
 
-    /// Adds bytes, and gives the lines that they complete; nothing comes behind a line that is too long.
+    /// Adds bytes, and returns the lines that they complete; nothing follows a line that is too long.
     package mutating func add(_ bytes: ArraySlice<UInt8>) -> [Piece] {
         guard !isOver else { return [] }
         var pieces: [Piece] = []

@@ -1,10 +1,12 @@
 import Logging
+import Programs
 
-/// What a serving process writes to its log, handed to the requests that it belongs to.
+/// The log output of a serving process, passed to the requests that it belongs to.
 struct ServeLog {
     private var lines = LineSplitter()
     private var last: [UInt8] = []
-    /// For lines of no request in particular; renewed each minute, so that a chatty process is heard, but not without end.
+    /// The log for lines of no particular request; renewed each minute, so that a verbose process is logged, but not
+    /// without limit.
     private var log: ProgramLog?
     private var renewal: ContinuousClock.Instant?
 

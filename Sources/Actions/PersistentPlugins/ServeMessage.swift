@@ -4,25 +4,26 @@ import System
 
 /// A line that a serving plugin writes.
 package enum ServeMessage: Sendable, Hashable {
-    /// It can take requests: the version of the protocol, and how many at once.
+    /// The plugin accepts requests: the version of the protocol, and how many at once.
     case ready(protocol: Int?, concurrent: Int?)
-    /// How far a request is, 0 to 1, with a line for people.
+    /// The progress of a request, 0 to 1, with a message for users.
     case progress(id: String, fraction: Double, message: String?)
     /// The answer to a request; the line is the response.
     case result(id: String, attempt: Int?, line: [UInt8])
     case pong(Int)
-    /// An object of a type that this version does not know, or that lacks what its type needs; the start of the type.
+    /// An object of an unknown type, or without the members that its type requires; the start of the type.
     case other(String?)
-    /// No JSON object; its first bytes, to be shown.
+    /// A line that is not a JSON object; its first bytes, for display.
     case unreadable(String)
 
     /// Reads a line; nil for an empty one.
     package init?(line: ArraySlice<UInt8>) {
         guard let first = line.firstIndex(where: { $0 != 0x20 && !(0x09...0x0D).contains($0) }) else { return nil }
-        // A value that can't be represented is the fault of an answer: whose answer it is counts all the same.
+        // A value that cannot be represented makes an answer invalid, but the request that it belongs to must be known
+        // anyway.
         guard line[first] == UInt8(ascii: "{"), let members = (try? JSONValue(reading: line, isLenient: true))?.object
         else {
-            self = .unreadable(ProgramReport.cleaned(line[first...].prefix(40)))
+            self = .unreadable(String(cleaning: line[first...].prefix(40)))
             return
         }
         let type = members["type"]?.string
@@ -31,35 +32,35 @@ package enum ServeMessage: Sendable, Hashable {
         case ("pong", _): self = .pong(members["n"]?.int ?? 0)
         case ("result", let id?): self = .result(id: id, attempt: members["attempt"]?.int, line: Array(line))
         case ("progress", let id?):
-            let message = members["message"]?.string.map { ProgramReport.cleaned(Array($0.utf8)[...]) }
+            let message = members["message"]?.string.map { String(cleaning: Array($0.utf8)[...]) }
             self = .progress(id: id, fraction: min(max(members["fraction"]?.double ?? 0, 0), 1), message: message)
-        default: self = .other(type.map { ProgramReport.cleaned(Array($0.utf8.prefix(40))[...]) })
+        default: self = .other(type.map { String(cleaning: Array($0.utf8.prefix(40))[...]) })
         }
     }
 }
 
 extension JSONValue {
-    /// The whole number, when this is one.
+    /// The value, if it is an integer.
     fileprivate var int: Int? {
         guard case .integer(let integer) = self else { return nil }
         return Int(exactly: integer)
     }
 }
 
-/// A line that Alight writes to a serving plugin, or what it does to it.
+/// A line that Alight writes to a serving plugin, or an operation on its process.
 enum ServeCommand: Sendable, Hashable {
     case hello
     case run(ServeRequest)
     case cancel(ServeRequest, ServeSession.Cause)
     case ping(Int)
-    /// Nothing more comes: it shall finish, and end.
+    /// Closes its input, so that it finishes its work and exits.
     case endOfFile
-    /// It is asked to end, and killed after the grace.
+    /// Asks the process to exit, and kills it after the grace period.
     case terminate
-    /// It is killed.
+    /// Kills the process.
     case kill
 
-    /// The line, as it is to be written now; empty for what has none.
+    /// The line to write now; empty for a command without one.
     var line: [UInt8] {
         switch self {
         case .hello:

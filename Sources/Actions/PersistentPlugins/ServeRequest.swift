@@ -1,43 +1,51 @@
 @preconcurrency import Dispatch
-import Logging
+package import Logging
+package import Programs
 import Synchronization
 
-/// A program that serves, with all by which its processes could differ.
-struct ServedProgram: Sendable {
+/// A serving program, with everything in which its processes could differ.
+package struct ServedProgram: Sendable {
     /// `plugin 'resize'`, for messages.
     var title: String
-    /// What is started; its working directory is empty where each process gets one of its own.
+    /// The command to start; its working directory is empty where each process gets one of its own.
     var command: Command
-    /// The ``LaunchPlan`` of `command`: requests share a process only if theirs are equal.
+    /// The encoded ``LaunchPlan`` of `command`: requests share a process only if their plans are equal.
     var environment: [UInt8]
-    /// How many requests a process takes at once, if it does not say so itself.
+    /// The number of requests that a process accepts at once, unless it specifies that itself.
     var concurrent: Int
+
+    package init(title: String, command: Command, environment: [UInt8], concurrent: Int) {
+        self.title = title
+        self.command = command
+        self.environment = environment
+        self.concurrent = concurrent
+    }
 }
 
-/// A request on its way to a serving process, and back to the attempt's thread.
-final class ServeRequest: Sendable {
+/// A request to a serving process, and the reply for the attempt's thread.
+package final class ServeRequest: Sendable {
     /// The fate of a request.
-    enum Reply: Sendable, Hashable {
-        /// The line that answers it; `after` says why it had been cancelled.
+    package enum Reply: Sendable, Hashable {
+        /// The line that answers it; `after` is the reason why it had been cancelled.
         case answered([UInt8], after: ServeSession.Cause?)
         /// It had been cancelled, and was not answered.
         case ended(ServeSession.Cause)
-        /// Its answer is longer than any may be.
+        /// Its answer is longer than a response may be.
         case tooLarge
-        /// Its process died; the reason is a clause that goes on from the plugin's name.
+        /// Its process died; the reason is a clause that follows the plugin's name.
         case lost(String, Ended.Way)
         case refused(Refusal)
     }
 
-    /// Why no process takes it.
-    enum Refusal: Sendable, Hashable {
+    /// The reason why no process accepts it.
+    package enum Refusal: Sendable, Hashable {
         /// The machine has no capacity for a process now.
         case notLaunched(String)
-        /// It is not a program that can run.
+        /// The program cannot be run.
         case couldNotStart(String)
-        /// It speaks another version of the protocol.
+        /// The program uses another version of the protocol.
         case unusable(String)
-        /// It ends before it has answered anything.
+        /// The program exits before it has answered anything.
         case failing(String)
     }
 
@@ -48,30 +56,30 @@ final class ServeRequest: Sendable {
     }
 
     let program: ServedProgram
-    /// The job's.
+    /// The id of the job.
     let id: String
-    /// The job's.
+    /// The attempt of the job.
     let attempt: Int
-    /// How long it may take from when it is sent.
+    /// How long it may take after it has been sent.
     let timeout: Duration
     let logger: Logger
     let progress: @Sendable (Double, String?) -> Void
-    /// The line, but for the time that it has to be answered by.
+    /// The start of the line, before the deadline; `tail` is the rest after it.
     private let head: ArraySlice<UInt8>
     private let tail: ArraySlice<UInt8>
     private let state: Mutex<State>
     private let isAnswered = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - program: What answers it.
-    ///   - id: The job's.
-    ///   - attempt: The job's.
+    ///   - program: The program that answers it.
+    ///   - id: The id of the job.
+    ///   - attempt: The attempt of the job.
     ///   - timeout: How long it may take.
     ///   - input: The request as it is written for `run`, a JSON object and a newline.
-    ///   - deadline: The text of its member `deadline`, which becomes that of the time when it is sent.
-    ///   - logger: Takes what the process logs while it works on nothing else.
-    ///   - progress: Takes how far it is.
-    init(
+    ///   - deadline: The value of its member `deadline`, which is replaced when it is sent.
+    ///   - logger: Receives what the process logs while it works on nothing else.
+    ///   - progress: Receives the progress of the request.
+    package init(
         to program: ServedProgram, id: String, attempt: Int, timeout: Duration, input: [UInt8], deadline: String,
         logger: Logger, progress: @escaping @Sendable (Double, String?) -> Void
     ) {
@@ -82,22 +90,22 @@ final class ServeRequest: Sendable {
         self.logger = logger
         self.progress = progress
         state = Mutex(State(log: ProgramLog(logger: logger)))
-        // Members are in alphabetical order, so only a number stands before it.
+        // Members are in alphabetical order, so only a number precedes it.
         let mark = Array(#""deadline":"\#(deadline)""#.utf8)
         let start = input.prefix(256).indices.first { input[$0...].starts(with: mark) }
         head = start.map { input[1..<($0 + mark.count - deadline.utf8.count - 1)] } ?? []
         tail = start.map { input[($0 + mark.count - 1)...] } ?? input.dropFirst()
     }
 
-    /// The line to be sent.
+    /// Returns the line to send.
     func line(deadline: String) -> [UInt8] {
         let start = Array(#"{"type":"run","#.utf8)
         return head.isEmpty ? start + tail : start + head + Array(deadline.utf8) + tail
     }
 
-    // MARK: - The way back
+    // MARK: - Reply
 
-    /// The first that was delivered.
+    /// The first reply that was delivered.
     var reply: Reply? { state.withLock { $0.reply } }
 
     func deliver(_ reply: Reply) {
@@ -105,16 +113,16 @@ final class ServeRequest: Sendable {
         isAnswered.signal()
     }
 
-    /// Waits for the reply; for one caller.
+    /// Waits for the reply; for a single caller.
     func wait() -> Reply? {
         isAnswered.wait()
         return reply
     }
 
-    /// Keeps what the process writes to its log while it works on this.
+    /// Stores what the process writes to its log while it works on this request.
     func keep(_ bytes: ArraySlice<UInt8>) { state.withLock { $0.kept.append(bytes) } }
 
-    /// Takes a line of the log that can only be about this.
+    /// Logs a line that can only belong to this request.
     func take(_ line: ArraySlice<UInt8>) {
         switch state.withLock({ $0.log.report(line) }) {
         case .line(let level, let text): state.withLock { $0.log.add(level, text) }
@@ -123,8 +131,8 @@ final class ServeRequest: Sendable {
         }
     }
 
-    /// All that was kept, when nothing more comes.
-    func finish() -> HeadAndTail {
+    /// Returns all stored log output, once no more arrives.
+    package func finish() -> HeadAndTail {
         state.withLock { state in
             state.log.finish()
             return state.kept
@@ -133,7 +141,7 @@ final class ServeRequest: Sendable {
 }
 
 extension ServeRequest: Hashable {
-    static func == (one: ServeRequest, other: ServeRequest) -> Bool { one === other }
+    package static func == (one: ServeRequest, other: ServeRequest) -> Bool { one === other }
 
-    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

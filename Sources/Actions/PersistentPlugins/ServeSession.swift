@@ -1,49 +1,52 @@
-/// The conversation with one serving process, from its start to its end.
-///
-/// Pure: what the process writes and the present are passed in, and what is to be
-/// done is taken from ``takeCommands()``.
-struct ServeSession: Sendable {
-    /// Why Alight ends a request before it is answered.
-    enum Cause: Sendable, Hashable { case timeOut, stop }
+import Programs
+import System
 
-    /// What a process did that is the end of it.
+/// The state of the conversation with one serving process, from its start to its exit.
+///
+/// Pure: the output of the process and the current time are passed in, and ``takeCommands()`` returns what must be
+/// done.
+package struct ServeSession: Sendable {
+    /// The reason why Alight cancels a request.
+    package enum Cause: Sendable, Hashable { case timeOut, stop }
+
+    /// An error of a process that makes it unusable.
     enum Fault: Sendable, Hashable {
         case neverReady
-        /// It speaks another version of the protocol; nil when it does not say which.
+        /// It uses another version of the protocol; nil when it does not specify one.
         case wrongProtocol(Int?)
-        /// It printed lines that are not JSON, as this one.
+        /// It printed too many lines that are not JSON; the last of them.
         case notJSON(String)
-        /// It printed a line that is longer than any response.
+        /// It printed a line that is longer than a response may be.
         case lineTooLong
-        /// It printed too many lines that mean nothing to Alight; what the last was.
+        /// It printed too many unknown lines; a description of the last one.
         case unknownFlood(String)
         case noPong
         case closedOutput
         case closedInput
-        /// A request was not answered though it was cancelled.
+        /// It did not answer a request after that was cancelled.
         case ignoredCancel
     }
 
     private enum Phase {
         case starting, serving
-        /// It has closed a stream, and is likely at its end.
+        /// It has closed a stream, and is probably about to exit.
         case dying
-        /// It was told that nothing more comes.
+        /// Its input was closed.
         case closing
-        /// It was asked to end, or killed.
+        /// It was asked to exit, or killed.
         case ending
     }
 
     struct Open: Sendable {
         let request: ServeRequest
-        /// When it is cancelled, or, when it has been, when the process is killed.
+        /// The time at which it is cancelled or, once it has been, the process is killed.
         var deadline: ContinuousClock.Instant
         var cause: Cause?
-        /// Whether it is this one whose answer was too long.
+        /// Whether the answer to this request was too long.
         var isTooLarge = false
     }
 
-    /// What a line of the process means to a request, or to those who read the log.
+    /// The meaning of a line of the process, for a request or for the log.
     enum News: Sendable, Hashable {
         case answered(ServeRequest, line: [UInt8], after: Cause?)
         case progress(ServeRequest, Double, String?)
@@ -55,23 +58,23 @@ struct ServeSession: Sendable {
     private var phase = Phase.starting
     private var commands: [ServeCommand] = [.hello]
     private(set) var open: [String: Open] = [:]
-    /// How many requests it takes at once; before it has said so what its description says.
+    /// The number of requests that it accepts at once; until it is ready, the number in its description.
     private(set) var window: Int
     /// Whether it gets no further requests.
     private(set) var isRetired = false
     private(set) var hasBeenReady = false
     private(set) var fault: Fault?
-    /// Whether it did not end by itself.
+    /// Whether it did not exit by itself.
     private(set) var isTerminated = false
     private var readyAt: ContinuousClock.Instant?
     private var requests = 0
     private var unreadable = 0
-    /// Results that nobody waited for.
+    /// The number of results for requests that are not open.
     private var strays = 0
-    /// Lines since the last answer that mean nothing here.
+    /// The number of unknown lines since the last answer.
     private var unknown = 0
     private var pings = 0
-    /// When the state of the phase is over: for the answer to `hello`, for the end.
+    /// The time limit of the current phase: for the answer to `hello`, or for the exit.
     private var deadline: ContinuousClock.Instant
     private var idleSince: ContinuousClock.Instant
     private var pingAt: ContinuousClock.Instant
@@ -89,14 +92,14 @@ struct ServeSession: Sendable {
     var isStarting: Bool { phase == .starting && !isRetired }
     /// Whether it counts as one of the plugin's processes.
     var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
-    /// Whether it is about to end without ever having been ready.
+    /// Whether it is about to exit without ever having been ready.
     var hasFailedToStart: Bool { fault != nil && !hasBeenReady }
-    /// Whether its end has been asked for, and is no fault.
+    /// Whether its exit was requested, and is not an error.
     var mayEnd: Bool { fault == nil && (phase == .closing || phase == .ending) }
-    /// How many requests it can take now.
+    /// The number of requests that it can accept now.
     var room: Int { phase == .serving && !isRetired ? max(0, window - open.count) : 0 }
 
-    /// What is to be done, in order; each only once.
+    /// Removes and returns the pending commands, in order.
     mutating func takeCommands() -> [ServeCommand] {
         defer { commands = [] }
         return commands
@@ -108,17 +111,17 @@ struct ServeSession: Sendable {
 
     func canTake(_ id: String) -> Bool { room > 0 && open[id] == nil }
 
-    /// Sends a request; only if ``canTake(_:)`` says so.
+    /// Sends a request, for which ``canTake(_:)`` must be true.
     mutating func send(_ request: ServeRequest, at now: ContinuousClock.Instant) {
         precondition(canTake(request.id), "a request for a process that can't take it")
-        // A time-out beyond a century is none, and would overflow the clock.
+        // A timeout of more than a century has no effect, and would overflow the clock.
         open[request.id] = Open(request: request, deadline: now + min(request.timeout, .seconds(3_155_760_000)))
         requests += 1
         commands.append(.run(request))
         if requests >= limits.requests { isRetired = true }
     }
 
-    /// Asks for the end of a request.
+    /// Cancels a request, unless that has already been done.
     mutating func cancel(_ id: String, _ cause: Cause, at now: ContinuousClock.Instant) {
         guard var cancelled = open[id], cancelled.cause == nil else { return }
         cancelled.cause = cause
@@ -127,7 +130,7 @@ struct ServeSession: Sendable {
         commands.append(.cancel(cancelled.request, cause))
     }
 
-    // MARK: - What the process does
+    // MARK: - Output of the process
 
     mutating func receive(_ message: ServeMessage, at now: ContinuousClock.Instant) -> News? {
         switch message {
@@ -151,7 +154,7 @@ struct ServeSession: Sendable {
             guard let answered = open[id], attempt == nil || attempt == answered.request.attempt else {
                 strays += 1
                 guard strays <= limits.unreadable else { return nil }
-                let which = ProgramReport.cleaned(Array(id.utf8.prefix(64))[...])
+                let which = String(cleaning: Array(id.utf8.prefix(64))[...])
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
                 return .remark("answered \(what), which isn't open; that is ignored")
             }
@@ -177,14 +180,14 @@ struct ServeSession: Sendable {
         }
     }
 
-    /// Counts a line that means nothing; a later version of the protocol may have some, but nobody floods with them.
+    /// Counts an unknown line; a later version of the protocol may have some, but not a flood of them.
     private mutating func takeUnknown(_ what: String) -> News? {
         unknown += 1
         if unknown > limits.unknown { fail(.unknownFlood(what)) }
         return nil
     }
 
-    /// Notes that a line is longer than any response; its first bytes may tell whose it is.
+    /// Records that a line is longer than a response may be; its first bytes may identify the request.
     mutating func receiveTooLong(_ start: [UInt8]) {
         let text = String(decoding: start, as: UTF8.self)
         let named = open.keys.filter { text.contains("\"\($0)\"") }
@@ -193,9 +196,9 @@ struct ServeSession: Sendable {
         fail(.lineTooLong)
     }
 
-    /// Notes that it closed a stream; if it does not end by itself soon it is ended.
+    /// Records that it closed a stream; it is terminated if it does not exit by itself soon.
     mutating func lose(_ fault: Fault, at now: ContinuousClock.Instant) {
-        // At its end it may close them in any order.
+        // A process that exits may close them in any order.
         guard phase == .starting || phase == .serving else { return }
         self.fault = fault
         isRetired = true
@@ -205,7 +208,7 @@ struct ServeSession: Sendable {
 
     // MARK: - Time
 
-    /// When ``advance(to:)`` is due.
+    /// The time at which ``advance(to:)`` is due; nil for never.
     var nextDeadline: ContinuousClock.Instant? {
         switch phase {
         case .starting, .dying, .closing: return deadline
@@ -222,7 +225,7 @@ struct ServeSession: Sendable {
         }
     }
 
-    /// Does what is due.
+    /// Performs what is due.
     mutating func advance(to now: ContinuousClock.Instant) {
         switch phase {
         case .starting: if now >= deadline { fail(.neverReady) }
@@ -257,23 +260,24 @@ struct ServeSession: Sendable {
         }
     }
 
-    /// Gives it no further requests, and ends it when it has answered those that are open.
+    /// Sends it no further requests, and stops it once it has answered those that are open.
     mutating func retire(at now: ContinuousClock.Instant) {
         isRetired = true
         guard open.isEmpty else { return }
         if phase == .starting || phase == .serving { closeInput(at: now) }
     }
 
-    /// When it may be retired for one of another environment; nil if it is not ready, or retired anyway.
+    /// The time from which it may be retired for a process of another environment; nil if it is not ready, or already
+    /// retired.
     var givesWayAt: ContinuousClock.Instant? {
         guard phase == .serving, !isRetired, let readyAt else { return nil }
         return open.isEmpty && requests > 0 ? readyAt : readyAt + limits.slice
     }
 
-    /// Cancels all requests, and ends it.
+    /// Cancels all requests, and stops the process.
     ///
     /// - Parameters:
-    ///   - isAtOnce: Whether it is sent SIGTERM now, whatever it does, and not the end of its input when it has answered.
+    ///   - isAtOnce: Whether it is sent SIGTERM now, whatever it does, and not end-of-file once it has answered.
     ///   - now: The current time.
     mutating func close(isAtOnce: Bool, at now: ContinuousClock.Instant) {
         for id in Array(open.keys) { cancel(id, .stop, at: now) }
@@ -307,10 +311,10 @@ struct ServeSession: Sendable {
     }
 }
 
-// MARK: - Words
+// MARK: - Messages
 
 extension ServeSession {
-    /// Why it takes no requests, when it has ended before it was ready.
+    /// Returns the reason why it accepts no requests, for a process that has exited before it was ready.
     func refusal(for way: Ended.Way, _ reason: String) -> ServeRequest.Refusal {
         switch (way, fault) {
         case (.notLaunched(let reason), _): .notLaunched(reason)
@@ -320,7 +324,7 @@ extension ServeSession {
         }
     }
 
-    /// Why it ended, as a clause that goes on from its name.
+    /// Returns the reason why it exited, as a clause that follows its name.
     func reason(for way: Ended.Way, lastLine: String?) -> String {
         let said = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
         switch fault {

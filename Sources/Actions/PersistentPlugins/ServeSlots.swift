@@ -1,8 +1,9 @@
-/// The processes of a plugin that serve, and the requests that wait for one.
+import Programs
+
+/// The serving processes of a plugin, and the requests that wait for one.
 ///
-/// A process serves the requests of one environment, and all environments together
-/// have so many slots for processes. The current time is passed in; what only
-/// threads can do is taken from ``takeStarts()`` and ``turn(of:at:)``.
+/// A process serves the requests of one environment, and all environments share a limited number of slots for
+/// processes. The current time is passed in; ``takeStarts()`` and ``turn(of:at:)`` return what only threads can do.
 struct ServeSlots: Sendable {
     struct Process: Sendable {
         let environment: [UInt8]
@@ -10,21 +11,23 @@ struct ServeSlots: Sendable {
         /// Whether it is retired for a process of another environment.
         var givesWay = false
 
-        /// One that has failed occupies its slot until it has ended: only then is the pause known.
+        /// Whether it occupies a slot: a process that has failed does until it has exited, because only then is the
+        /// pause known.
         var occupiesSlot: Bool { session.isLive || session.fault != nil || givesWay }
     }
 
-    /// The requests of one environment that no process has.
+    /// The requests of one environment that no process has received.
     private struct Queue: Sendable {
         let environment: [UInt8]
         var requests: [ServeRequest] = []
     }
 
-    /// Most processes at once.
+    /// The maximum number of processes at once.
     var parallel: Int
-    /// By their numbers, which are never used again.
+    /// The processes by their numbers, which are never reused.
     var processes: [Int: Process] = [:]
-    /// When ``assign(at:)`` has to be called again; nil when nothing but news can help those that wait.
+    /// The time at which ``assign(at:)`` must be called again; nil when time alone does not help the requests that
+    /// wait.
     private(set) var nextLook: ContinuousClock.Instant?
     private let limits: ServeLimits
     private var queues: [Queue] = []
@@ -38,7 +41,7 @@ struct ServeSlots: Sendable {
         self.limits = limits
     }
 
-    /// The processes to be started, each for a request.
+    /// Removes and returns the processes to start, each with a request.
     mutating func takeStarts() -> [(process: Int, request: ServeRequest)] {
         defer { starts = [] }
         return starts
@@ -46,11 +49,11 @@ struct ServeSlots: Sendable {
 
     // MARK: - Requests
 
-    /// Takes a request in; one with which a process has died is the next one.
+    /// Adds a request; one with which a process has died is the next one.
     mutating func submit(_ request: ServeRequest, isAgain: Bool = false, at now: ContinuousClock.Instant) {
         guard !isClosed else { return request.deliver(.ended(.stop)) }
         let wanted = request.program.environment
-        // The same array for equal ones, so that they are not compared byte by byte from here on.
+        // The same array for equal environments, so that they are not compared byte by byte from here on.
         let environment = processes.values.first { $0.environment == wanted }?.environment ?? wanted
         if let backOff = backOffs[environment], let trouble = backOff.trouble, backOff.isPausing(at: now),
             !hasLive(environment)
@@ -63,7 +66,7 @@ struct ServeSlots: Sendable {
         assign(at: now)
     }
 
-    /// Stops a request, wherever it is.
+    /// Cancels a request, whether it waits or has been sent.
     mutating func cancel(_ request: ServeRequest, at now: ContinuousClock.Instant) {
         for index in queues.indices where queues[index].requests.contains(request) {
             queues[index].requests.removeAll { $0 == request }
@@ -74,7 +77,7 @@ struct ServeSlots: Sendable {
         }
     }
 
-    /// Hands waiting requests to processes with capacity, and starts processes for the others.
+    /// Sends waiting requests to processes with capacity, and starts processes for the others.
     mutating func assign(at now: ContinuousClock.Instant) {
         nextLook = nil
         for index in queues.indices {
@@ -92,7 +95,7 @@ struct ServeSlots: Sendable {
         if queues.contains(where: { !hasSlot($0.environment) && !isPausing($0, at: now) }) { makeWay(at: now) }
     }
 
-    /// The process with least to do; of two the older one, so that the younger can go idle.
+    /// Returns the process with the fewest open requests; of two the older one, so that the younger can go idle.
     private func process(for request: ServeRequest, in environment: [UInt8]) -> Int? {
         let able = processes.lazy.filter { $0.value.environment == environment && $0.value.session.canTake(request.id) }
         return able.min { ($0.value.session.open.count, $0.key) < ($1.value.session.open.count, $1.key) }?.key
@@ -109,18 +112,18 @@ struct ServeSlots: Sendable {
         }
     }
 
-    /// Whether it needs a process that could be started.
+    /// Returns whether the queue needs a process that may be started now.
     private func mayStart(for queue: Queue, at now: ContinuousClock.Instant) -> Bool {
         if isPausing(queue, at: now) { return false }
         let sessions = processes.values.filter { $0.environment == queue.environment }.map(\.session)
-        // One after the other, until one shows that the program can start at all.
+        // One at a time, until one shows that the program can start at all.
         if sessions.contains(where: \.hasFailedToStart) { return false }
         let starting = sessions.filter(\.isStarting)
         if backOffs[queue.environment]?.isDoubtful == true, !starting.isEmpty { return false }
         return queue.requests.count > starting.reduce(0) { $0 + $1.window }
     }
 
-    /// Retires a process of another environment: at once if it has nothing to do, else when it has had its time.
+    /// Retires a process of another environment: at once if it is idle, otherwise after its time slice.
     private mutating func makeWay(at now: ContinuousClock.Instant) {
         guard !processes.values.contains(where: \.givesWay) else { return }
         let able = processes.compactMap { number, process in
@@ -130,7 +133,7 @@ struct ServeSlots: Sendable {
         guard next.moment <= now else { return look(at: next.moment) }
         processes[next.number]?.givesWay = true
         processes[next.number]?.session.retire(at: now)
-        // What waits for such processes is behind the others now.
+        // The requests that wait for such processes are now behind the others.
         let index = queues.firstIndex { $0.environment == processes[next.number]?.environment }
         if let index { queues.append(queues.remove(at: index)) }
     }
@@ -151,18 +154,19 @@ struct ServeSlots: Sendable {
 
     // MARK: - Processes
 
-    /// Brings a process up to date; returns what is to be done to it, and when to call this again at the latest.
+    /// Updates a process; returns the commands for it, and the time at which this must be called again at the latest.
     mutating func turn(
         of number: Int, at now: ContinuousClock.Instant
     ) -> (commands: [ServeCommand], deadline: ContinuousClock.Instant?) {
-        // Before, since one that has just become ready must not be taken for idle; and after, if it is retired by that.
+        // Called before, because a process that has just become ready must not be considered idle, and after, in case
+        // that retires it.
         assign(at: now)
         processes[number]?.session.advance(to: now)
         assign(at: now)
         return (processes[number]?.session.takeCommands() ?? [], processes[number]?.session.nextDeadline)
     }
 
-    /// Takes a line of a process; a ``turn(of:at:)`` has to follow.
+    /// Handles a line of a process; a ``turn(of:at:)`` has to follow.
     mutating func receive(
         _ message: ServeMessage, from number: Int, at now: ContinuousClock.Instant
     ) -> ServeSession.News? {
@@ -175,14 +179,14 @@ struct ServeSlots: Sendable {
         return news
     }
 
-    /// Takes the end of a process, after all that it printed.
+    /// Handles the exit of a process, after all its output.
     ///
     /// - Parameters:
-    ///   - number: Its number.
-    ///   - way: How it ended.
-    ///   - lastLine: The last that it wrote to its log.
+    ///   - number: The number of the process.
+    ///   - way: How it terminated.
+    ///   - lastLine: The last line that it wrote to its log.
     ///   - now: The current time.
-    /// - Returns: Why it died, unless it was to end.
+    /// - Returns: The reason why it died; nil if its exit was expected.
     mutating func end(
         _ number: Int, _ way: Ended.Way, lastLine: String?, at now: ContinuousClock.Instant
     ) -> String? {
@@ -201,7 +205,7 @@ struct ServeSlots: Sendable {
             open.request.deliver(reply)
         }
         defer { assign(at: now) }
-        // What is slow itself needs no pause: the process was killed for one request.
+        // A slow program needs no additional pause: the process was killed because of one request.
         guard !session.mayEnd, session.fault != .ignoredCancel else { return nil }
         backOffs = backOffs.filter { $0.key == process.environment || !$0.value.isOver(at: now) }
         var backOff = backOffs[process.environment] ?? CrashBackOff()
@@ -217,18 +221,18 @@ struct ServeSlots: Sendable {
         return reason
     }
 
-    /// Replaces all processes, since their program has changed.
+    /// Replaces all processes, because their program has changed.
     mutating func replace(at now: ContinuousClock.Instant) {
         for number in processes.keys { processes[number]?.session.retire(at: now) }
-        // The program that is there now has not died yet.
+        // No process of the new program has died yet.
         backOffs = [:]
         assign(at: now)
     }
 
-    /// Ends all processes, and takes nothing any more.
+    /// Stops all processes, and accepts no further requests.
     ///
     /// - Parameters:
-    ///   - isAtOnce: Whether they are sent SIGTERM, and not the end of their input first.
+    ///   - isAtOnce: Whether they are sent SIGTERM, and not first end-of-file on their input.
     ///   - now: The current time.
     mutating func close(isAtOnce: Bool, at now: ContinuousClock.Instant) {
         isClosed = true

@@ -1,25 +1,27 @@
+package import ActionAPI
 @preconcurrency import Dispatch
 import FileEvents
 import FileWatching
+package import Programs
 import Synchronization
 import System
 
-/// A plugin that serves: its processes, each with a thread, and the attempts that wait for answers.
-final class ServedPlugin: Sendable {
+/// A serving plugin: its processes, each with a thread, and the attempts that wait for answers.
+package final class ServedPlugin: Sendable {
     private struct State: Sendable {
         var slots: ServeSlots
         var wakers: [Int: Waker] = [:]
-        /// What the plugin is made of, and what that was when it was checked last.
+        /// The files of the plugin, and their stamps when they were last checked.
         var files: [PathBytes] = []
         var stamps: [FileStamp?]?
-        /// When the slots are looked at without any news.
+        /// The time at which the slots are checked without any other cause.
         var timer: ContinuousClock.Instant?
     }
 
     let launcher: ProcessLauncher
     let scratchFolders: ScratchFolders
     private let state: Mutex<State>
-    /// Entered by each thread of a process.
+    /// The group of all threads of processes.
     private let threads = DispatchGroup()
 
     init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchFolders) {
@@ -28,14 +30,14 @@ final class ServedPlugin: Sendable {
         state = Mutex(State(slots: ServeSlots(parallel: parallel, limits: limits)))
     }
 
-    /// Hands a request to a process, and waits for the reply.
+    /// Sends a request to a process, and waits for the reply.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - stop: Cancels it when raised.
     ///   - isAgain: Whether a process has died with it.
     /// - Returns: The reply.
-    func perform(_ request: ServeRequest, stop: StopSignal, isAgain: Bool) -> ServeRequest.Reply {
+    package func perform(_ request: ServeRequest, stop: StopSignal, isAgain: Bool) -> ServeRequest.Reply {
         change { $0.submit(request, isAgain: isAgain, at: $1) }
         let observation = stop.observe { [self] in change { $0.cancel(request, at: $1) } }
         defer { stop.forget(observation) }
@@ -45,8 +47,8 @@ final class ServedPlugin: Sendable {
     /// Replaces all processes if a file has changed or gone.
     ///
     /// - Parameters:
-    ///   - files: What the plugin is made of; nil for what it was.
-    ///   - parallel: Most processes at once; nil for as many as before.
+    ///   - files: The files of the plugin; nil for the same as before.
+    ///   - parallel: The maximum number of processes at once; nil for the same as before.
     func check(files: [PathBytes]? = nil, parallel: Int? = nil) {
         let files = files ?? state.withLock { $0.files }
         let stamps = files.map { FileStamp($0) }
@@ -58,21 +60,21 @@ final class ServedPlugin: Sendable {
         if isOutdated { change { $0.replace(at: $1) } }
     }
 
-    /// Begins to end all processes.
+    /// Starts to stop all processes, and does not wait for their exit.
     func close(isAtOnce: Bool) { change { $0.close(isAtOnce: isAtOnce, at: $1) } }
 
-    /// Waits for the end of all processes.
+    /// Waits until all processes have exited.
     func wait() { threads.wait() }
 
-    /// How many processes there are.
+    /// The number of processes.
     var count: Int { state.withLock { $0.slots.processes.count } }
 
-    /// Changes the slots, and does what follows from that.
+    /// Changes the slots, and performs what follows from that.
     ///
     /// - Parameters:
-    ///   - process: One whose thread calls this, and takes its ``ServeSlots/turn(of:at:)`` by itself.
+    ///   - process: The process whose thread calls this, and calls ``ServeSlots/turn(of:at:)`` itself.
     ///   - body: The change, with the current time.
-    /// - Returns: What the change returns.
+    /// - Returns: The result of the change.
     func change<Result: Sendable>(
         by process: Int? = nil, _ body: (inout ServeSlots, ContinuousClock.Instant) -> Result
     ) -> Result {
@@ -86,12 +88,12 @@ final class ServedPlugin: Sendable {
             let busy = state.slots.processes.filter { $0.key != process && $0.value.session.hasCommands }
             return (result, busy.keys.compactMap { state.wakers[$0] })
         }
-        // Not while others wait for the lock, which those who are woken want.
+        // Not while the lock is held, which the woken threads need.
         for waker in wakers { waker.wake() }
         return result
     }
 
-    /// Takes the end of a process, whose thread calls this; returns why it died, unless it was to end.
+    /// Handles the exit of a process, whose thread calls this; returns why it died, or nil if its exit was expected.
     func end(_ process: Int, _ way: Ended.Way, lastLine: String?) -> String? {
         state.withLock { $0.wakers[process] = nil }
         return change(by: process) { $0.end(process, way, lastLine: lastLine, at: $1) }
@@ -129,17 +131,17 @@ final class ServedPlugin: Sendable {
     }
 }
 
-/// All plugins that serve.
-final class ServedPlugins: Sendable {
+/// All serving plugins.
+package final class ServedPlugins: Sendable {
     private struct State: Sendable {
-        /// By their places.
+        /// The plugins by their locations.
         var plugins: [PathBytes: ServedPlugin] = [:]
         var isClosed = false
-        /// When all plugins were checked last.
+        /// The time at which all plugins were last checked.
         var checked: ContinuousClock.Instant?
     }
 
-    /// How often plugins that get no request are checked while others get some.
+    /// The interval at which plugins without requests are checked while others get some.
     private static let pause = Duration.seconds(1)
 
     private let launcher: ProcessLauncher
@@ -147,14 +149,15 @@ final class ServedPlugins: Sendable {
     private let limits: ServeLimits
     private let state = Mutex(State())
 
-    init(launcher: ProcessLauncher, scratchFolders: ScratchFolders, limits: ServeLimits) {
+    package init(launcher: ProcessLauncher, scratchFolders: ScratchFolders, limits: ServeLimits) {
         self.launcher = launcher
         self.scratchFolders = scratchFolders
         self.limits = limits
     }
 
-    /// The plugin of a place, whose processes are replaced if a file of it has changed; nil when all is closed.
-    func plugin(_ serving: PluginHost.Serving) -> ServedPlugin? {
+    /// Returns the plugin at a location, after its processes were replaced if one of its files has changed; nil when
+    /// closed.
+    package func plugin(_ serving: PersistentPlugin) -> ServedPlugin? {
         let (plugin, others) = state.withLock { state -> (ServedPlugin?, [ServedPlugin]) in
             guard !state.isClosed else { return (nil, []) }
             if state.plugins.isEmpty { scratchFolders.removeAbandoned() }
@@ -173,15 +176,15 @@ final class ServedPlugins: Sendable {
     }
 
     /// Replaces the processes of all plugins whose files have changed or gone.
-    func retireOutdated() { for plugin in state.withLock({ $0.plugins.values }) { plugin.check() } }
+    package func retireOutdated() { for plugin in state.withLock({ $0.plugins.values }) { plugin.check() } }
 
-    /// How many processes there are.
+    /// The number of processes.
     var count: Int { state.withLock { $0.plugins.values.reduce(0) { $0 + $1.count } } }
 
-    /// Ends all processes, and waits until they have ended; nothing is served any more.
+    /// Stops all processes, and waits until they have exited; nothing is served any more.
     ///
-    /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not the end of their input first.
-    func close(isAtOnce: Bool) {
+    /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not first end-of-file on their input.
+    package func close(isAtOnce: Bool) {
         let plugins = state.withLock { state in
             state.isClosed = true
             return Array(state.plugins.values)

@@ -1,12 +1,14 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import FileWatching
 import Foundation
 import Glibc
 import Logging
+import Programs
 import System
 
-/// A serving process from its start to its end, on a thread of its own.
+/// A serving process, from its start to its exit, on a thread of its own.
 final class ServingProcess {
     private let number: Int
     private let plugin: ServedPlugin
@@ -14,24 +16,24 @@ final class ServingProcess {
     private let waker: Waker
     private let process: LaunchedProgram
 
-    /// What has to be written.
+    /// The bytes to write.
     private var outbox: [UInt8] = []
     private var written = 0
-    /// Whether the input is closed once all is written.
+    /// Whether the input is closed once everything is written.
     private var isClosing = false
     private var lines = ServeLines()
     private var log = ServeLog()
-    /// The requests that it has been sent, and not answered.
+    /// The requests that were sent to it and are not answered.
     private var open: [ServeRequest] = []
-    /// That of the request that came last, without what belongs to its job.
+    /// The logger of the request that was sent last, without the metadata of its job.
     private var logger: Logger
 
-    /// Starts a process, stays with it to its end, and reports that to the plugin.
+    /// Starts a process, serves its streams until it has exited, and reports that to the plugin.
     ///
     /// - Parameters:
-    ///   - number: The process.
-    ///   - plugin: What it belongs to.
-    ///   - request: What it is started for, which another process may get.
+    ///   - number: The number of the process.
+    ///   - plugin: The plugin that it belongs to.
+    ///   - request: The request that it is started for, which another process may get.
     ///   - waker: Wakes the thread when there is something to do.
     static func run(_ number: Int, of plugin: ServedPlugin, for request: ServeRequest, waker: Waker) {
         var command = request.program.command
@@ -89,7 +91,7 @@ final class ServingProcess {
             if descriptors[0].revents != 0, process.lookForEnd() { break }
             if descriptors[1].revents != 0 { waker.clear() }
             if descriptors[2].revents != 0 { write() }
-            // What was logged before an answer belongs to its request.
+            // Log output before an answer belongs to the request of that answer.
             if descriptors[4].revents != 0 || descriptors[3].revents != 0 { _ = readError() }
             if descriptors[3].revents != 0 { _ = readOutput() }
             process.lookAfterLauncher(at: .now)
@@ -99,7 +101,8 @@ final class ServingProcess {
 
     private func finish() -> Ended.Way {
         process.input.close()
-        // The launcher has ended all that could write. Should a process have escaped, no more is read than a pipe holds.
+        // The launcher has waited for all processes that could write. If a process has escaped, no more is read than a
+        // pipe can contain.
         var most = 16
         while most > 0, readError() { most -= 1 }
         most = 16
@@ -108,7 +111,7 @@ final class ServingProcess {
         return process.end ?? .signalled(SIGKILL)
     }
 
-    // MARK: - Orders
+    // MARK: - Commands
 
     private func obey(_ command: ServeCommand) {
         switch command {
@@ -141,7 +144,7 @@ final class ServingProcess {
         plugin.change(by: number) { [number] in $0.processes[number]?.session.lose(fault, at: $1) }
     }
 
-    // MARK: - The streams
+    // MARK: - Streams
 
     private func write() {
         while written < outbox.count, process.input.raw >= 0 {
@@ -168,7 +171,7 @@ final class ServingProcess {
         written = 0
     }
 
-    /// Reads once; false when nothing more comes now.
+    /// Reads once; returns false when no more is available now.
     private func readOutput() -> Bool {
         guard let bytes = process.output.readAvailable() else { return false }
         guard !bytes.isEmpty else {
@@ -184,7 +187,7 @@ final class ServingProcess {
                 plugin.change(by: number) { [number] slots, _ in
                     slots.processes[number]?.session.receiveTooLong(start)
                 }
-                // With the pipe gone, even a program that ignores SIGTERM can't go on printing.
+                // With the pipe closed, even a program that ignores SIGTERM cannot continue to print.
                 process.output.close()
                 return false
             }
@@ -204,7 +207,7 @@ final class ServingProcess {
 }
 
 extension ServeRequest {
-    /// The logger without what belongs to the job.
+    /// The logger without the metadata of the job.
     fileprivate var ownLogger: Logger {
         var logger = logger
         logger[metadataKey: "job"] = nil

@@ -2,9 +2,9 @@ import FileEvents
 package import PluginProtocol
 package import System
 
-/// One thing that the protocol asks of a plugin, and what was found.
+/// A requirement of the protocol, and the verdict on it.
 package struct ConformanceCheck: Sendable, Hashable {
-    /// Thrown by a step to end a sequence of steps.
+    /// The verdict of a check, which a step throws to stop a sequence of steps.
     package struct Verdict: Error, Hashable {
         package enum Word: String, Sendable {
             case ok, failed, skipped
@@ -23,9 +23,9 @@ package struct ConformanceCheck: Sendable, Hashable {
         static func skipped(_ why: String) -> Verdict { Verdict(word: .skipped, message: why) }
     }
 
-    /// The word for programs, as `hostile-name`.
+    /// The name for programs, such as `hostile-name`.
     package var name: String
-    /// What is asked, for people.
+    /// The requirement, for users.
     package var title: String
     package var verdict: Verdict
 
@@ -36,21 +36,22 @@ package struct ConformanceCheck: Sendable, Hashable {
     }
 }
 
-/// What a conformance test takes from whoever asks for it.
+/// The options of a conformance test.
 package struct ConformanceOptions: Sendable {
-    /// Parameters that replace those of `request.json`; `@SCRATCH@` in a text stands for the folder with the files.
+    /// Parameters that replace those of `request.json`; `@SCRATCH@` in a string stands for the directory with the
+    /// files.
     package var parameters: [String: JSONValue] = [:]
-    /// A file that the plugin can work with; without it that of `request.json`, else a text.
+    /// A file that the plugin can work with; by default that of `request.json`, or else a text file.
     package var sample: PathBytes?
-    /// How long one answer may take; nil for what the description says, else 60 s.
+    /// How long one answer may take; nil for the timeout in the description, or else 60 s.
     package var timeout: Duration?
-    /// How long the plugin may go on after SIGTERM.
+    /// How long the plugin may continue after SIGTERM.
     package var grace: Duration = .seconds(10)
 
     package init() {}
 }
 
-/// `@SCRATCH@` in `request.json`, `response.json` and parameters.
+/// The token `@SCRATCH@` in `request.json`, `response.json` and parameters.
 enum ConformanceToken {
     static let text = "@SCRATCH@"
 

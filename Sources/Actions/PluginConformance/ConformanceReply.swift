@@ -1,20 +1,21 @@
 import FileEvents
 import PluginProtocol
+import Programs
 import Rules
 import System
 
-/// What a plugin made of one request.
+/// The reply of a plugin to one request.
 struct ConformanceReply {
-    /// Of the case, for the checks that look at all replies.
+    /// The title of the case, for the checks that inspect all replies.
     let title: String
     let ended: Ended
-    /// What it printed; nil for nothing, and for what is no response.
+    /// The response that it printed; nil if it printed nothing, or something else.
     private(set) var response: PluginResponse?
-    /// Why what it printed is no response.
+    /// The reason why its output is not a response.
     private(set) var misprint: String?
-    /// What it wrote to, or made, or removed, and had not to.
+    /// Descriptions of what it wrote to, created or removed without being allowed to.
     var strayWrites: [String] = []
-    /// The time-out that it met.
+    /// The timeout of the request.
     private let limit: Duration
 
     init(title: String, ended: Ended, folder: PathBytes, limit: Duration) {
@@ -30,7 +31,7 @@ struct ConformanceReply {
         if misprint == nil, let remark = reader.remarks.first { misprint = "is only usable in part: \(remark)" }
     }
 
-    /// What Alight would make of it.
+    /// The outcome that Alight would derive from it.
     var outcome: PluginResponse.Outcome {
         let table = OutcomeTable(
             program: "the plugin", isIdempotent: true, answers: true, folder: "/", timeout: .seconds(60))
@@ -41,7 +42,7 @@ struct ConformanceReply {
 
     var isDone: Bool { outcome.isDone }
 
-    /// How the exit status says the opposite of the response; nil when it doesn't.
+    /// The contradiction between the exit status and the response; nil when there is none.
     var contradiction: String? {
         guard case .exited(let status) = ended.way, status != 0, let response, response.outcome.isDone else {
             return nil
@@ -49,7 +50,8 @@ struct ConformanceReply {
         return "it answers \(response.outcome.rawValue) and ends with \(status)"
     }
 
-    /// Why it can't be compared with what is asked: it is no answer at all, or left to a check of its own.
+    /// Returns the reason why it cannot be compared with what is expected: it is not an answer, or has a check of its
+    /// own.
     ///
     /// - Parameter help: The help when it is not an answer; nil for that of the fault.
     /// - Returns: The verdict; nil when it can be compared.
@@ -59,11 +61,11 @@ struct ConformanceReply {
         return contradiction.map { _ in .skipped("its exit status is another answer than its response, see below") }
     }
 
-    /// Why it is no answer at all, with what to do; nil when it is one, be it a refusal.
+    /// The reason why it is not an answer, with help; nil when it is one, even if it is a refusal.
     var fault: (why: String, help: String)? {
         switch ended.way {
         case .exited(status: 0): return nil
-        // A check of its own.
+        // It has a check of its own.
         case .exited where contradiction != nil: return nil
         case .exited(let status) where (64...78).contains(status): return nil
         case .exited(let status):
@@ -87,7 +89,7 @@ struct ConformanceReply {
     /// The last line of its log, for messages.
     var said: String { ended.lastLine.map { ": \(ResponseReader.line($0))" } ?? "" }
 
-    /// The outcome with its message, for people.
+    /// The outcome with its message, for users.
     var shown: String {
         let message = response?.message ?? (outcome == .succeeded ? nil : ended.lastLine)
         return outcome.rawValue + (message.map { ", \"\(ResponseReader.line($0))\"" } ?? "")

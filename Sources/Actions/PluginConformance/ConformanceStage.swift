@@ -1,25 +1,27 @@
+import ActionAPI
 import FileEvents
 import Foundation
 import Glibc
 import PluginProtocol
+import Programs
 import Rules
 import System
 
-/// The folders of one case: the plugin's files, its home, and its scratch folder.
+/// The directories of one case: the plugin's files, its home, and its scratch directory.
 struct ConformanceStage {
     let folder: PathBytes
-    /// What `@SCRATCH@` stands for; the watched folder of the events.
+    /// The directory that `@SCRATCH@` stands for; the watched directory of the events.
     let files: PathBytes
     let home: PathBytes
     let scratch: PathBytes
 
-    /// Makes the folders.
+    /// Creates the directories.
     ///
     /// - Parameters:
-    ///   - base: The folder of the whole test.
-    ///   - name: Of the case; no two are equal.
-    ///   - testdata: A folder whose content is copied to `files`.
-    /// - Throws: Why that can't be done.
+    ///   - base: The directory of the whole test.
+    ///   - name: The unique name of the case.
+    ///   - testdata: A directory whose content is copied to `files`.
+    /// - Throws: The reason why that failed.
     init(in base: PathBytes, name: String, testdata: PathBytes?) throws(HandlerProblem) {
         folder = base.appending(name)
         files = folder.appending("files")
@@ -47,13 +49,13 @@ struct ConformanceStage {
             atPath: path.description, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
-    /// Empties the scratch folder, as each attempt finds it.
+    /// Empties the scratch directory, as for each attempt.
     func renewScratch() {
         try? ScratchFolders(base: folder).remove(scratch)
         Self.makeFolder(scratch)
     }
 
-    /// Writes a file; a folder with such a file in it, if the plugin takes folders alone.
+    /// Writes a file, or a directory with such a file in it if the plugin only accepts directories.
     func write(_ content: [UInt8], to path: PathBytes, asFolder: Bool) {
         var path = path
         if asFolder {
@@ -71,9 +73,9 @@ struct ConformanceStage {
 
     func remove(_ path: PathBytes) { try? ScratchFolders(base: folder).remove(path) }
 
-    /// The environment that the protocol promises for a request; without one what every call gets.
+    /// Returns the environment that the protocol specifies for a request; without a request, that of every call.
     ///
-    /// Members may be left out in `request.json` that a request always has.
+    /// `request.json` may leave out members that a request always has.
     func environment(
         _ surroundings: ProgramEnvironment, request: [String: JSONValue]? = nil
     ) -> [(name: String, value: [UInt8])] {

@@ -1,10 +1,12 @@
+import ActionAPI
 import FileEvents
 import PluginProtocol
+import Programs
 import Rules
 import System
 
 extension PluginConformance {
-    /// Plays the plugin's own case: `request.json`, and what `response.json` says of the answer.
+    /// Runs the plugin's own case: `request.json`, and the expected answer in `response.json`.
     func ownCase() throws(HandlerProblem) -> ConformanceCheck.Verdict {
         guard let folder = ownFolder, Self.content(of: folder.appending("request.json")) != nil else {
             return .skipped("there is no request.json")
@@ -39,7 +41,7 @@ extension PluginConformance {
         return .passed(reply.shown)
     }
 
-    /// The first member of `expected` that `actual` lacks or has otherwise; more members are none of it.
+    /// Returns the first member of `expected` that is missing or different in `actual`; additional members are ignored.
     private static func difference(_ expected: JSONValue, _ actual: JSONValue, _ place: String) -> String? {
         switch (expected, actual) {
         case (.object(let wanted), .object(let members)):

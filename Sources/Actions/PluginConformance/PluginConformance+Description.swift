@@ -1,10 +1,13 @@
+import ActionAPI
 import FileEvents
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import System
 
 extension PluginConformance {
-    /// How the plugin describes itself; that it does, has been seen when it was found.
+    /// The plugin's description of itself; discovery has already checked that there is one.
     var description: String {
         let modes = (plugin.description.modes ?? ["run"]).joined(separator: ", ")
         let version = plugin.description.version.isEmpty ? "" : " \(plugin.description.version)"
@@ -36,13 +39,13 @@ extension PluginConformance {
         return .passed(nil)
     }
 
-    /// What is in the folders that a call must not change.
+    /// Returns the contents of the directories that a call must not change.
     func record(of stage: ConformanceStage) -> TreeRecord {
         TreeRecord([stage.files, stage.home] + (ownFolder.map { [$0] } ?? []), without: [stage.scratch])
     }
 
-    /// Whether the path is of a library's making: what Python leaves beside a module, and what ORC, below libvips
-    /// and GStreamer, maps its code from.
+    /// Returns whether a library created the path: what Python leaves next to a module, and the files from which ORC,
+    /// used by libvips and GStreamer, maps its code.
     static func isCache(_ path: PathBytes) -> Bool {
         path.lastComponent.starts(with: "orcexec.".utf8)
             || path.andParents.contains { $0.lastComponent.elementsEqual("__pycache__".utf8) }

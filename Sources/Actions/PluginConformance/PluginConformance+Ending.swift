@@ -1,22 +1,23 @@
 import Glibc
 import PluginProtocol
+import Programs
 import Rules
 
 extension PluginConformance {
-    /// Ends the plugin while it waits for its request, and once it has got one.
+    /// Terminates the plugin while it waits for its request, and once it has received one.
     func endings(_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict {
         for waits in [true, false] {
             let stage = try stage("\(name)-\(waits ? "waiting" : "working")")
             let request = try request(for: name.utf8, in: stage)
             let conversation = try PluginConversation(command("run", in: stage, for: request), launcher)
-            // All but the newline, and no end: so it has to wait for the rest.
+            // All but the newline, and no end-of-file, so that it has to wait for the rest.
             _ = conversation.send(waits ? request.input.dropLast() : request.input, within: .seconds(5))
             if waits {
                 conversation.waitUntilRead(within: .seconds(2))
             } else {
                 conversation.closeInput()
             }
-            // Most are done at once, which is as good; with others it is long enough to be at work.
+            // Most are done at once, which also passes; for others this is long enough to be at work.
             guard conversation.end(within: waits ? .zero : .milliseconds(300)) == nil else { continue }
             let start = ContinuousClock.now
             conversation.terminate(grace: options.grace)

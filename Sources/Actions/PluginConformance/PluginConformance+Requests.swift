@@ -1,9 +1,11 @@
 import FileEvents
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import System
 
-/// A request for one file, and what is expected of the answer.
+/// A request for one file, and the expected answer.
 private struct ConformanceRequest {
     enum File {
         case sample, empty, vanished
@@ -12,7 +14,7 @@ private struct ConformanceRequest {
     enum Answer {
         /// The work is done.
         case work
-        /// The outcome of the plain name.
+        /// The same outcome as for the plain name.
         case asForPlainName
         /// Any answer.
         case any
@@ -24,15 +26,15 @@ private struct ConformanceRequest {
     var fileName: [UInt8]?
     var file = File.sample
     var answer = Answer.any
-    /// What to do when it fails; nil for what the failure suggests.
+    /// The help when it fails; nil for that of the failure.
     var help: String?
-    /// Why it is not sent; nil when it is.
+    /// The reason why it is not sent; nil when it is.
     var skipped: String?
     /// Whether it has members that a later version could add.
     var isExtended = false
 }
 
-// What the plugin does for requests of all kinds, and what its replies have in common.
+// Checks of requests of all kinds, and of all replies.
 extension PluginConformance {
     private var requests: [ConformanceRequest] {
         let nameHelp =
@@ -144,7 +146,7 @@ extension PluginConformance {
         }
     }
 
-    /// What must hold of every reply.
+    /// Checks the requirements for every reply.
     func checkReplies() {
         let checks: [(name: String, title: String, complaint: (ConformanceReply) -> String?, help: String)] = [
             (
@@ -158,7 +160,7 @@ extension PluginConformance {
             (
                 "writes", "it writes to scratch and to its outputs alone",
                 { reply in
-                    // Of what is no response, the outputs aren't known.
+                    // The outputs of an invalid response are not known.
                     guard reply.misprint == nil, let first = reply.strayWrites.first else { return nil }
                     return reply.strayWrites.count == 1 ? first : "\(first) and \(reply.strayWrites.count - 1) more"
                 }, "list it in 'outputs', or write it below $ALIGHT_SCRATCH"
@@ -172,13 +174,13 @@ extension PluginConformance {
         }
     }
 
-    // MARK: - One call
+    // MARK: - A single call
 
     private static func path(in request: [String: JSONValue]) -> PathBytes {
         PathBytes(request["events"]?.array?.first?.object?.bytes("path") ?? [])
     }
 
-    /// Calls the plugin for a request, and watches what it writes to.
+    /// Calls the plugin for a request, and watches the files that it writes.
     private func reply(
         to request: [String: JSONValue], in stage: ConformanceStage, title: String
     ) -> ConformanceReply {
@@ -192,10 +194,10 @@ extension PluginConformance {
         return reply
     }
 
-    /// What was written outside of scratch and is no output.
+    /// Returns descriptions of what was written outside of the scratch directory and is not an output.
     ///
-    /// The event's own file may go, and files that are gone at the end may have been beside it or beside an output:
-    /// that is how a file is made complete before it gets its name.
+    /// The event's own file may be removed, and files that are gone at the end may have been next to it or to an
+    /// output: this is how a file is completed before it gets its name.
     private func strayWrites(
         _ before: TreeRecord, _ after: TreeRecord, _ written: Set<PathBytes>, _ outputs: [PathBytes],
         _ own: PathBytes, _ stage: ConformanceStage

@@ -1,9 +1,11 @@
 import FileEvents
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import System
 
-// A long-lived process that answers many requests.
+// Checks of a persistent process that answers many requests.
 extension PluginConformance {
     private typealias Verdict = ConformanceCheck.Verdict
 
@@ -36,7 +38,7 @@ extension PluginConformance {
         }
         step("serve-requests", "serve: four requests, each with one result") { () throws(Verdict) in
             try serve(requests, talk, atOnce: window)
-            // A second result would come before the pong.
+            // A second result would arrive before the pong.
             try ping(talk, 1)
             return "\(window) at once"
         }
@@ -73,7 +75,7 @@ extension PluginConformance {
         return concurrent
     }
 
-    /// Sends the requests, so many at once, and waits for their results.
+    /// Sends the requests, at most `window` at once, and waits for their results.
     private func serve(
         _ requests: [[String: JSONValue]], _ talk: PluginConversation, atOnce window: Int
     ) throws(Verdict) {
@@ -105,7 +107,7 @@ extension PluginConformance {
         }
     }
 
-    /// Expects a pong, and no further result before it.
+    /// Sends a ping, and expects a pong with no further result before it.
     private func ping(_ talk: PluginConversation, _ number: Int64) throws(Verdict) {
         talk.send(["type": "ping", "n": .integer(number)])
         let pong = try talk.expect(
@@ -145,7 +147,7 @@ extension PluginConformance {
         }
     }
 
-    /// A message with a request for a file and a scratch folder of its own.
+    /// Returns a message with a request for a file and a scratch directory of its own.
     private func served(_ name: String, in stage: ConformanceStage) throws(HandlerProblem) -> [String: JSONValue] {
         let scratch = stage.scratch.appending(name)
         ConformanceStage.makeFolder(scratch)
@@ -158,7 +160,7 @@ extension PluginConformance {
 extension PluginConversation {
     fileprivate func send(_ message: [String: JSONValue]) { _ = send(message.input, within: .seconds(10)) }
 
-    /// Waits for the next message of that type, and ignores others, as progress.
+    /// Waits for the next message of the given type, and ignores others, such as progress.
     ///
     /// - Parameters:
     ///   - type: The type of the expected message.
@@ -171,7 +173,7 @@ extension PluginConversation {
         _ type: String, within limit: Duration, refusing refused: String? = nil, help: String
     ) throws(ConformanceCheck.Verdict) -> [String: JSONValue] {
         let deadline = ContinuousClock.now + limit
-        // It may print faster than anybody reads.
+        // The plugin may print faster than this loop reads.
         while ContinuousClock.now < deadline {
             switch next(within: deadline - .now) {
             case .line(let line):

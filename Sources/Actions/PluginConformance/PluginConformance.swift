@@ -1,41 +1,45 @@
+package import ActionAPI
 import FileEvents
 import Foundation
 import Glibc
 import PluginProtocol
+package import Plugins
+package import Programs
 package import Rules
 import Settling
 package import System
 
-/// Tries whether a plugin keeps to the protocol, by calling it as Alight does.
+/// Tests whether a plugin conforms to the protocol, by calling it as Alight does.
 ///
-/// Every case has folders of its own, in one that is removed at the end.
+/// Every case has directories of its own, in one that is removed at the end.
 package final class PluginConformance {
-    let plugin: Plugin
+    let plugin: InstalledPlugin
     let options: ConformanceOptions
     let launcher: ProcessLauncher
     let surroundings: ProgramEnvironment
-    /// The folder of all cases.
+    /// The directory of all cases.
     let base: PathBytes
     private let report: (ConformanceCheck) -> Void
     private var failures = 0
     /// Whether the plugin does its work for a plain name, without which little else can be judged.
     var isSound = false
-    /// What was answered for events of files, for the checks that look at all replies.
+    /// The replies to events of files, for the checks that inspect all replies.
     var replies: [ConformanceReply] = []
-    /// What is in `request.json`.
+    /// The content of `request.json`.
     private(set) var shownRequest: JSONValue?
     private(set) var sample: (content: [UInt8], suffix: String) = (Array("one line\nand another\n".utf8), ".txt")
     private var cases = 0
 
     /// - Parameters:
-    ///   - plugin: What is tried.
+    ///   - plugin: The plugin to test.
     ///   - options: Parameters, a sample, limits.
-    ///   - launcher: Starts it.
-    ///   - surroundings: What it is told of the machine; it gets homes of its own.
-    ///   - base: An empty folder, whose content is removed by the caller.
-    ///   - report: Takes each check as soon as it is done.
+    ///   - launcher: Starts the plugin.
+    ///   - surroundings: The environment of the plugin, which gets home directories of its own.
+    ///   - base: An empty directory, whose content the caller removes.
+    ///   - report: Receives each check as soon as it is done.
     package init(
-        of plugin: Plugin, options: ConformanceOptions, launcher: ProcessLauncher, surroundings: ProgramEnvironment,
+        of plugin: InstalledPlugin, options: ConformanceOptions, launcher: ProcessLauncher,
+        surroundings: ProgramEnvironment,
         in base: PathBytes, report: @escaping (ConformanceCheck) -> Void
     ) {
         self.plugin = plugin
@@ -46,10 +50,10 @@ package final class PluginConformance {
         self.report = report
     }
 
-    /// Goes through all checks.
+    /// Runs all checks.
     ///
-    /// - Returns: How many failed.
-    /// - Throws: Why the test itself can't be done.
+    /// - Returns: The number of failed checks.
+    /// - Throws: The reason why the test itself cannot be run.
     package func run() throws(HandlerProblem) -> Int {
         tell("description", "it describes itself", .passed(description))
         tell("describe-effects", "the verb describe has no side effects", try effectsOfDescribe())
@@ -78,22 +82,22 @@ package final class PluginConformance {
         tell(name, title, isSound ? try verdict(name) : .skipped("it doesn't do its work for a plain name"))
     }
 
-    // MARK: - What cases are made of
+    // MARK: - Parts of a case
 
     var timeout: Duration {
         options.timeout ?? plugin.description.timeout.flatMap { try? DurationText.parse($0) } ?? .seconds(60)
     }
 
-    /// The folder of the plugin; for a plugin that is one file nil, since that lies among others.
+    /// The directory of the plugin; nil for a single-file plugin, which is located among other files.
     var ownFolder: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
 
-    /// Whether it takes folders and no files.
+    /// Whether the plugin accepts directories and no files.
     var takesFolders: Bool {
         guard let types = plugin.description.types else { return false }
         return !types.contains("file") && !types.contains("any")
     }
 
-    /// The folder whose content `request.json` works with.
+    /// The directory whose content `request.json` works with.
     var testdata: PathBytes? {
         guard let folder = ownFolder?.appending("testdata"), case .present(let snapshot) = DiskProbe.look(at: folder),
             snapshot.type == .directory
@@ -106,7 +110,7 @@ package final class PluginConformance {
         return try ConformanceStage(in: base, name: "\(cases)-\(name)", testdata: testdata)
     }
 
-    /// The parameters, with defaults, for a case.
+    /// Returns the parameters for a case, with defaults.
     func parameters(in stage: ConformanceStage) -> JSONValue {
         var members = shownRequest?.object?["with"]?.object ?? [:]
         for (key, property) in plugin.description.parameters?.properties ?? [:] where members[key] == nil {
@@ -116,7 +120,7 @@ package final class PluginConformance {
         return ConformanceToken.replaced(in: .object(members), by: stage.files)
     }
 
-    /// The first event that the plugin takes of those that a file can have.
+    /// The first kind of event that the plugin accepts, of those that a file can have.
     private var kind: EventKind {
         let kinds: [EventKind] = [.created, .modified, .moved, .attributes, .deleted]
         guard let words = plugin.description.events else { return .created }
@@ -130,7 +134,7 @@ package final class PluginConformance {
     ///   - stage: The directories of the case.
     ///   - content: The content of the file; nil for that of the sample.
     /// - Returns: The members of the request.
-    /// - Throws: Why the file cannot be written.
+    /// - Throws: The reason why the file cannot be written.
     func request(
         for fileName: some Collection<UInt8>, in stage: ConformanceStage, content: [UInt8]? = nil
     ) throws(HandlerProblem) -> [String: JSONValue] {
@@ -157,7 +161,7 @@ package final class PluginConformance {
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
-    /// The call of a verb.
+    /// Returns the command that calls a verb.
     func command(
         _ verb: String, in stage: ConformanceStage, input: [UInt8] = [], for request: [String: JSONValue]? = nil
     ) -> Command {

@@ -2,10 +2,11 @@ import CAlightLinux
 import FileEvents
 import Foundation
 import Glibc
+import Programs
 import Rules
 import System
 
-/// A running program that is spoken to, and that is ended with this value; used on one thread.
+/// A conversation with a running program, which is killed when this value is released; used on one thread.
 final class PluginConversation {
     enum Heard: Equatable {
         case line([UInt8])
@@ -14,15 +15,15 @@ final class PluginConversation {
     }
 
     private let process: LaunchedProgram
-    /// What was printed; the first `taken` bytes have been given as lines.
+    /// The output of the program; the first `taken` bytes have been returned as lines.
     private var output: [UInt8] = []
     private var taken = 0
-    /// More is not read until somebody takes lines.
+    /// The size from which no more is read until lines are taken.
     private static let mostUnread = 4 << 20
     private var hasEnded = false
     private var errors = HeadAndTail()
 
-    /// Starts the program; what `command` has as input is ignored.
+    /// Starts the program; the input in `command` is ignored.
     init(_ command: Command, _ launcher: ProcessLauncher) throws(HandlerProblem) {
         do throws(LaunchFailure) {
             process = try launcher.start(command)
@@ -37,7 +38,7 @@ final class PluginConversation {
         _ = end(within: .seconds(10))
     }
 
-    /// Writes the bytes; false when the program doesn't take them in time.
+    /// Writes the bytes; returns false when the program does not accept them in time.
     func send(_ bytes: [UInt8], within limit: Duration) -> Bool {
         var rest = bytes[...]
         return poll(within: limit, every: .milliseconds(20), for: Int16(POLLOUT)) {
@@ -50,7 +51,7 @@ final class PluginConversation {
         } ?? false
     }
 
-    /// Waits until the program has read all that was sent, or has ended; not for longer than that.
+    /// Waits until the program has read everything that was sent, or has exited; at most for the given time.
     func waitUntilRead(within limit: Duration) {
         _ = poll(within: limit, every: .milliseconds(10)) {
             var unread: Int32 = 0
@@ -63,7 +64,7 @@ final class PluginConversation {
 
     func terminate(grace: Duration) { process.terminate(grace: grace) }
 
-    /// The next line of standard output; nil when none comes in time.
+    /// Returns the next line of standard output; nil when none arrives in time.
     func next(within limit: Duration) -> Heard? {
         poll(within: limit, every: .milliseconds(200)) {
             guard let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) else {
@@ -74,7 +75,7 @@ final class PluginConversation {
         }
     }
 
-    /// Waits for the end of the program and all that it started; nil when it doesn't come in time.
+    /// Waits until the program and all its descendants have exited; returns nil when they do not in time.
     func end(within limit: Duration) -> Ended.Way? {
         poll(within: limit, every: .milliseconds(10)) {
             guard process.lookForEnd() else { return nil }
@@ -83,7 +84,7 @@ final class PluginConversation {
         }
     }
 
-    /// Waits for a value, and reads what the program writes meanwhile; nil when there is none in time.
+    /// Waits for a value, and reads the program's output meanwhile; returns nil when there is none in time.
     private func poll<Value>(
         within limit: Duration, every pause: Duration, for events: Int16 = 0, _ value: () -> Value?
     ) -> Value? {
@@ -97,7 +98,7 @@ final class PluginConversation {
         }
     }
 
-    /// Why it could not be started, else the last line of standard error, for messages.
+    /// The reason why it could not be started, or else the last line of standard error, for messages.
     var said: String {
         take()
         if process.lookForEnd(), let reason = process.end?.whyNotStarted { return ": \(reason)" }
@@ -125,7 +126,7 @@ final class PluginConversation {
     private func wait(_ limit: Duration, for events: Int16) {
         var descriptors = [
             pollfd(fd: process.input.raw, events: events, revents: 0),
-            // At its end it would be ready for ever.
+            // At end-of-file it would be ready indefinitely.
             pollfd(fd: hasEnded || isFull ? -1 : process.output.raw, events: Int16(POLLIN), revents: 0),
         ]
         if events == 0 { descriptors.removeFirst() }

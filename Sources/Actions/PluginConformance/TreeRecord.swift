@@ -1,7 +1,8 @@
+import ActionAPI
 import FileEvents
 import System
 
-/// What is in some folders: names, types, modes and contents, but no times.
+/// The contents of some directories: names, types, modes and file contents, but no times.
 struct TreeRecord: Equatable {
     struct Entry: Equatable {
         var type: FileType
@@ -12,8 +13,8 @@ struct TreeRecord: Equatable {
     private(set) var entries: [PathBytes: Entry] = [:]
 
     /// - Parameters:
-    ///   - folders: Where to look, with all below.
-    ///   - ignored: Folders that are left out.
+    ///   - folders: The directories to record, with everything below.
+    ///   - ignored: Directories that are left out.
     init(_ folders: [PathBytes], without ignored: [PathBytes]) {
         var rest = folders
         while let path = rest.popLast() {
@@ -34,10 +35,10 @@ struct TreeRecord: Equatable {
         }
     }
 
-    /// The folders in it.
+    /// The directories in the record.
     var folders: [PathBytes] { entries.filter { $0.value.type == .directory }.keys.sorted() }
 
-    /// What is in one of them and not in the other, or otherwise there, each with a verb.
+    /// Returns the paths that are missing in one of the records or differ, each with a verb.
     func differences(to later: TreeRecord) -> [(path: PathBytes, verb: Verb)] {
         Set(entries.keys).union(later.entries.keys).sorted().compactMap { path in
             switch (entries[path], later.entries[path]) {

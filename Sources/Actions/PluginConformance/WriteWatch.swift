@@ -2,9 +2,9 @@ import FileEvents
 import Glibc
 import System
 
-/// Notices what is written to in some folders, also what is gone again at the end.
+/// Records which files are written in some directories, including those that are gone again at the end.
 ///
-/// Folders that are made meanwhile aren't watched: they show in the comparison of before and after.
+/// Directories that are created meanwhile are not watched: they appear in the comparison of before and after.
 final class WriteWatch {
     private let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
     private var folders: [Int32: PathBytes] = [:]
@@ -19,7 +19,7 @@ final class WriteWatch {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// The paths that were written to so far.
+    /// Returns the paths that were written to since the last call.
     func written() -> Set<PathBytes> {
         var paths: Set<PathBytes> = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// Converts a configuration of direvent(8) into a rules file.
 ///
 /// The conversion follows direvent.conf(5) and, where that is silent, the behavior of direvent 5.2: a macro in single

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The kind of file at a path on this machine, for tables that treat files and directories differently.
 package enum PathNature: Sendable {
     case file, folder, missing

@@ -4,6 +4,7 @@ import Globbing
 import PluginProtocol
 import Rules
 import System
+
 /// A decoded rule, and whether it is enabled.
 struct DecodedRule {
     var rule: Rule

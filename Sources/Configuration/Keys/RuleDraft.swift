@@ -4,6 +4,7 @@ import Globbing
 import Rules
 import Settling
 import System
+
 /// A rule while it is decoded: the values of its keys, and the parts that depend on several keys.
 struct RuleDraft {
     var rule: Rule

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The settings of the configuration; nil for each that is not set.
 ///
 /// Settings are stored in this order: defaults, the file, the environment, the options of a command. A later value

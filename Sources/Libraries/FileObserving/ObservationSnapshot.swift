@@ -1,5 +1,6 @@
 import FileEvents
 public import System
+
 /// The state of an observer at one time, to continue after a restart.
 ///
 /// Encode it with any encoder. An observer with the same roots and patterns accepts

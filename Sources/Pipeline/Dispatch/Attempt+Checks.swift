@@ -1,6 +1,6 @@
+import ActionAPI
 import FileEvents
 import Glibc
-import Handling
 import PluginProtocol
 import Rules
 import Settling

@@ -1,7 +1,7 @@
+import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
-import Handling
 import Logging
 import PluginProtocol
 import Rules

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// Records which paths of a rule have had a run so recently that the next one has to wait.
 ///
 /// Pure: the current time is passed in. Expired entries are removed.

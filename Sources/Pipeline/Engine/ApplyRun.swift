@@ -1,6 +1,6 @@
+package import ActionAPI
 import FileEvents
 import FileWatching
-package import Handling
 package import Logging
 import PluginProtocol
 package import Rules

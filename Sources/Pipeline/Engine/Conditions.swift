@@ -1,11 +1,12 @@
+import ActionAPI
 import FileEvents
 import FileWatching
-import Handling
 import Logging
 import Reconciling
 import Rules
 import Settling
 import System
+
 /// The conditions of the running rules, as evaluated for the reconciler.
 ///
 /// It belongs to the engine's thread, and persists across reloads.

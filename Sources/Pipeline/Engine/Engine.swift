@@ -1,6 +1,6 @@
-import FileEvents
+package import ActionAPI
+package import FileEvents
 package import FileWatching
-package import Handling
 package import Logging
 package import Rules
 import Settling
@@ -39,6 +39,8 @@ package final class Engine: Sendable {
         package var patience = Duration.seconds(600)
         /// Whether an interrupted action finds its own output, whatever is at the path by now; nil if none can.
         package var hasWork: (@Sendable (Rule, Action, Job) -> Bool)?
+        /// Undoes a change that a handler made for an event; returns why it could not, or nil.
+        package var undo: @Sendable (FileChange, FileEvent) -> String? = { _, _ in "no handler can undo it" }
 
         package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
             self.jobs = jobs

@@ -1,5 +1,5 @@
+import ActionAPI
 import FileEvents
-import Handling
 import PluginProtocol
 import Reconciling
 import Rules
@@ -110,11 +110,10 @@ extension EngineLoop {
         var attempts: [KeptChanges] = []
         for job in jobs { attempts += engine.store.changes(of: job).filter { !attempts.contains($0) } }
         let pending = dispatcher.changes.undos.map(\.changes)
-        var undoing = Undoing()
         for attempt in attempts where !attempt.isUndone && !pending.contains(attempt) {
             var reasons: [String?] = attempt.undo?.reasons ?? attempt.changes.map { _ in "" }
             for (index, change) in attempt.changes.enumerated().reversed() where reasons[index] != nil {
-                reasons[index] = undoing.undo(change, of: attempt.event)
+                reasons[index] = engine.options.undo(change, attempt.event)
                 if reasons[index] == nil {
                     for path in change.paths { recordOwnWrite(path) }
                 } else if case .unpacked(let path, _, _) = change.kind {

@@ -5,6 +5,7 @@ import Reconciling
 import Rules
 import Storage
 import System
+
 // The rules at the start of a run, and their replacement during a run.
 //
 // The watcher comes first: it also watches for the new rules, reports that, and lists existing files as at a start.

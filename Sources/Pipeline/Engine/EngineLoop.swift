@@ -1,6 +1,6 @@
+import ActionAPI
 import FileEvents
 package import FileWatching
-import Handling
 package import Reconciling
 import Rules
 import Settling

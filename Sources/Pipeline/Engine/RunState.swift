@@ -1,6 +1,6 @@
+import ActionAPI
 import FileEvents
 import FileWatching
-import Handling
 import Reconciling
 import Rules
 import Settling

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The activity of the last half hour, in slots of five seconds.
 ///
 /// Pure: the current time is a parameter. Only the current slot is stored in detail; each of the others is one point.

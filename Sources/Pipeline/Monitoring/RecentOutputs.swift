@@ -1,5 +1,6 @@
 import FileEvents
 import System
+
 /// The latest files written by actions, whose settle times are not counted.
 ///
 /// They are finished when other rules see them, so their settle times do not describe other programs.

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The differences between the last accepted snapshot of a path and its current one.
 package struct Difference: Sendable, Hashable {
     /// `extended`, `truncated`, `overwritten`; empty when the content is the same.

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The names of the files that programs create next to a file while they transfer or edit it.
 ///
 /// A browser reserves the final name with an empty file and downloads to a second

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The conditions under which a path counts as finished.
 ///
 /// Where a value is nil, the default depends on how the root is watched: a polled

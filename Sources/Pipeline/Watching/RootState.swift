@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import System
+
 /// A root and its current state.
 struct RootState {
     enum Presence {

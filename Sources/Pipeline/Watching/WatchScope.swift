@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The way a root is watched.
 package enum Backend: String, Sendable, Hashable, CaseIterable {
     /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The status of a watcher: its roots, how they are watched, and the resources used.
 package struct WatchStatus: Sendable, Hashable {
     /// The way changes below a root are detected.

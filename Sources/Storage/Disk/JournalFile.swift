@@ -2,6 +2,7 @@ import FileEvents
 import GRDB
 import Glibc
 import System
+
 /// The file of a journal before its use: found or created, checked, and opened.
 enum JournalFile {
     /// The size up to which the whole file is checked at each start, which takes a few milliseconds.

@@ -1,6 +1,7 @@
 import FileEvents
 import Glibc
 import System
+
 /// The difference between the wall clock and the boot clock when due times were written.
 ///
 /// It changes when the wall clock is set. The due times of open jobs are then shifted by the same amount, so that a

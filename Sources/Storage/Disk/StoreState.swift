@@ -3,6 +3,7 @@ import GRDB
 import Reconciling
 import Rules
 import System
+
 /// The open file of a ``DiskStore``, and its state in memory.
 ///
 /// Used under the lock of the store.

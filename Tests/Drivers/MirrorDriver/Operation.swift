@@ -1,5 +1,6 @@
 import FileEvents
 import System
+
 /// An operation of a worker on files.
 ///
 /// Paths are relative to the tree. An operation may fail because of another worker;

@@ -1,6 +1,6 @@
+import ActionAPI
 import FileEvents
 import Globbing
-import Handling
 import Pipeline
 import PluginProtocol
 import RegularExpressions

@@ -1,7 +1,7 @@
+import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
-import Handling
 import Pipeline
 import PluginProtocol
 import Rules

@@ -1,6 +1,6 @@
+import ActionAPI
 import FileEvents
 import Globbing
-import Handling
 import Logging
 import Pipeline
 import PluginProtocol

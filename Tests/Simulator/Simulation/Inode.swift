@@ -1,5 +1,6 @@
 import FileEvents
 import System
+
 /// A file, directory or link of the world.
 ///
 /// Its index in the inode table is never reused, its number is.

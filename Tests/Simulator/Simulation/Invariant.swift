@@ -1,5 +1,5 @@
+import ActionAPI
 import FileEvents
-import Handling
 import Rules
 import Storage
 import System

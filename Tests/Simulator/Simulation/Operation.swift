@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// A change of the world by one process.
 ///
 /// In the notation, paths are relative to the base directory of the world, and a directory ends with a slash.

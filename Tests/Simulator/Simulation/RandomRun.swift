@@ -1,5 +1,5 @@
+import ActionAPI
 import FileEvents
-import Handling
 package import Reconciling
 import Rules
 package import System

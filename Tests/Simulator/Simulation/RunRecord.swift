@@ -3,6 +3,7 @@ import Pipeline
 import Rules
 import Storage
 import System
+
 /// A record of everything that the actions of a run have received and done, for the final check.
 struct RunRecord {
     /// The state that the action of one rule knows.

@@ -1,6 +1,6 @@
+import ActionAPI
 import FileEvents
 import FileWatching
-import Handling
 import Logging
 import Pipeline
 import Reconciling

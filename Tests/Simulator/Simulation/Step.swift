@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// A step of a simulated run.
 ///
 /// A list of steps repeats a run, whatever it was drawn from. A step that is no longer applicable because an earlier

@@ -2,6 +2,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import System
+
 /// The state of a simulated watcher, with the same parts as the loop of the real one.
 struct WatcherState {
     struct Folder {

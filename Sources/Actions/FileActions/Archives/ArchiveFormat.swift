@@ -1,6 +1,7 @@
 import CLibArchive
 import FileEvents
 import System
+
 /// An archive format that can be written.
 enum ArchiveFormat: String, CaseIterable {
     case zip

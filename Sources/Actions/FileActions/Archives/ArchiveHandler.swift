@@ -1,9 +1,11 @@
+package import ActionAPI
 import FileEvents
 import Glibc
 import Logging
 import PluginProtocol
 package import Rules
 import System
+
 /// The `archive` action: packs a file, a directory, or all files of a batch into one archive.
 package struct ArchiveHandler: Handler {
     private let trash: Trash

@@ -5,6 +5,7 @@ import Glibc
 import PluginProtocol
 import Rules
 import System
+
 /// A writer that packs files and directories into one archive, in the order of their names.
 ///
 /// The same files produce the same archive: it contains no owners, no times other than modification times, and no order

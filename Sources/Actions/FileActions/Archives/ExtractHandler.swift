@@ -1,9 +1,11 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
 import System
+
 /// The `extract` action: unpacks an archive into a directory, which appears as a whole.
 package struct ExtractHandler: Handler {
     private let trash: Trash

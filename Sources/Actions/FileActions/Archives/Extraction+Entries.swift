@@ -30,7 +30,7 @@ extension Extraction {
             return
         }
         func isMissing() -> Refusal {
-            refuse("is a link to '\(ProgramReport.cleaned(target.bytes[...]))', which is no file before it")
+            refuse("is a link to '\(String(cleaning: target.bytes[...]))', which is no file before it")
         }
         guard let last = parts.last, links[source] == nil else { throw isMissing() }
         var current = dup(folder)

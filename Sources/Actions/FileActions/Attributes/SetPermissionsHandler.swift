@@ -1,3 +1,4 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc

@@ -1,9 +1,11 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
 import System
+
 /// The `touch` action: sets a file's times, or creates an empty file such as a marker.
 package struct TouchHandler: Handler {
     package init() {}

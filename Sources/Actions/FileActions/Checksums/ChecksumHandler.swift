@@ -1,7 +1,9 @@
+package import ActionAPI
 import FileEvents
 import PluginProtocol
 package import Rules
 import System
+
 /// The `checksum` action: writes the checksum of a file to a sidecar or to the list of its directory, or verifies it.
 ///
 /// Files that contain checksums never get one, so a rule that also matches them does not run indefinitely.

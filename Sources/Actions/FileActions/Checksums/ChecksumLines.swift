@@ -1,5 +1,6 @@
 import FileEvents
 import System
+
 /// The lines of a checksum file, in the format of sha256sum and similar tools.
 struct ChecksumLines {
     private(set) var sums: [PathBytes: String] = [:]

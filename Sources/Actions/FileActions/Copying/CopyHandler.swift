@@ -1,9 +1,10 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import System
+package import System
 
 /// The `copy` action: creates a copy of the file, which is complete as soon as it is visible.
 ///
@@ -27,6 +28,8 @@ package struct CopyHandler: Handler {
             ],
             required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes], types: [.file], sharesFile: true)
+
+    package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileFault) in try copy(invocation) }

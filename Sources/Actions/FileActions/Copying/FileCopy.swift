@@ -1,9 +1,11 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
 import System
+
 /// The copy of an open file's content to a staged file, which can then be given a name.
 struct FileCopy {
     let source: SourceFile

@@ -1,3 +1,4 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Rules

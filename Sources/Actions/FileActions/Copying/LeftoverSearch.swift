@@ -1,8 +1,10 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 package import Rules
 import System
+
 /// A search at startup for temporary files that a killed process has left.
 ///
 /// An interrupted job cleans the directory that it works in when it runs again. This search is for jobs that are no

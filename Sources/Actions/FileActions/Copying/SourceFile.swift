@@ -1,9 +1,11 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
 import System
+
 /// The file of an event, held open beneath its root.
 ///
 /// Its directory is opened without following a link, so it is the one that was watched. The open descriptor prevents

@@ -1,8 +1,10 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import Rules
 import System
+
 /// A hidden directory beside its final location, which gets its name when it is complete, or is removed.
 ///
 /// It is locked while it is open, which marks it as in use; see ``Leftovers``.

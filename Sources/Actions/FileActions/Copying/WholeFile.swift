@@ -2,6 +2,7 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import System
+
 /// Reading and writing of whole files.
 enum WholeFile {
     /// Replaces a file atomically, and returns the metadata of the new file.

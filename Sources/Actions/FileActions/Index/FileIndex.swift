@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import System
+
 /// A sorted list of files with a formatted line for each entry.
 ///
 /// A change costs a binary search; the whole list is assembled from the formatted lines.

@@ -1,3 +1,4 @@
+package import ActionAPI
 import FileEvents
 import Glibc
 import PluginProtocol

@@ -1,9 +1,11 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
 import System
+
 /// The move of a file: a rename, or between file systems a copy followed by the removal of the source.
 struct FileMove {
     let invocation: Invocation

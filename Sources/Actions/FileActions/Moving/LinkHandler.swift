@@ -1,9 +1,11 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
-import System
+package import System
+
 /// The `link` action: creates a link to the file.
 package struct LinkHandler: Handler {
     private enum Kind: String { case symbolic, hard }
@@ -27,6 +29,8 @@ package struct LinkHandler: Handler {
             ],
             required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes])
+
+    package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileFault) in try link(invocation) }

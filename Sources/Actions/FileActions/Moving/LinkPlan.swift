@@ -1,5 +1,6 @@
 import FileEvents
 import System
+
 /// The symbolic links of an archive, which are created after all other entries.
 ///
 /// Therefore nothing is ever written through one of them.

@@ -1,7 +1,8 @@
+package import ActionAPI
 import FileEvents
 import PluginProtocol
 package import Rules
-import System
+package import System
 
 /// The `move` action: gives the file another path; between file systems it copies, and removes the source last.
 package struct MoveHandler: Handler {
@@ -19,6 +20,8 @@ package struct MoveHandler: Handler {
             ],
             required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes])
+
+    package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileFault) in

@@ -1,3 +1,4 @@
+package import ActionAPI
 import FileEvents
 import Glibc
 package import PluginProtocol
@@ -82,13 +83,11 @@ package struct Destination: Sendable {
     }
 }
 
-extension Invocation {
-    /// Returns the parameter as a string; nil if it is missing or not a string.
-    func text(_ name: String) -> String? { parameters[name]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
-
-    /// Returns the parameter as a boolean.
-    func flag(_ name: String, default value: Bool) -> Bool {
-        guard case .value(let given)? = parameters[name] else { return value }
-        return given.bool ?? value
+extension Destination {
+    /// Returns the path that the invocation would write; none if that depends on an existing file.
+    static func planned(for invocation: Invocation) -> [PathBytes] {
+        guard let destination = try? Destination(invocation), case .absent = DiskProbe.look(at: destination.path)
+        else { return [] }
+        return [destination.path]
     }
 }

@@ -1,3 +1,4 @@
+import ActionAPI
 import FileEvents
 import Glibc
 import PluginProtocol
@@ -69,5 +70,12 @@ extension Outcome {
         } catch {
             return error.outcome
         }
+    }
+}
+
+extension WorkLimit {
+    /// Throws when the work has to end now.
+    func check(_ work: String) throws(FileFault) {
+        if let outcome = outcome(work) { throw FileFault(outcome) }
     }
 }

@@ -1,9 +1,11 @@
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
 import Rules
 import System
+
 /// A destination with its directory open, and the changes made to it.
 struct FilePlace {
     let invocation: Invocation

@@ -1,3 +1,4 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
@@ -5,6 +6,7 @@ import Globbing
 package import PluginProtocol
 package import Rules
 package import System
+
 /// The directories in which a handler may write.
 ///
 /// A path is first checked by name: outside of all roots it is refused. Then the directory is opened beneath its root,
@@ -138,37 +140,5 @@ package struct Jail: Sendable {
         return FileFault(
             Outcome(
                 .failed, "'\(folder)' is outside of \(list); if it is meant, add it to 'allow'", code: "outside"))
-    }
-}
-
-extension Template {
-    /// Returns the directory named before the first placeholder; nil if the string starts with a path that depends on
-    /// the event.
-    package func literalHead(in folder: PathBytes) -> PathBytes? {
-        var head: [UInt8] = []
-        for (index, part) in parts.enumerated() {
-            switch part {
-            case .literal(let bytes): head += bytes
-            case .placeholder(let placeholder):
-                if index == 0 { return placeholder.isWholePath ? nil : folder }
-                return Self.folder(head, in: folder)
-            }
-        }
-        return Self.folder(head, in: folder)
-    }
-
-    private static func folder(_ head: [UInt8], in folder: PathBytes) -> PathBytes {
-        guard let slash = head.lastIndex(of: .slash) else { return folder }
-        return folder.resolving(slash == 0 ? head[...0] : head[..<slash]).normalized
-    }
-}
-
-extension Placeholder {
-    /// Whether the placeholder stands for an absolute path.
-    fileprivate var isWholePath: Bool {
-        switch self {
-        case .path, .directory, .root, .from, .stepOutput: true
-        default: false
-        }
     }
 }

@@ -1,8 +1,10 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 package import Rules
 package import System
+
 /// The naming of a file in an open directory, according to `on_conflict`.
 ///
 /// Each step is one system call that fails if another process was faster. Therefore a file is lost only if it was to be

@@ -1,8 +1,10 @@
+package import ActionAPI
 import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
 import System
+
 /// The `delete` action: removes the file permanently.
 package struct DeleteHandler: Handler {
     package init() {}

@@ -2,6 +2,7 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import System
+
 /// The removal of a name, provided that it still belongs to the same file.
 ///
 /// Another process could put a new file there between a check and the removal. Therefore the file is first renamed away

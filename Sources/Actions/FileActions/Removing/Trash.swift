@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 package import Rules
 package import System
+
 /// The desktop's trash, as defined by the Trash specification 1.0 of freedesktop.org.
 ///
 /// A file goes to the trash of its own file system, so nothing is copied: to the home trash if that is on the same file

@@ -4,6 +4,7 @@ import Glibc
 import PluginProtocol
 package import Rules
 import System
+
 /// The reversal of changes that handlers made, as far as their results are unmodified.
 ///
 /// Each step is one system call that fails if another process was faster. A file that was replaced just before a step

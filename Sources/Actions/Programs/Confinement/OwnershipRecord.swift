@@ -1,24 +1,26 @@
+import ActionAPI
 import FileEvents
-import Rules
+package import Rules
 import Synchronization
-import System
+package import System
 
-/// What nobody but root can change, looked at anew whenever the file is another one than before.
+/// The files that only root can change, checked again whenever a file differs from the previous check.
 ///
-/// Folders above a file can become open without a sign at the file. Whoever uses
-/// that to put another file there, or to change this one, leaves another stamp, and
-/// then all is looked at again: so nothing is run that was not looked at.
-final class OwnershipRecord: Sendable {
+/// The directories above a file can become writable without a change of the file. A user who then replaces or changes
+/// the file leaves another stamp, and everything is checked again; so nothing is run unchecked.
+package final class OwnershipRecord: Sendable {
     private let safe = Mutex<[PathBytes: FileStamp]>([:])
 
-    /// Who but root could change what a command does; nil when nobody can.
-    func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
+    package init() {}
+
+    /// Returns a problem if a user other than root could change what a command does; nil if none could.
+    package func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
         ProgramFiles.of(executable, arguments).lazy.compactMap { self.problem(with: $0) }.first
     }
 
-    /// Who but root could change the file, or put another in its place; nil when nobody can.
-    func problem(with path: PathBytes) -> HandlerProblem? {
-        // Taken first, so that what changes meanwhile is looked at again.
+    /// Returns a problem if a user other than root could change or replace the file; nil if none could.
+    package func problem(with path: PathBytes) -> HandlerProblem? {
+        // Taken first, so that a file that changes meanwhile is checked again.
         let stamp = FileStamp(path)
         if let stamp, safe.withLock({ $0[path] }) == stamp { return nil }
         let problem = OwnershipCheck.problem(with: path)

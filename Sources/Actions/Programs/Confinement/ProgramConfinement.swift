@@ -1,12 +1,13 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 package import Rules
 package import System
 
-/// What one process may use and reach, with all paths filled in.
+/// The resources and files that one process may use, with all paths filled in.
 package struct ProgramConfinement: Sendable, Hashable {
-    /// What may be done with a path and all that is below it.
+    /// The operations that are allowed on a path and everything below it.
     package struct Access: OptionSet, Sendable, Hashable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -16,11 +17,11 @@ package struct ProgramConfinement: Sendable, Hashable {
         package static let write = Access(rawValue: CAL_ACCESS_WRITE.rawValue)
     }
 
-    /// A path that can be reached.
+    /// A path that the program can access.
     package struct Grant: Sendable, Hashable {
         let place: ProgramPath
         package let access: Access
-        /// Without it a path that is missing keeps the program from starting.
+        /// Whether a missing path is skipped; otherwise it keeps the program from starting.
         let isIfThere: Bool
         package var path: PathBytes { place.path }
 
@@ -36,28 +37,28 @@ package struct ProgramConfinement: Sendable, Hashable {
     package var ioPriority: IOPriority?
     package var limits = ResourceLimits()
     package var user: ProgramUser?
-    /// The only paths that can be reached; nil for all.
+    /// The only paths that the program can access; nil for all paths.
     package var grants: [Grant]?
-    /// Those of them that the rule names, for people.
+    /// The grants that the rule names, for display.
     package var given: [Grant] = []
     package var allowsNetwork = true
-    /// Whether a program that the kernel can't confine must not run.
+    /// Whether the program must not run if the kernel cannot confine it.
     package var isRequired = true
 
     package init() {}
 }
 
 extension ProgramConfinement {
-    /// What holds for a request.
+    /// Creates the confinement for a request.
     ///
     /// - Parameters:
-    ///   - rule: What the rule says.
-    ///   - invocations: Those of the request, whose files can be read.
+    ///   - rule: The confinement that the rule specifies.
+    ///   - invocations: The invocations of the request, whose files can be read.
     ///   - executable: The program.
-    ///   - folder: Of a plugin, what it brings along.
-    ///   - scratch: The folder that it works in, and may write to.
-    /// - Throws: When a path can't be told from the name of a file.
-    init(
+    ///   - folder: The directory of a plugin, if it has one.
+    ///   - scratch: The directory that it works in, and may write to.
+    /// - Throws: The problem when a path cannot be derived from the name of a file.
+    package init(
         _ rule: Confinement, _ invocations: ArraySlice<Invocation>, executable: PathBytes, folder: PathBytes?,
         scratch: PathBytes
     ) throws(HandlerProblem) {
@@ -85,7 +86,7 @@ extension ProgramConfinement {
         self.grants = grants.filter { seen.insert($0).inserted }
     }
 
-    /// What the rule itself asks for, of all events.
+    /// Returns the grants that the rule names, for all events.
     private static func given(
         _ sandbox: Sandbox, _ invocations: ArraySlice<Invocation>
     ) throws(HandlerProblem) -> [Grant] {
@@ -110,7 +111,7 @@ extension ProgramConfinement {
         return grants
     }
 
-    /// The executable, and the interpreters that it names by `#!`, as the kernel follows them.
+    /// Returns the executable and the interpreters that it names by `#!`, as the kernel follows them.
     private static func program(_ executable: PathBytes) -> [PathBytes] {
         var programs = [executable]
         while programs.count < 6, let last = programs.last, let line = ScriptLine(of: last) {
@@ -119,7 +120,7 @@ extension ProgramConfinement {
         return programs
     }
 
-    /// What almost every program needs, and where there are no secrets of others.
+    /// Returns the grants that almost every program needs, for paths without secrets of other users.
     private static func system(hasNetwork: Bool) -> [Grant] {
         let code: [ProgramPath] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
         let facts: [ProgramPath] = [
@@ -130,17 +131,18 @@ extension ProgramConfinement {
         var grants = code.map { Grant($0, [.read, .execute], ifThere: true) }
         grants += facts.map { Grant($0, .read, ifThere: true) }
         grants += devices.map { Grant($0, [.read, .write], ifThere: true) }
-        // A link to a file below /run, on many systems.
+        // A link to a file below /run on many systems.
         if hasNetwork { grants.append(Grant("/etc/resolv.conf", .read, ifThere: true)) }
         return grants
     }
 
-    // MARK: - The kernel's part
+    // MARK: - Landlock
 
-    /// Makes the Landlock ruleset of the grants: opens each, and lets the program reach what was opened.
+    /// Creates the Landlock ruleset of the grants: opens each path, and allows access to what was opened.
     ///
-    /// - Returns: Nil when all files can be reached, or the kernel has no Landlock and the sandbox isn't required.
-    /// - Throws: Why the program can't be confined.
+    /// - Returns: The ruleset; nil when the program can access all files, or the kernel has no Landlock and the sandbox
+    ///   is not required.
+    /// - Throws: The reason why the program cannot be confined.
     func makeRuleset() throws(LaunchFailure) -> OpenFile? {
         guard let grants else { return nil }
         let made = cal_make_ruleset(allowsNetwork ? 1 : 0)
@@ -158,28 +160,11 @@ extension ProgramConfinement {
                 }
                 if error != 0 { throw SystemError(errno: error) }
             } catch {
-                // Without a descriptor nobody knows whether it is there.
+                // Without a free descriptor it is unknown whether the path exists.
                 if grant.isIfThere, error.errno != EMFILE, error.errno != ENFILE { continue }
                 throw grant.place.failure(error, to: "add '\(grant.path)' to its sandbox")
             }
         }
         return ruleset
-    }
-}
-
-extension ProgramPath {
-    /// What a template stands for: where it has placeholders, others give names in it.
-    ///
-    /// - Parameters:
-    ///   - path: The template with its placeholders filled in, as an absolute path.
-    ///   - template: What it was made of.
-    ///   - folder: What relative paths are relative to.
-    ///   - event: What placeholders stand for.
-    init(_ path: PathBytes, of template: Template, in folder: PathBytes, for event: FileEvent) {
-        guard template.literal == nil else {
-            self.init(path)
-            return
-        }
-        self.init(path, beneath: template.literalFolder(in: folder) ?? event.root)
     }
 }

@@ -1,10 +1,10 @@
 import CAlightLinux
 
-/// What the running kernel has to confine programs with.
+/// The support of the running kernel for the confinement of programs.
 package enum SandboxSupport {
-    /// The version of Landlock's interface; a negative errno when there is none.
+    /// The ABI version of Landlock; a negative errno when there is none.
     package static var landlock: Int32 { cal_landlock_version() }
 
-    /// Whether sockets can be refused.
+    /// Whether the sandbox can refuse sockets.
     package static var canShutOffNetwork: Bool { cal_can_filter_calls() != 0 }
 }

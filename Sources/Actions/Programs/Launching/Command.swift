@@ -1,39 +1,40 @@
+package import ActionAPI
 import FileEvents
 package import System
 
-/// A program to be run once, with all that it gets.
+/// A program to run once, with everything that it gets.
 package struct Command: Sendable {
-    /// What becomes of what the program prints.
+    /// The handling of what the program prints.
     package enum Output: Sendable, Hashable {
-        /// It is kept for the caller; a program that prints more bytes than `limit` is ended.
+        /// It is collected for the caller; a program that prints more bytes than `limit` is terminated.
         case collected(limit: Int)
         /// It is reported line by line, as stderr always is.
         case reported
     }
 
-    /// Absolute; nothing is searched for.
+    /// The absolute path of the executable; no directories are searched.
     package var executable: PathBytes
-    /// What follows the program's name.
+    /// The arguments after the program's name.
     package var arguments: [[UInt8]]
     /// The whole environment; nothing of Alight's own is inherited.
     package var environment: [(name: String, value: [UInt8])]
-    /// The working folder.
+    /// The working directory.
     package var directory: ProgramPath
-    /// What stands on standard input; a program need not read it.
+    /// The bytes for standard input; a program need not read them.
     package var input: [UInt8]
     package var output: Output
     /// How long the program may run.
     package var timeout: Duration
-    /// How long the program may take to end after SIGTERM.
+    /// How long the program may take to exit after SIGTERM.
     package var grace: Duration
-    /// How long processes that the program left behind may go on after its end.
+    /// How long processes that the program left behind may continue after its exit.
     package var linger: Duration
-    /// What the program may use and reach, and as whom it runs.
+    /// The resources and files that the program may use, and the user that it runs as.
     package var confinement = ProgramConfinement()
-    /// Called before the program starts; false to give up.
-    var mayStart: @Sendable () -> Bool = { true }
-    /// Called when the time-out is reached, before the program is asked to end.
-    var whenOverdue: @Sendable () -> Void = {}
+    /// Called before the program starts; returns false to cancel the start.
+    package var mayStart: @Sendable () -> Bool = { true }
+    /// Called when the timeout is reached, before the program is asked to exit.
+    package var whenOverdue: @Sendable () -> Void = {}
 
     package init(
         executable: PathBytes, arguments: [[UInt8]] = [], environment: [(name: String, value: [UInt8])] = [],

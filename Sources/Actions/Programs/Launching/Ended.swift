@@ -1,20 +1,20 @@
-/// How a program ended, and what it wrote.
+/// How a program terminated, and what it wrote.
 package struct Ended: Sendable {
     package enum Way: Sendable, Hashable {
         case exited(status: Int32)
         case signalled(Int32)
         case timedOut
-        /// Alight stops, and has ended the program.
+        /// Alight terminated the program because it stops itself.
         case stopped
-        /// It printed more than the command allows, and was ended.
+        /// The program printed more than the command allows, and was terminated.
         case outputTooLarge
-        /// It never ran; the reason is a sentence without a full stop.
+        /// The program never ran; the reason is a sentence without a full stop.
         case couldNotStart(String)
-        /// Nothing could be started, for want of descriptors, processes or `alight-launch`.
+        /// Nothing could be started, for lack of descriptors, processes or `alight-launch`.
         case notLaunched(String)
 
-        /// Why it never ran; nil when it did.
-        var whyNotStarted: String? {
+        /// The reason why the program never ran; nil when it did.
+        package var whyNotStarted: String? {
             switch self {
             case .couldNotStart(let reason), .notLaunched(let reason): reason
             default: nil
@@ -22,33 +22,33 @@ package struct Ended: Sendable {
         }
     }
 
-    /// What execve(2) has found wrong with the file of a program, which may be about to be replaced.
+    /// An error that execve(2) has found in the file of a program, which may be about to be replaced.
     package enum Miss: Sendable, Hashable {
         case gone
-        /// It may not be run, be it by this user or in this sandbox.
+        /// The file may not be executed, by this user or in this sandbox.
         case forbidden
 
-        /// Whether the same may be well a moment later, once the file has been looked at and is sound.
-        func mayPass(in confinement: ProgramConfinement) -> Bool {
+        /// Returns whether the error may be temporary, given that a check has since found no problem in the file.
+        package func mayPass(in confinement: ProgramConfinement) -> Bool {
             switch self {
             case .gone: true
             case .forbidden:
-                // Else it is the confinement that forbids it.
+                // Otherwise the confinement forbids it.
                 confinement.user == nil && confinement.grants == nil && confinement.allowsNetwork
             }
         }
     }
 
     package var way: Way
-    /// Of a program that could not be started for its own file, what is wrong with that.
+    /// The error of the program's file, if it could not be started because of that.
     package var miss: Miss?
-    /// What it printed, when the command collects that.
+    /// The standard output, if the command collects it.
     package var output: [UInt8] = []
-    /// Everything that it wrote to its log, as it came.
+    /// The output that is logged, in the order of its arrival.
     package var log = HeadAndTail()
-    /// How many bytes of that were not reported, since there were too many.
+    /// The number of bytes of it that were not reported, because there were too many.
     package var unread = 0
-    /// The last line that was not empty and not a report of progress; of stderr, if it had any.
+    /// The last line that was neither empty nor a progress report; from stderr, if it had any.
     package var lastLine: String?
     package var duration: Duration = .zero
 

@@ -1,10 +1,11 @@
+import ActionAPI
 import FileEvents
 import Glibc
 import Rules
 import System
 
-/// What `alight-launch` is told of a program that it is to run; the C source describes the form.
-struct LaunchPlan {
+/// The plan of a program, which `alight-launch` reads; its C source describes the format.
+package struct LaunchPlan {
     private struct Flags: OptionSet {
         let rawValue: UInt32
 
@@ -16,18 +17,18 @@ struct LaunchPlan {
         static let ifPossible = Flags(rawValue: 32)
     }
 
-    let bytes: [UInt8]
-    /// More bytes the launcher doesn't take; the kernel takes less of arguments and environment.
+    package let bytes: [UInt8]
+    /// The maximum size that the launcher accepts, in bytes; the kernel accepts less for arguments and environment.
     static let most = 16 << 20
 
-    /// Writes the plan; nil when a string holds a NUL, which no program can be given.
+    /// Encodes the plan; nil when a string contains a NUL, which no program can be given.
     ///
     /// - Parameters:
-    ///   - command: What to run.
-    ///   - descriptorLimit: The soft limit of descriptors; 0 leaves it.
-    ///   - showsClosing: Whether who reads what the program writes sees the end as soon as all writers are gone.
-    ///   - hasRuleset: Whether the ruleset of a sandbox is sent with it.
-    init?(_ command: Command, descriptorLimit: UInt64, showsClosing: Bool = false, hasRuleset: Bool = false) {
+    ///   - command: The program to run.
+    ///   - descriptorLimit: The soft limit of descriptors; 0 leaves it unchanged.
+    ///   - showsClosing: Whether the output pipes reach end-of-file as soon as all writers have closed them.
+    ///   - hasRuleset: Whether the ruleset of a sandbox is sent with the plan.
+    package init?(_ command: Command, descriptorLimit: UInt64, showsClosing: Bool = false, hasRuleset: Bool = false) {
         var writer = Writer()
         writer.bytes.reserveCapacity(2048)
         writer.bytes += "ALIGHTL5".utf8
@@ -73,7 +74,7 @@ struct LaunchPlan {
     }
 
     private static func numbers(of limits: ResourceLimits) -> [UInt64?] {
-        // A part of a second is none to the kernel.
+        // The kernel only counts whole seconds.
         let seconds = limits.cpu.map { ($0 / .seconds(1)).rounded(.up) }
         return [
             seconds.map { UInt64($0) }, limits.memory.map { UInt64($0) }, limits.files.map { UInt64($0) },
@@ -124,7 +125,7 @@ struct LaunchPlan {
 }
 
 extension IOPriority {
-    /// As ioprio_set(2) takes it: the class, and in it the level.
+    /// The value for ioprio_set(2): the class and the level within it.
     fileprivate var number: UInt32 {
         switch self {
         case .realtime(let level): 1 << 13 | UInt32(level)

@@ -1,21 +1,22 @@
 import CAlightLinux
 import Glibc
+package import System
 
-/// A program that `alight-launch` runs, with our ends of its pipes; used on one thread.
+/// A program that `alight-launch` runs, with this process's ends of its pipes; used on one thread.
 ///
-/// When nobody refers to it any more before it has ended, it is killed, with all that descends from it.
-final class LaunchedProgram {
-    let input: OwnedDescriptor
-    let output: OwnedDescriptor
-    let error: OwnedDescriptor
+/// If the last reference goes before the program has exited, the program is killed, with all its descendants.
+package final class LaunchedProgram {
+    package let input: OwnedDescriptor
+    package let output: OwnedDescriptor
+    package let error: OwnedDescriptor
     private let launcher: LauncherProcess
     private let pool: LauncherPool
     private var message: [UInt8] = []
-    /// How the program ended, once that is known.
-    private(set) var end: Ended.Way?
-    /// What was wrong with its file, if it could not be started for that.
+    /// How the program terminated, once that is known.
+    package private(set) var end: Ended.Way?
+    /// The error of the program's file, if it could not be started because of that.
     private(set) var miss: Ended.Miss?
-    /// Whether it runs, or has run.
+    /// Whether the program runs or has run.
     var hasStarted: Bool {
         switch end {
         case nil: launcher.hasBegun
@@ -24,7 +25,7 @@ final class LaunchedProgram {
         }
     }
     private var hadStarted = false
-    /// When a launcher that says nothing is given up, and then killed.
+    /// The time at which an unresponsive launcher is given up, and later killed.
     private var deadline: ContinuousClock.Instant?
     private var isGivenUp = false
     private var isAsked = false
@@ -41,16 +42,16 @@ final class LaunchedProgram {
         deadline = .now + Self.startPatience
     }
 
-    /// Readable when there is something for ``lookForEnd()``.
-    var descriptor: Int32 { launcher.control }
+    /// The descriptor that is readable when ``lookForEnd()`` has something to read.
+    package var descriptor: Int32 { launcher.control }
 
-    /// Asks it to end; it is killed after its grace.
+    /// Asks the program to exit, and kills it after the grace period.
     ///
-    /// - Parameter grace: When that is over and five seconds more, the launcher is to have done so.
-    func terminate(grace: Duration) { tell(.terminate, within: grace + Self.patience) }
+    /// - Parameter grace: The grace period; the launcher must have killed the program five seconds after it.
+    package func terminate(grace: Duration) { tell(.terminate, within: grace + Self.patience) }
 
-    /// Kills it, and all that descends from it.
-    func kill() { tell(.kill, within: Self.patience) }
+    /// Kills the program and all its descendants.
+    package func kill() { tell(.kill, within: Self.patience) }
 
     private func tell(_ order: LauncherProcess.Order, within limit: Duration) {
         guard end == nil else { return }
@@ -59,19 +60,19 @@ final class LaunchedProgram {
         deadline = .now + (isGivenUp ? .zero : limit)
     }
 
-    /// For how long a launcher may do nothing that should do something.
+    /// How long a launcher that has something to do may be unresponsive.
     private static let patience = Duration.seconds(5)
-    /// For how long a program may take to start, be it on a slow file system.
+    /// How long a program may take to start, even on a slow file system.
     private static let startPatience = Duration.seconds(60)
 
-    /// When ``lookAfterLauncher(at:)`` wants to be called; nil for never.
-    var nextLook: ContinuousClock.Instant? { end == nil ? deadline : nil }
+    /// The time at which ``lookAfterLauncher(at:)`` must be called; nil for never.
+    package var nextLook: ContinuousClock.Instant? { end == nil ? deadline : nil }
 
-    /// Ends a launcher that does not do what it should: wakes it, if somebody has stopped it, and kills it later.
-    func lookAfterLauncher(at now: ContinuousClock.Instant) {
+    /// Handles an unresponsive launcher: resumes it, in case it was stopped, and kills it later.
+    package func lookAfterLauncher(at now: ContinuousClock.Instant) {
         guard end == nil, let moment = deadline, now >= moment else { return }
         if !isAsked, launcher.hasBegun {
-            // The program has begun without the launcher, which may be stopped, and tell nothing of its end.
+            // The program has started without the launcher, which may be stopped and unable to report the exit.
             _ = launcher.resumeItself()
             deadline = now + Self.startPatience
             return
@@ -82,11 +83,11 @@ final class LaunchedProgram {
         isGivenUp = true
     }
 
-    /// Wakes a launcher that somebody has stopped, and that may have to tell of an end; false when nobody has.
+    /// Resumes a launcher that was stopped and may have an exit to report; returns false when it was not stopped.
     func wakeLauncher() -> Bool { end == nil && launcher.resumeItself() }
 
-    /// Whether the program has ended, and with it all that descends from it; doesn't block.
-    func lookForEnd() -> Bool {
+    /// Returns whether the program and all its descendants have exited; does not block.
+    package func lookForEnd() -> Bool {
         while end == nil {
             var count: Int64 = 0
             withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 8) { buffer in
@@ -104,7 +105,7 @@ final class LaunchedProgram {
         return true
     }
 
-    /// Reads what the launcher tells, when all of that is there; then it is free for another program.
+    /// Reads the message of the launcher once it is complete; then the launcher is free for another program.
     private func readMessage() {
         guard message.count >= 12 else { return }
         let (news, status, length) = message.withUnsafeBytes { bytes in
@@ -122,14 +123,14 @@ final class LaunchedProgram {
         }
         if news == 3 { miss = .gone }
         if news == 4 { miss = .forbidden }
-        // One that could not even read its plan, or prepare for it, ends.
+        // A launcher that could not even read its plan, or prepare for it, exits.
         if news == 0 || status == 0 { pool.give(launcher) }
     }
 
-    /// What the end of the launcher says, when it has said nothing before.
+    /// Returns how the program terminated according to the exit of the launcher, which has sent no message.
     private func endOfLauncher() -> Ended.Way {
         guard hadStarted else { return .notLaunched("alight-launch has ended before the program began") }
-        // Should another part of the process have reaped the child, its status is lost, and it counts as killed.
+        // If another part of the process has reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
         return isSignal ? .signalled(status) : .notLaunched("alight-launch has ended")
     }

@@ -2,14 +2,13 @@ import FileEvents
 import Synchronization
 import System
 
-/// The launchers that wait for their next program.
+/// The idle launchers.
 ///
-/// Starting one takes longer than starting a program; one that waits costs a
-/// process of some hundred kilobytes. So they are kept while there is work and for
-/// a while beyond it, and one of them as long as Alight runs.
+/// Starting a launcher takes longer than starting a program; an idle launcher costs a process of some hundred
+/// kilobytes. So launchers stay while there is work and for a while after that, and one of them as long as Alight runs.
 final class LauncherPool: Sendable {
     private struct State {
-        /// The one used last comes last.
+        /// The idle launchers; the one used last comes last.
         var idle: [(launcher: LauncherProcess, since: ContinuousClock.Instant)] = []
         var isTrimming = false
     }
@@ -19,17 +18,17 @@ final class LauncherPool: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - keeps: Whether launchers wait at all; else each program gets one of its own.
-    ///   - idleTime: For how long all but one wait.
+    ///   - keeps: Whether launchers are reused; otherwise each program gets one of its own.
+    ///   - idleTime: How long all launchers but one may be idle.
     init(keeps: Bool, idleTime: Duration = .seconds(10)) {
         self.keeps = keeps
         self.idleTime = idleTime
     }
 
-    /// The launcher that has waited for the shortest time; nil when none waits.
+    /// Removes and returns the launcher that has been idle for the shortest time; nil when none is idle.
     func take() -> LauncherProcess? { state.withLock { $0.idle.popLast()?.launcher } }
 
-    /// Takes a launcher whose program has ended.
+    /// Adds a launcher whose program has exited.
     func give(_ launcher: LauncherProcess) {
         let isNew = state.withLock { state in
             guard keeps else { return false }
@@ -41,7 +40,7 @@ final class LauncherPool: Sendable {
         if isNew { trimLater() }
     }
 
-    /// Ends those that wait.
+    /// Stops the idle launchers.
     func close() {
         let ended = state.withLock { state in
             defer { state.idle = [] }
@@ -54,7 +53,7 @@ final class LauncherPool: Sendable {
         StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() }
     }
 
-    /// Ends those that have waited for long, and comes back when others may have.
+    /// Stops the launchers that have been idle for long, and runs again later when others may have been.
     private func trim() {
         let now = ContinuousClock.now
         let (ended, isDone) = state.withLock { state in

@@ -7,19 +7,19 @@ import System
 
 /// A running `alight-launch`, which runs one program after another.
 ///
-/// It ends when nobody refers to it any more, and with it what it runs then.
+/// It exits with the last reference, and the program that it runs is killed.
 final class LauncherProcess: Sendable {
-    /// Our end of its control socket.
+    /// This process's end of the control socket.
     let control: Int32
     let end: ProcessEnd
     private let process: Process
     var identifier: pid_t { process.processIdentifier }
-    /// How many programs it has begun, which it counts itself: nobody has to be woken to be told.
+    /// The number of programs that it has started; the launcher counts them itself, so no process is woken for that.
     private let begun: Counter
-    /// What that was when it got its last plan.
+    /// The value of `begun` before the last plan was sent.
     private let begunBefore = Atomic<UInt32>(0)
 
-    /// A number that the launcher counts up.
+    /// A counter that the launcher increments.
     private final class Counter: @unchecked Sendable {
         private let memory: UnsafeMutablePointer<UInt32>
         var value: UInt32 { cal_read_counter(memory) }
@@ -29,13 +29,13 @@ final class LauncherProcess: Sendable {
         deinit { cal_drop_counter(memory) }
     }
 
-    /// Held while a launcher starts, and while the pipes of programs are made.
+    /// The lock that is held while a launcher starts, and while the pipes of programs are created.
     ///
-    /// Foundation would mistake descriptor 0 for its own socket when there is no descriptor left for that, and so many
-    /// threads that make pipes at that moment can take all that were counted before.
+    /// Foundation would mistake descriptor 0 for its own socket when no descriptor is left for that, and many threads
+    /// that create pipes at that time can use up all that were counted before.
     static let opening = NSLock()
 
-    /// Starts one; the calling thread need not outlive it.
+    /// Starts a launcher; the calling thread need not outlive it.
     init(_ launcher: PathBytes) throws(LaunchFailure) {
         guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
         guard launcher.withCString({ access($0, X_OK) }) == 0 else {
@@ -50,7 +50,7 @@ final class LauncherProcess: Sendable {
         }
         let ours = OwnedDescriptor(sockets[0])
         let theirs = OwnedDescriptor(sockets[1])
-        // Closed here and not by the last reference, which may go before `run()`.
+        // Closed here and not with the last reference, which may go before `run()`.
         defer { theirs.close() }
         try Self.checkSpareDescriptors()
         var shared: Int32 = -1
@@ -75,8 +75,8 @@ final class LauncherProcess: Sendable {
             Orphans.end(of: process.processIdentifier)
             end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
         }
-        // The signal mask stays as it is: a SIGTERM that finds one thread of Alight open for it ends Alight
-        // without a word. What is inherited doesn't matter, for the launcher begins with a mask of its own.
+        // The signal mask stays unchanged: a SIGTERM that finds it unblocked in one thread of Alight terminates Alight
+        // without a message. The inherited mask does not matter, because the launcher sets its own.
         do {
             try Orphans.excluding {
                 try process.run()
@@ -93,49 +93,50 @@ final class LauncherProcess: Sendable {
 
     deinit { close(control) }
 
-    /// Has it run the program of a ``LaunchPlan``.
+    /// Sends a ``LaunchPlan``, whose program the launcher then runs.
     ///
     /// - Parameters:
-    ///   - plan: Its bytes.
+    ///   - plan: The bytes of the plan.
     ///   - descriptors: Standard input, output and error, the working directory, and the ruleset of a sandbox.
-    /// - Returns: 0, or the errno, after which it runs nothing any more.
+    /// - Returns: 0, or the errno, after which the launcher runs nothing more.
     func run(_ plan: [UInt8], with descriptors: [Int32]) -> Int32 {
         begunBefore.store(begun.value, ordering: .relaxed)
         return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count)
     }
 
-    /// Whether it has begun the program of the last plan.
+    /// Whether it has started the program of the last plan.
     var hasBegun: Bool { begun.value != begunBefore.load(ordering: .relaxed) }
 
     enum Order: UInt8 {
-        /// Ask the program to end, and kill it after the grace.
+        /// Asks the program to exit, and kills it after the grace period.
         case terminate = 0x54
-        /// Kill it at once.
+        /// Kills it at once.
         case kill = 0x4B
     }
 
-    /// Tells it what to do with the program that it runs; nothing happens when that has ended.
+    /// Sends an order for the running program; it has no effect when that has exited.
     ///
-    /// - Returns: False when it takes no orders.
+    /// - Returns: False when the launcher accepts no orders.
     func tell(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
 
-    /// Lets it go on when somebody has stopped it; its program is left alone.
+    /// Resumes the launcher if it was stopped; its program is not affected.
     ///
-    /// - Returns: Whether somebody had.
+    /// - Returns: Whether it was stopped.
     func resumeItself() -> Bool {
         guard Descendants.state(of: identifier) == "T" else { return false }
         return cal_signal_child(identifier, SIGCONT) == 0
     }
 
-    /// Lets it go on when somebody has stopped it, or its child that waits for the plan.
+    /// Resumes the launcher and its descendants, such as its child that waits for the plan.
     func resume() {
         _ = cal_signal_child(identifier, SIGCONT)
         for process in Descendants.of(identifier) { Glibc.kill(process, SIGCONT) }
     }
 
-    /// Kills the launcher itself, and what descends from it.
+    /// Kills the launcher itself and its descendants.
     func kill() {
-        // Orphans become its children as long as it lives. Who forks faster than this is at least no more its child.
+        // Orphans become its children as long as it lives. A process that forks faster than this is at least not its
+        // child any more.
         for _ in 0..<8 {
             let processes = Descendants.of(identifier)
             for process in processes { Glibc.kill(process, SIGKILL) }
@@ -144,10 +145,11 @@ final class LauncherProcess: Sendable {
         _ = cal_signal_child(identifier, SIGKILL)
     }
 
-    /// Makes sure that Foundation finds descriptors for its own use.
+    /// Checks that Foundation has enough descriptors for its own use.
     ///
-    /// `Process.run()` does not look whether its socketpair(2) succeeded: it takes descriptor 0 for it then, and
-    /// no program's end is ever noticed again. It needs two; the others are for threads that open something meanwhile.
+    /// `Process.run()` does not check whether its socketpair(2) succeeded: it then uses descriptor 0 instead, and no
+    /// program's exit is noticed any more. It needs two descriptors; the others are for threads that open something
+    /// meanwhile.
     private static func checkSpareDescriptors() throws(LaunchFailure) {
         var taken: [OwnedDescriptor] = []
         defer { for descriptor in taken { descriptor.close() } }
@@ -161,9 +163,9 @@ final class LauncherProcess: Sendable {
     }
 }
 
-/// What descends from a process, as /proc tells it.
+/// The descendants of a process, according to /proc.
 enum Descendants {
-    /// Without dead ones; empty where the kernel doesn't tell.
+    /// Returns the descendants without zombies; none where the kernel does not list them.
     static func of(_ process: pid_t) -> [pid_t] {
         var found: [pid_t] = []
         var parents = [process]
@@ -175,7 +177,7 @@ enum Descendants {
         return found
     }
 
-    /// The children of all threads, with dead ones that have not been reaped.
+    /// Returns the children of all threads, including zombies.
     static func children(of process: pid_t) -> [pid_t] {
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
         return threads.flatMap { thread in
@@ -185,7 +187,8 @@ enum Descendants {
         }
     }
 
-    /// Whether it has given up new privileges, as all that descends from a launcher has, and keeps to that.
+    /// Returns whether the process cannot gain new privileges, which is permanent and true of all descendants of a
+    /// launcher.
     static func hasNoNewPrivileges(_ process: pid_t) -> Bool {
         let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
         return status?.contains("\nNoNewPrivs:\t1\n") ?? false
@@ -196,14 +199,14 @@ enum Descendants {
         return state == "Z"
     }
 
-    /// The letter that proc_pid_stat(5) has for its state; nil when it is gone.
+    /// Returns the letter of proc_pid_stat(5) for the state; nil when the process is gone.
     static func state(of process: pid_t) -> Character? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
         return text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
     }
 }
 
-/// How a process ended, handed over by the thread that Foundation reaps it on.
+/// How a process terminated, set by the thread on which Foundation reaps it.
 final class ProcessEnd: Sendable {
     private let status = Mutex<(status: Int32, isSignal: Bool)?>(nil)
     private let isKnown = DispatchSemaphore(value: 0)
@@ -213,7 +216,7 @@ final class ProcessEnd: Sendable {
         isKnown.signal()
     }
 
-    /// Waits for the end; nil when it is not known in time.
+    /// Waits for the exit; returns nil when it is not known in time.
     func wait(_ seconds: Double) -> (status: Int32, isSignal: Bool)? {
         if let known = status.withLock({ $0 }) { return known }
         _ = isKnown.wait(timeout: .now() + seconds)

@@ -1,3 +1,4 @@
+package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Foundation
@@ -7,28 +8,27 @@ package import System
 
 /// Runs programs: one at a time on each calling thread, any number of threads at once.
 ///
-/// Every program is started by an `alight-launch`, which gives it a session of its
-/// own and leaves nothing of it behind. `Foundation.Process` starts that, in the
-/// one way that was found to lose neither descriptors nor signals; one that has
-/// done its work takes the next program, because two processes for each program
-/// cost twice as much as one.
+/// Every program is started by an `alight-launch` process, which gives it a session of its own and leaves none of its
+/// processes behind. `Foundation.Process` starts the launcher, in the one way that was found to lose neither
+/// descriptors nor signals. A launcher runs one program after another, because two processes for each program cost
+/// twice as much as one.
 package final class ProcessLauncher: Sendable {
     private let launcher: PathBytes
     private let pool: LauncherPool
 
     /// - Parameters:
     ///   - launcher: The absolute path of `alight-launch`.
-    ///   - keepsLaunchers: Whether launchers are kept for other programs; else each program gets one of its own.
+    ///   - keepsLaunchers: Whether launchers are reused for other programs; otherwise each program gets one of its own.
     package init(launcher: PathBytes, keepsLaunchers: Bool = true) {
         self.launcher = launcher
         pool = LauncherPool(keeps: keepsLaunchers)
         _ = Self.descriptorLimit
     }
 
-    /// Ends the launchers that wait for another program.
+    /// Stops the idle launchers.
     package func endIdle() { pool.close() }
 
-    /// Finds `alight-launch`: beside this program, else in `../libexec/alight` from there.
+    /// Finds `alight-launch`: next to this program, or else in `../libexec/alight` relative to its directory.
     package static func find() -> PathBytes? {
         guard let folder = programFolder else { return nil }
         let places = [
@@ -37,7 +37,7 @@ package final class ProcessLauncher: Sendable {
         return places.first { $0.withCString { access($0, X_OK) } == 0 }
     }
 
-    /// The folder with this program's file; nil when `/proc` doesn't tell.
+    /// The directory of this program's executable; nil when `/proc` does not show it.
     package static var programFolder: PathBytes? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
@@ -45,23 +45,23 @@ package final class ProcessLauncher: Sendable {
         return PathBytes(buffer[..<count].map { UInt8(bitPattern: $0) }).parent
     }
 
-    /// Runs a program to its end, and to the end of everything that descends from it.
+    /// Runs a program, and waits until it and all its descendants have exited.
     ///
     /// Blocks.
     ///
     /// - Parameters:
-    ///   - command: What to run.
-    ///   - stop: Ends the program when raised.
-    ///   - report: Takes the lines of its log as they come, on the calling thread, up to ``OutputLines/limit``.
-    /// - Returns: How it ended. A program that can't be started is such an ending, too.
+    ///   - command: The program to run.
+    ///   - stop: Terminates the program when raised.
+    ///   - report: Receives the lines of its log as they arrive, on the calling thread, up to ``OutputLines/limit``.
+    /// - Returns: How the program terminated, including that it could not be started.
     package func run(
         _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in }
     ) -> Ended {
         run(command, stop: stop, report: report, lateInput: { command.input })
     }
 
-    /// Runs a program likewise, and asks for what stands on its standard input while it already starts.
-    func run(
+    /// Runs a program in the same way, and asks for its standard input while it is already starting.
+    package func run(
         _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void, lateInput: () -> [UInt8]
     ) -> Ended {
         let start = ContinuousClock.now
@@ -77,12 +77,13 @@ package final class ProcessLauncher: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - command: What to run; its input, output and time-out are the caller's to see to.
-    ///   - converses: Whether it is spoken with: our ends of its pipes that are read from show when the program closes
-    ///     its own. Else they show it when all of it has ended.
-    /// - Returns: The running program, our ends of whose pipes don't block.
-    /// - Throws: Why it could not be started. What the launcher finds is the end of the program instead.
-    func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
+    ///   - command: The program to run; the caller handles its input, output and timeout.
+    ///   - converses: Whether the caller converses with the program: its output pipes reach end-of-file when the
+    ///     program closes them. Otherwise they do when the program and all its descendants have exited.
+    /// - Returns: The running program; this process's ends of its pipes do not block.
+    /// - Throws: The reason why it could not be started. Errors found by the launcher are reported as the program's
+    ///   termination instead.
+    package func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
         let ruleset = try patiently { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
         let plan = LaunchPlan(
@@ -90,7 +91,7 @@ package final class ProcessLauncher: Sendable {
         guard let plan else { throw .holdsNUL }
         guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
         let directory = try patiently { () throws(LaunchFailure) in try Self.open(command.directory) }
-        // Before the pipes: many threads may wait here for their launcher, and pipes are six descriptors.
+        // Before the pipes: many threads may wait here for their launcher, and the pipes need six descriptors.
         let idle = pool.take()
         var launcher = if let idle { idle } else { try patiently(startLauncher) }
         let input: Pipe, output: Pipe, error: Pipe
@@ -100,7 +101,7 @@ package final class ProcessLauncher: Sendable {
             pool.give(launcher)
             throw error
         }
-        // The program's ends, of which the launcher has got copies by then.
+        // The program's ends, of which the launcher has copies by then.
         defer {
             input.reading.close()
             output.writing.close()
@@ -115,7 +116,7 @@ package final class ProcessLauncher: Sendable {
         }
         var problem = launcher.run(plan.bytes, with: descriptors)
         if problem != 0, idle != nil {
-            // One that waited may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
+            // An idle launcher may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
             // was run.
             launcher.kill()
             launcher = try patiently(startLauncher)
@@ -126,21 +127,21 @@ package final class ProcessLauncher: Sendable {
         }
         // The launcher may have been woken on this processor, and have to wait for it.
         sched_yield()
-        // While the program already starts. It can open the other ends of its pipes by /proc, fill them and empty them.
+        // The program is already starting. It can open these ends of its pipes through /proc, and fill and empty them.
         for end in [input.writing, output.reading, error.reading] { end.setNonBlocking() }
         return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
     }
 
     private func startLauncher() throws(LaunchFailure) -> LauncherProcess { try StarterThread.start(launcher) }
 
-    /// Tries a few times what takes descriptors, of which others may give some back in a moment.
+    /// Retries an operation that needs descriptors a few times, since other threads may soon close some.
     private func patiently<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
         for _ in 0..<Self.mostTries {
             do throws(LaunchFailure) {
                 return try body()
             } catch {
                 guard error.isOfDescriptors else { throw error }
-                // Those that wait are the first that can be done without.
+                // The idle launchers are needed least.
                 pool.close()
                 usleep(10_000)
             }
@@ -166,11 +167,11 @@ package final class ProcessLauncher: Sendable {
 
     // MARK: - Preparations
 
-    /// The soft limit of descriptors that Alight was started with, which programs get back.
+    /// The soft descriptor limit that Alight was started with, which is restored for programs.
     ///
-    /// Taking it lowers our own to 1024, above which `Process.run()` was seen to
-    /// crash, and makes a write to a closed pipe an error. SIGPIPE gets a handler and
-    /// is not ignored: execve(2) would hand that on.
+    /// The first access lowers the limit of this process to 1024, above which `Process.run()` was seen to crash, and
+    /// makes a write to a closed pipe an error. SIGPIPE gets a handler and is not ignored, because execve(2) would pass
+    /// that on.
     private static let descriptorLimit: UInt64 = {
         signal(SIGPIPE) { _ in }
         var limit = rlimit()
@@ -179,7 +180,7 @@ package final class ProcessLauncher: Sendable {
         return isKnown ? UInt64(limit.rlim_cur) : 0
     }()
 
-    /// A pipe whose ends close themselves and are never inherited by accident.
+    /// A pipe whose ends are closed automatically and are never inherited by accident.
     private struct Pipe {
         let reading: OwnedDescriptor
         let writing: OwnedDescriptor
@@ -196,15 +197,15 @@ package final class ProcessLauncher: Sendable {
     }
 }
 
-/// Why `alight-launch` could not be started.
-struct LaunchFailure: Error {
-    var reason: String
-    /// Whether it can't be started later either.
-    var isForGood: Bool
-    /// Whether it is for want of descriptors.
+/// The reason why `alight-launch` or a program could not be started.
+package struct LaunchFailure: Error {
+    package var reason: String
+    /// Whether it cannot be started later either.
+    package var isForGood: Bool
+    /// Whether the cause is a lack of descriptors.
     var isOfDescriptors: Bool
 
-    static let holdsNUL = LaunchFailure(
+    package static let holdsNUL = LaunchFailure(
         "an argument or a variable of the environment holds a NUL byte", isForGood: true)
 
     static let tooLong = LaunchFailure("its arguments and its environment are too long", isForGood: true)
@@ -217,9 +218,16 @@ struct LaunchFailure: Error {
 
     /// - Parameters:
     ///   - reason: A sentence without a full stop.
-    ///   - errno: The error of what was to be opened or made for the program.
+    ///   - errno: The error of opening or creating something for the program.
     init(_ reason: String, errno: Int32) {
         let mayPass = [EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO].contains(errno)
         self.init(reason, isForGood: !mayPass, isOfDescriptors: errno == EMFILE)
+    }
+}
+
+extension ProgramPath {
+    /// Returns the failure of a program whose path could not be opened.
+    func failure(_ error: SystemError, to purpose: String) -> LaunchFailure {
+        LaunchFailure("cannot \(purpose): \(reason(error.errno))", errno: error.errno)
     }
 }

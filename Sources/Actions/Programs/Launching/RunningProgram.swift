@@ -1,7 +1,9 @@
+import ActionAPI
 import CAlightLinux
 import Glibc
+import System
 
-/// Feeds a running program, takes what it writes, and ends it when it must end; used on one thread.
+/// Writes the input of a running program, reads its output, and terminates it when necessary; used on one thread.
 final class RunningProgram {
     private let command: Command
     private let input: [UInt8]
@@ -12,14 +14,14 @@ final class RunningProgram {
     private var ended = Ended(way: .stopped)
     private var outputLines = OutputLines()
     private var errorLines = OutputLines()
-    /// Why we have asked the program to end.
+    /// The reason why the program was asked to exit; nil when it was not.
     private var cause: Ended.Way?
 
     /// - Parameters:
-    ///   - command: What was run; its own input is not used.
-    ///   - program: It, our ends of whose pipes don't block.
-    ///   - input: What stands on standard input.
-    ///   - start: From when its time is counted.
+    ///   - command: The command that was run; its own input is not used.
+    ///   - program: The running program; this process's ends of its pipes do not block.
+    ///   - input: The bytes for standard input.
+    ///   - start: The time from which the timeout counts.
     init(_ command: Command, _ program: LaunchedProgram, input: [UInt8], since start: ContinuousClock.Instant) {
         self.command = command
         self.input = input
@@ -27,9 +29,9 @@ final class RunningProgram {
         self.start = start
     }
 
-    /// Stays with the program to its end.
+    /// Waits until the program has exited, and serves its streams meanwhile.
     func wait(stop: StopSignal, report: (ArraySlice<UInt8>) -> Void) -> Ended {
-        // A time-out beyond a century is none, and would overflow the clock.
+        // A timeout of more than a century has no effect, and would overflow the clock.
         var deadline = start + min(command.timeout, .seconds(3_155_760_000))
         write()
         while true {
@@ -49,7 +51,7 @@ final class RunningProgram {
                 if stop.isRaised {
                     terminate(.stopped)
                 } else if now >= deadline, program.wakeLauncher() {
-                    // The program may have ended in its time, and its launcher not have been able to say so.
+                    // The program may have exited in time, and its launcher may have been unable to report that.
                     deadline = now + Self.second
                 } else if now >= deadline {
                     command.whenOverdue()
@@ -58,7 +60,7 @@ final class RunningProgram {
             }
             program.lookAfterLauncher(at: now)
             if descriptors[2].revents != 0 { write() }
-            // Several times, since what prints much need not wait for poll(2) in between.
+            // Several times, so that a program that prints much does not have to wait for poll(2) in between.
             if descriptors[3].revents != 0 { for _ in 0..<64 where !readOutput(report) { break } }
             if descriptors[4].revents != 0 { for _ in 0..<64 where !readError(report) { break } }
         }
@@ -66,33 +68,33 @@ final class RunningProgram {
         return ended
     }
 
-    // MARK: - The end
+    // MARK: - Termination
 
     private func terminate(_ cause: Ended.Way) {
         self.cause = cause
         program.terminate(grace: command.grace)
     }
 
-    /// Takes what is still in the pipes, and settles how the program ended.
+    /// Reads what is still in the pipes, and determines how the program terminated.
     private func finish(_ report: (ArraySlice<UInt8>) -> Void) {
         program.input.close()
-        // The launcher has ended all that could write. Should a process have escaped (one stuck in the kernel), no
-        // more is read than a pipe can hold.
+        // The launcher has waited for all processes that could write. If a process has escaped (one stuck in the
+        // kernel), no more is read than a pipe can contain.
         for _ in 0..<16 where !readRest(report) { break }
         outputLines.finish(report)
         errorLines.finish(report)
         ended.lastLine = errorLines.lastLine ?? outputLines.lastLine
         ended.unread = outputLines.skipped + errorLines.skipped
         let way = program.end ?? .signalled(SIGKILL)
-        // What never ran was not ended by us.
+        // A program that never ran was not terminated here.
         ended.way = program.hasStarted ? cause ?? way : way
         ended.miss = program.miss
         ended.duration = .now - start
     }
 
-    // MARK: - The streams
+    // MARK: - Streams
 
-    /// Writes what the pipe takes now; poll(2) says when it takes more.
+    /// Writes as much as the pipe accepts now; poll(2) reports when it accepts more.
     private func write() {
         guard fed < input.count else { return program.input.close() }
         let count = input.withUnsafeBytes { bytes in
@@ -102,26 +104,26 @@ final class RunningProgram {
             fed += count
             if fed == input.count { program.input.close() }
         } else if errno != EAGAIN && errno != EINTR {
-            // EPIPE: it does not want to read more, which is its right.
+            // EPIPE: the program does not read more, which is allowed.
             program.input.close()
         }
     }
 
-    /// Reads what is there already; false when that is nothing.
+    /// Reads what is available; returns false when that is nothing.
     private func readRest(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
         var descriptors = [
             pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
             pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
         ]
         guard cal_poll(&descriptors, UInt(descriptors.count), 0) > 0 else { return false }
-        // Without POLLIN there is but the end.
+        // Without POLLIN there is only end-of-file.
         let isReady = descriptors.map { $0.revents & Int16(POLLIN) != 0 }
         if isReady[0] { _ = readOutput(report) }
         if isReady[1] { _ = readError(report) }
         return isReady[0] || isReady[1]
     }
 
-    /// Reads once; false when nothing more comes now.
+    /// Reads once; returns false when no more is available now.
     private func readOutput(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
         guard let bytes = program.output.readAvailable() else { return false }
         guard !bytes.isEmpty else {
@@ -133,7 +135,7 @@ final class RunningProgram {
             let room = limit - ended.output.count
             ended.output += bytes.prefix(room)
             if bytes.count > room {
-                // With the pipe gone, even a program that ignores SIGTERM can't go on printing.
+                // With the pipe closed, even a program that ignores SIGTERM cannot continue to print.
                 program.output.close()
                 if cause == nil { terminate(.outputTooLarge) }
             }
@@ -157,6 +159,6 @@ final class RunningProgram {
 
     private static let second = Duration.seconds(1)
 
-    /// How often to look at what no descriptor tells of, when descriptors have run out.
+    /// The polling interval, in nanoseconds, for what no descriptor reports when descriptors have run out.
     private static let tick: Int64 = 20_000_000
 }

@@ -3,13 +3,12 @@ import Foundation
 import Synchronization
 import System
 
-/// The thread that starts launchers for all others, and ends those that have waited for long.
+/// The thread that starts launchers for all others, and stops those that have been idle for long.
 ///
-/// `Process.run()` gives the thread that calls it a run loop, with three
-/// descriptors that it keeps as long as it lives; the threads that run actions
-/// would take as many as their programs do. And a timer of Dispatch would bring
-/// along its own look at its threads, once a second for ever.
-final class StarterThread: Sendable {
+/// `Process.run()` gives the thread that calls it a run loop, with three descriptors that stay open as long as the
+/// thread lives; the threads that run actions would use as many as their programs do. A Dispatch timer would make
+/// Dispatch check its threads once a second, indefinitely.
+package final class StarterThread: Sendable {
     private final class Request: Sendable {
         let launcher: PathBytes
         let result = Mutex<Result<LauncherProcess, LaunchFailure>?>(nil)
@@ -29,7 +28,7 @@ final class StarterThread: Sendable {
     private let state = Mutex(State())
     private let isAsked = DispatchSemaphore(value: 0)
 
-    /// Starts a launcher, and waits for that.
+    /// Starts a launcher, and waits until it is started.
     static func start(_ launcher: PathBytes) throws(LaunchFailure) -> LauncherProcess {
         let request = Request(launcher)
         guard shared.add(request) else { throw LaunchFailure("there is no room for a thread") }
@@ -38,14 +37,14 @@ final class StarterThread: Sendable {
         return try result.get()
     }
 
-    /// Has the thread call the closure, not before that moment; it must not block.
-    static func call(at moment: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) {
+    /// Schedules the closure on the thread, not before the given time; it must not block.
+    package static func call(at moment: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) {
         shared.change { $0.later.append((moment, body)) }
     }
 
     private func add(_ request: Request) -> Bool { change { $0.requests.append(request) } }
 
-    /// Gives the thread something to do, and starts it with the first; false when there can be no thread.
+    /// Adds work for the thread, which is started with the first; returns false when no thread can be created.
     @discardableResult
     private func change(_ body: (inout State) -> Void) -> Bool {
         let isServing = state.withLock { state in

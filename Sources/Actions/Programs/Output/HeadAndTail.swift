@@ -1,11 +1,11 @@
-/// The beginning and the end of a long text, 64 KiB each.
+/// The start and the end of a long output, 64 KiB each.
 package struct HeadAndTail: Sendable, Hashable {
     private static let limit = 64 << 10
 
     private var head: [UInt8] = []
-    /// Up to twice the limit, so that old bytes are dropped in large pieces.
+    /// The latest bytes, up to twice the limit, so that old bytes are dropped in large pieces.
     private var tail: [UInt8] = []
-    /// All bytes that were added.
+    /// The number of all bytes that were added.
     package private(set) var count = 0
 
     package init() {}
@@ -18,7 +18,7 @@ package struct HeadAndTail: Sendable, Hashable {
         if tail.count > 2 * Self.limit { tail.removeFirst(tail.count - Self.limit) }
     }
 
-    /// The text, with a line in the middle that says how much is missing; invalid UTF-8 is replaced.
+    /// The output as a string, with a line in the middle that reports how much is missing; invalid UTF-8 is replaced.
     package var text: String {
         let end = tail.suffix(Self.limit)
         let missing = count - head.count - end.count

@@ -1,34 +1,34 @@
-import PluginProtocol
+package import PluginProtocol
 import Rules
 
-/// A request as the journal keeps it: without secrets, bounded, and of a batch with one event alone.
-struct KeptRequest {
-    /// More is left out, so that a journal of many attempts stays small.
+/// A request as the journal stores it: without secrets, limited in size, and with a single event of a batch.
+package struct KeptRequest {
+    /// The maximum size in bytes; more is left out, so that a journal of many attempts stays small.
     static let limit = 64 << 10
-    /// What stands for the value of a secret parameter.
+    /// The replacement for the value of a secret parameter.
     static let secret = JSONValue.string("***")
 
     private let request: PluginRequest
     private let schema: ParameterSchema?
-    /// The request as it was sent, when it may be kept like that.
+    /// The request as it was sent, if it may be stored unchanged.
     private let sent: String?
 
     /// - Parameters:
     ///   - request: The request.
-    ///   - line: The same, as it was sent.
-    ///   - schema: Which of the parameters are secret; nil for a program without any.
-    init(_ request: PluginRequest, sent line: [UInt8], schema: ParameterSchema?) {
+    ///   - line: The request as it was sent.
+    ///   - schema: The schema that marks secret parameters; nil for a program without any.
+    package init(_ request: PluginRequest, sent line: [UInt8], schema: ParameterSchema?) {
         self.request = request
         self.schema = schema?.hasSecrets == true ? schema : nil
         let isWhole = self.schema == nil && request.events.count == 1 && line.count <= Self.limit
         sent = isWhole ? String(decoding: line.dropLast(line.last == 0x0A ? 1 : 0), as: UTF8.self) : nil
     }
 
-    /// The request as it is kept with the attempt of one of its events.
+    /// Returns the request as stored with the attempt of one of its events.
     ///
-    /// In a batch it has that event alone, and in `event_count` how many there
-    /// were: kept with each of them, all would be kept that many times.
-    func text(for index: Int) -> String {
+    /// For a batch it contains that event alone, and the number of events in `event_count`: otherwise all events would
+    /// be stored once for each of them.
+    package func text(for index: Int) -> String {
         if let sent { return sent }
         var kept = request
         kept.events = [request.events[index]]
@@ -43,7 +43,7 @@ struct KeptRequest {
     }
 
     /// The whole request, without secrets.
-    var value: JSONValue {
+    package var value: JSONValue {
         var shown = request
         if let schema {
             shown.with = schema.withoutSecrets(shown.with)
@@ -54,7 +54,7 @@ struct KeptRequest {
         return shown.json
     }
 
-    /// The object as text, what can be large in it replaced by a remark until it is small enough.
+    /// Returns the object as a string, with large members replaced by a note until it is small enough.
     private static func bounded(_ object: [String: JSONValue]) -> String {
         var object = object
         var text = object.line
@@ -79,8 +79,8 @@ struct KeptRequest {
 }
 
 extension ProcessFacts {
-    /// What is kept of a program that has ended; what Alight itself has ended has neither status nor signal.
-    init(_ way: Ended.Way, request: String) {
+    /// Creates the record of a program that has exited; a program that Alight terminated has neither status nor signal.
+    package init(_ way: Ended.Way, request: String) {
         self.init(request: request)
         switch way {
         case .exited(let status): self.status = status
@@ -91,12 +91,12 @@ extension ProcessFacts {
 }
 
 extension ParameterSchema {
-    /// Whether any value that it describes is secret.
+    /// Whether any value that the schema describes is secret.
     fileprivate var hasSecrets: Bool {
         writeOnly == true || items?.hasSecrets == true || properties?.values.contains(where: \.hasSecrets) == true
     }
 
-    /// The value with everything secret in it replaced.
+    /// Returns the value with everything secret in it replaced.
     fileprivate func withoutSecrets(_ value: JSONValue) -> JSONValue {
         if writeOnly == true { return KeptRequest.secret }
         switch value {

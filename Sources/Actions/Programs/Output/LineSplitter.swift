@@ -1,6 +1,6 @@
 import Glibc
 
-/// Cuts a stream of bytes into lines, and lines beyond 8 KiB into pieces.
+/// Splits a stream of bytes into lines, and lines of more than 8 KiB into pieces.
 package struct LineSplitter {
     private static let limit = 8 << 10
 
@@ -20,14 +20,14 @@ package struct LineSplitter {
                 rest += room
                 bytes = bytes.dropFirst(room.count)
                 guard rest.count == Self.limit else { return }
-                // The newline right behind a full piece ends that piece, not an empty line.
+                // A newline right after a full piece terminates that piece; it is not an empty line.
                 if bytes.first == UInt8(ascii: "\n") { bytes = bytes.dropFirst() }
             }
             give(body)
         }
     }
 
-    /// Gives what stands behind the last newline.
+    /// Calls the closure with the bytes after the last newline.
     package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) {
         if !rest.isEmpty { give(body) }
     }
@@ -39,8 +39,8 @@ package struct LineSplitter {
 }
 
 extension ArraySlice<UInt8> {
-    /// Where the first newline is; much faster than a search by Swift's means where that is not optimized.
-    var firstNewline: Int? {
+    /// The index of the first newline; much faster than a search in Swift in builds without optimization.
+    package var firstNewline: Int? {
         withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress, let found = memchr(base, 0x0A, bytes.count) else { return nil }
             return startIndex + (UnsafeRawPointer(found) - base)

@@ -4,18 +4,18 @@ import PluginProtocol
 package import Rules
 package import System
 
-/// Turns the end of a program into the outcome of an attempt, as the protocol's table has it.
+/// Converts the termination of a program into the outcome of an attempt, according to the table of the protocol.
 package struct OutcomeTable {
     /// `plugin 'resize'` or `'/usr/bin/rsync'`, for messages.
     package var program: String
     /// Whether another attempt after an unknown failure is harmless.
     package var isIdempotent: Bool
-    /// Whether standard output is a response; of other programs it is log.
+    /// Whether standard output is a response; that of other programs is log output.
     package var answers: Bool
-    /// Where relative outputs are meant from.
+    /// The directory that relative outputs are relative to.
     package var folder: PathBytes
     package var timeout: Duration
-    /// What it could use.
+    /// The resource limits of the program.
     package var limits: ResourceLimits
 
     package init(
@@ -30,11 +30,10 @@ package struct OutcomeTable {
         self.limits = limits
     }
 
-    /// The outcomes of the events of one request, in order, and remarks for the log.
+    /// Returns the outcomes of the events of one request, in order, and warnings for the log.
     ///
-    /// An event for which the response has no result takes the outcome of the
-    /// whole. What the program says to have written belongs to nobody's event in
-    /// particular if all have results; then it is noted with the first.
+    /// An event for which the response has no result gets the outcome of the whole. If all events have results, the
+    /// outputs of the whole belong to no particular event, and are recorded with the first.
     package func outcomes(of ended: Ended, count: Int) -> (outcomes: [Outcome], remarks: [String]) {
         var reader = ResponseReader(folder: folder)
         let reading = answers ? reader.read(ended.output) : .nothing
@@ -87,7 +86,7 @@ package struct OutcomeTable {
         case .outputTooLarge:
             return .uncertain(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
         case .notLaunched(let reason):
-            // The machine has no room just now, which is no fault of the job: it costs no attempt.
+            // The machine has no capacity now. The job did not cause that, so it does not count as an attempt.
             return Outcome(
                 .notReady, "\(program) was not started: \(reason)", code: "not-launched", retryAfter: .seconds(10))
         case .couldNotStart(let reason):
@@ -95,7 +94,7 @@ package struct OutcomeTable {
         }
     }
 
-    /// The outcome of a program that has failed; `said` is what its exit status means, nil if it means nothing.
+    /// Returns the outcome of a failed program; `said` is the meaning of its exit status, nil if that has none.
     private func failure(
         _ said: Outcome.Ending?, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading,
         saysWhy: Bool = false
@@ -103,7 +102,7 @@ package struct OutcomeTable {
         let ending = said ?? ifIdempotent
         var response = PluginResponse(ending)
         if case .response(let written) = reading { response = written }
-        // The exit status decides; a response beside it only explains.
+        // The exit status decides; a response in addition only explains.
         response.outcome = ending
         var outcome = Outcome(response)
         if saysWhy {
@@ -119,9 +118,9 @@ package struct OutcomeTable {
         return outcome
     }
 
-    /// The limit that has ended the program, with its code; nil when none has.
+    /// Returns the limit that terminated the program, with its code; nil when none did.
     ///
-    /// A shell whose last command dies by a signal ends with 128 and the signal's number.
+    /// A shell whose last command is killed by a signal exits with 128 plus the signal's number.
     private func limit(that way: Ended.Way) -> (event: String, code: String)? {
         let number: Int32
         switch way {
@@ -141,9 +140,10 @@ package struct OutcomeTable {
         }
     }
 
-    /// What a program says by its exit status; nil for nothing.
+    /// Returns the meaning of an exit status; nil when it has none.
     ///
-    /// EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR, EX_IOERR of sysexits.h may pass; 70 and 72 there are no passing faults.
+    /// EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR and EX_IOERR of sysexits.h may be temporary; 70 and 72 are not temporary
+    /// errors.
     private static func ending(of status: Int32) -> Outcome.Ending? {
         switch status {
         case 75, 69, 71, 74: .retry
@@ -154,8 +154,8 @@ package struct OutcomeTable {
 
     private var ifIdempotent: Outcome.Ending { isIdempotent ? .retry : .failed }
 
-    /// What is said when the time-out is reached, and the program may use the grace.
-    static func overdue(_ program: String, after timeout: Duration, grace: Duration) -> String {
+    /// Returns the message for the time when the timeout is reached and the grace period starts.
+    package static func overdue(_ program: String, after timeout: Duration, grace: Duration) -> String {
         "\(program) has taken longer than \(shown(timeout)); it is asked to end, and killed after \(shown(grace))"
     }
 
@@ -168,7 +168,7 @@ package struct OutcomeTable {
 }
 
 extension Outcome {
-    /// The outcome that a plugin gave.
+    /// Creates the outcome that a plugin has returned.
     fileprivate init(_ response: PluginResponse) {
         self.init(
             response.outcome, response.message ?? "", code: response.code,

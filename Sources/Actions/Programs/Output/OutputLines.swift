@@ -1,19 +1,19 @@
-/// The lines that a program writes to one stream, up to a limit; of what follows, only the last line is read.
+/// The lines that a program writes to one stream, up to a limit; after that, only the last line is read.
 ///
-/// What is beyond the limit is never logged, and a program may write gigabytes of it.
+/// Output beyond the limit is never logged, and a program may write gigabytes of it.
 package struct OutputLines {
-    /// How many bytes are cut into lines: more than ``ProgramLog`` logs, whatever their levels.
+    /// The maximum number of bytes that are split into lines: more than ``ProgramLog`` logs, whatever their levels.
     package static let limit = 640 << 10
-    /// Two lines of the greatest length.
+    /// Two lines of the maximum length.
     private static let endLimit = 16 << 10
 
     private var lines = LineSplitter()
     private var last: [UInt8] = []
-    /// The end of what is not cut into lines.
+    /// The latest bytes that are not split into lines.
     private var end: [UInt8] = []
-    /// How many bytes were cut into lines.
+    /// The number of bytes that were split into lines.
     package private(set) var examined = 0
-    /// How many bytes were not.
+    /// The number of bytes that were not.
     package private(set) var skipped = 0
 
     package init() {}
@@ -28,14 +28,14 @@ package struct OutputLines {
         if !examinedBytes.isEmpty { lines.add(examinedBytes) { Self.take($0, &last, body) } }
         self.last = last
         if !skippedBytes.isEmpty {
-            // As a slice: what Sequence has of that name goes from byte to byte.
+            // As a slice: the method of that name in Sequence goes from byte to byte.
             let newest: ArraySlice<UInt8> = skippedBytes.suffix(Self.endLimit)
             end += newest
             if end.count > Self.endLimit { end.removeFirst(end.count - Self.endLimit) }
         }
     }
 
-    /// Calls the closure with what follows the last newline, and finds the last line.
+    /// Calls the closure with the bytes after the last newline, and determines the last line.
     package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) {
         var last = last
         lines.finish { Self.take($0, &last, body) }
@@ -45,7 +45,7 @@ package struct OutputLines {
         self.last = last
     }
 
-    /// The last line that is neither blank nor a report of progress, once all bytes have been added.
+    /// The last line that is neither blank nor a progress report, once all bytes have been added.
     package var lastLine: String? {
         guard case .line(_, let text) = ProgramReport(line: last[...]), text.contains(where: { !$0.isWhitespace })
         else { return nil }

@@ -1,21 +1,21 @@
-import Logging
+package import Logging
 
-/// Hands the lines of one attempt to the log, but not without end.
+/// Logs the lines of one attempt, up to a limit.
 ///
-/// The first 64 KiB are logged, and what is a warning or worse up to ten times
-/// as much, where a line counts as 64 bytes or more; the journal has the beginning and the end of all of it.
-struct ProgramLog {
+/// The first 64 KiB are logged, and lines of level warning or higher up to ten times as much, where each line counts as
+/// at least 64 bytes. The journal contains the start and the end of all output.
+package struct ProgramLog {
     private static let limit = 64 << 10
 
     let logger: Logger
     private var size = 0
-    /// How many bytes of lines were not logged.
+    /// The number of bytes in lines that were not logged.
     private var dropped = 0
 
-    init(logger: Logger) { self.logger = logger }
+    package init(logger: Logger) { self.logger = logger }
 
-    /// Reads a line; nil for one that would not be logged anyway, which is not worth the reading.
-    mutating func report(_ line: ArraySlice<UInt8>) -> ProgramReport? {
+    /// Reads a line; returns nil for one that would not be logged anyway, which is not parsed.
+    package mutating func report(_ line: ArraySlice<UInt8>) -> ProgramReport? {
         guard size > Self.limit, line.first != UInt8(ascii: "<"), line.first != UInt8(ascii: "{") else {
             return ProgramReport(line: line)
         }
@@ -23,7 +23,7 @@ struct ProgramLog {
         return nil
     }
 
-    mutating func add(_ level: Logger.Level, _ text: String) {
+    package mutating func add(_ level: Logger.Level, _ text: String) {
         size += max(text.utf8.count, 64)
         guard size <= (level >= .warning ? 10 * Self.limit : Self.limit) else {
             dropped += text.utf8.count
@@ -32,8 +32,8 @@ struct ProgramLog {
         logger.log(level: level, "\(text)")
     }
 
-    /// - Parameter unread: How many bytes more were not cut into lines.
-    func finish(unread: Int = 0) {
+    /// - Parameter unread: The number of further bytes that were not split into lines.
+    package func finish(unread: Int = 0) {
         if dropped + unread > 0 { logger.notice("\(dropped + unread) more bytes were not logged") }
     }
 }

@@ -1,20 +1,22 @@
 package import Logging
 import PluginProtocol
+import System
 
-/// What a program says while it runs.
+/// A line that a program writes while it runs.
 package enum ProgramReport: Sendable, Hashable {
-    /// A line for the log, without its line end; at most 8 KiB.
+    /// A line for the log, without its line terminator; at most 8 KiB.
     case line(Logger.Level, String)
-    /// How far it is, 0 to 1, with a line for people.
+    /// The progress, 0 to 1, with a message for users.
     case progress(Double, String?)
 
-    /// Reads one line as the protocol has it: `<0>` to `<7>` in front give the level, `{"progress":…}` is a report.
+    /// Reads one line according to the protocol: `<0>` to `<7>` at its start set the level, `{"progress":…}` is a
+    /// progress report.
     package init(line: ArraySlice<UInt8>) {
         if line.first == UInt8(ascii: "{"),
             let object = JSONValue(json: line)?.object,
             let fraction = object["progress"]?.double
         {
-            let message = object["message"]?.string.map { Self.cleaned(Array($0.utf8)[...]) }
+            let message = object["message"]?.string.map { String(cleaning: Array($0.utf8)[...]) }
             self = .progress(min(max(fraction, 0), 1), message)
             return
         }
@@ -22,19 +24,19 @@ package enum ProgramReport: Sendable, Hashable {
         if prefix.count == 3, prefix[0] == UInt8(ascii: "<"), prefix[2] == UInt8(ascii: ">"),
             let level = Self.level(of: prefix[1])
         {
-            self = .line(level, Self.cleaned(line.dropFirst(3)))
+            self = .line(level, String(cleaning: line.dropFirst(3)))
         } else {
-            self = .line(.info, Self.cleaned(line))
+            self = .line(.info, String(cleaning: line))
         }
     }
 
-    /// Whether a line reports progress.
+    /// Returns whether a line reports progress.
     static func isProgress(_ line: ArraySlice<UInt8>) -> Bool {
         guard line.first == UInt8(ascii: "{"), case .progress = ProgramReport(line: line) else { return false }
         return true
     }
 
-    /// The levels of sd-daemon(3).
+    /// Returns the level for a digit, as in sd-daemon(3).
     private static func level(of digit: UInt8) -> Logger.Level? {
         switch digit {
         case UInt8(ascii: "0"), UInt8(ascii: "1"), UInt8(ascii: "2"): .critical
@@ -45,15 +47,5 @@ package enum ProgramReport: Sendable, Hashable {
         case UInt8(ascii: "7"): .debug
         default: nil
         }
-    }
-
-    /// The text with U+FFFD for what is not UTF-8 and for control characters, which could drive a terminal.
-    static func cleaned(_ bytes: ArraySlice<UInt8>) -> String {
-        var text = ""
-        for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
-            let isControl = scalar.properties.generalCategory == .control && scalar != "\t"
-            text.unicodeScalars.append(isControl ? "\u{FFFD}" : scalar)
-        }
-        return text
     }
 }

@@ -1,30 +1,30 @@
 import FileEvents
-import PluginProtocol
-import System
+package import PluginProtocol
+package import System
 
-/// Reads what a plugin printed, and keeps it within the protocol's limits.
+/// Reads the response that a plugin printed, and enforces the protocol's limits.
 ///
-/// A member that does not fit is cut or dropped, and said so; only an answer
-/// without a usable `outcome` is no answer.
-struct ResponseReader {
-    enum Reading {
-        /// Nothing was printed.
+/// A member that does not conform is truncated or dropped, with a warning. Only a response without a usable `outcome`
+/// is rejected as a whole.
+package struct ResponseReader {
+    package enum Reading {
+        /// The plugin printed nothing.
         case nothing
         case response(PluginResponse)
-        /// It is not a response; the reason is a clause that goes on from "the reply".
+        /// The output is not a response; the reason is a clause that continues "the reply".
         case unreadable(String)
     }
 
-    /// Where relative outputs are meant from.
+    /// The directory that relative outputs are relative to.
     let folder: PathBytes
-    /// What was cut or dropped, for the log.
-    private(set) var remarks: [String] = []
-    /// One for each event of the request, in order; nil for one that is no result, or is null.
+    /// Warnings about what was truncated or dropped, for the log.
+    package private(set) var remarks: [String] = []
+    /// The results, one for each event of the request, in order; nil for an element that is null or not a result.
     private(set) var results: [PluginResponse?] = []
 
-    init(folder: PathBytes) { self.folder = folder }
+    package init(folder: PathBytes) { self.folder = folder }
 
-    mutating func read(_ bytes: [UInt8]) -> Reading {
+    package mutating func read(_ bytes: [UInt8]) -> Reading {
         guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
         if let place = Self.firstInvalid(bytes) {
             let byte = String(bytes[place], radix: 16, uppercase: true)
@@ -141,10 +141,10 @@ struct ResponseReader {
 
     // MARK: - Text
 
-    /// The text as one line of at most 4 KiB, without control characters.
-    static func line(_ text: String) -> String {
+    /// Returns the string as one line of at most 4 KiB, without control characters.
+    package static func line(_ text: String) -> String {
         let words = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-        let cleaned = ProgramReport.cleaned(Array(words.utf8)[...])
+        let cleaned = String(cleaning: Array(words.utf8)[...])
         guard cleaned.utf8.count > 4096 else { return cleaned }
         var kept = ""
         var size = 0
@@ -158,7 +158,7 @@ struct ResponseReader {
 
     private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
 
-    /// Where the first byte stands that no UTF-8 has there; nil when all is UTF-8.
+    /// Returns the index of the first byte that is not valid UTF-8; nil when all are.
     private static func firstInvalid(_ bytes: [UInt8]) -> Int? {
         var parser = Unicode.UTF8.ForwardParser()
         var iterator = bytes.makeIterator()

@@ -3,10 +3,10 @@ import Glibc
 import Synchronization
 import System
 
-/// The folder of one Alight in the folder that all share, by whose lock others see that it lives.
+/// The directory of one Alight process in the shared base directory; its lock shows others that the process lives.
 ///
-/// The lock goes with the process, however that ends; a process id alone would
-/// say nothing, since another process may have it by now, or one in another namespace.
+/// The lock is released with the process, however that exits. A process id alone would not show it, since another
+/// process may have the id by now, or one in another namespace.
 final class OwnFolder: Sendable {
     private struct State: Sendable {
         var path: PathBytes?
@@ -21,9 +21,10 @@ final class OwnFolder: Sendable {
 
     deinit { giveUp() }
 
-    /// The folder, which is made and locked when it is first asked for; others can go through it if the mode says so.
+    /// Returns the directory, which is created and locked by the first call; others can traverse it if the mode allows
+    /// that.
     ///
-    /// - Throws: Why it can't be made.
+    /// - Throws: The reason why it cannot be created.
     func path(mode: mode_t) throws(ScratchFailure) -> PathBytes {
         let result = state.withLock { state -> Result<PathBytes, ScratchFailure> in
             if let path = state.path {
@@ -35,10 +36,11 @@ final class OwnFolder: Sendable {
         return try result.get()
     }
 
-    /// The folder, if it has been made.
+    /// The directory, if it has been created.
     var made: PathBytes? { state.withLock { $0.path } }
 
-    /// Has the folder made anew if it is still that one, since it has gone.
+    /// Discards the given directory, which has gone, so that another is created; has no effect if that has already
+    /// happened.
     func forget(_ path: PathBytes) {
         state.withLock { state in
             guard state.path == path else { return }
@@ -48,7 +50,7 @@ final class OwnFolder: Sendable {
         }
     }
 
-    /// Removes the folder with all that programs have left in it.
+    /// Removes the directory with everything that programs have left in it.
     func giveUp() {
         state.withLock { state in
             guard let path = state.path else { return }
@@ -66,17 +68,17 @@ final class OwnFolder: Sendable {
             let number = count.add(1, ordering: .relaxed).newValue
             let path = base.appending("\(prefix)\(getpid())-\(number)")
             guard path.withCString({ mkdir($0, mode) }) == 0 else {
-                // One of the same number, in another namespace or left behind.
+                // A directory with the same number, from another namespace or left behind.
                 if errno == EEXIST { continue }
                 return .failure(ScratchFailure(errno, "make", path))
             }
             let descriptor = lock(path)
             guard descriptor >= 0 else {
-                // Somebody has taken it for abandoned in the moment before it was locked.
+                // Another process considered it abandoned before it was locked.
                 if errno == ENOENT || errno == EWOULDBLOCK { continue }
                 return .failure(ScratchFailure(errno, "lock", path))
             }
-            // The umask is none of its business.
+            // The umask does not apply to it.
             _ = path.withCString { chmod($0, mode) }
             state.path = path
             state.lock = descriptor
@@ -86,13 +88,13 @@ final class OwnFolder: Sendable {
 
     private static let prefix = "run-"
 
-    /// Whether a folder of that name is one of an Alight.
+    /// Returns whether the name is that of an Alight process's directory.
     static func isOne(_ name: PathBytes) -> Bool {
         let words = String(decoding: name.bytes, as: UTF8.self).split(separator: "-", omittingEmptySubsequences: false)
         return words.count == 3 && words[0] == "run" && Int(words[1]) != nil && Int(words[2]) != nil
     }
 
-    /// Locks a folder that is still there; -1, with `errno`, when it is gone, or another has locked it.
+    /// Locks a directory that still exists; returns -1, with `errno`, when it is gone or another process has locked it.
     static func lock(_ path: PathBytes) -> Int32 {
         let descriptor = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { return -1 }
@@ -102,7 +104,7 @@ final class OwnFolder: Sendable {
             errno = error
             return -1
         }
-        // Between the opening and the locking it can have been removed.
+        // It may have been removed between open and lock.
         var (opened, present) = (stat(), stat())
         guard fstat(descriptor, &opened) == 0, path.withCString({ lstat($0, &present) }) == 0,
             opened.st_dev == present.st_dev, opened.st_ino == present.st_ino

@@ -1,16 +1,16 @@
 import FileEvents
 import Glibc
-import Rules
+package import Rules
 import Synchronization
 package import System
 
-/// Makes the empty folder that each attempt works in, and removes it with all that is left there.
+/// Creates the empty directory that each attempt works in, and removes it with everything that is left there.
 ///
-/// They lie in a folder of this Alight alone, so that the next one can tell which are abandoned.
+/// The directories are located in one of this Alight process alone, so that the next process can detect abandoned ones.
 package struct ScratchFolders: Sendable {
-    /// The folder that holds them.
+    /// The directory that contains them.
     package let base: PathBytes
-    /// What another user has in the place of the usual folder, so that this one is used instead.
+    /// The entry of another user at the default path, because of which this directory is used instead.
     package let passedOver: PathBytes?
     private let own: OwnFolder
     private let counter = Counter()
@@ -20,24 +20,23 @@ package struct ScratchFolders: Sendable {
     }
 
     /// - Parameters:
-    ///   - base: An absolute path. It is made when it is first needed, of
-    ///     mode 0700; its parent has to exist.
-    ///   - passedOver: What another user has in the place of the usual folder.
+    ///   - base: An absolute path. It is created when it is first needed, with mode 0700; its parent has to exist.
+    ///   - passedOver: The entry of another user at the default path.
     package init(base: PathBytes, passedOver: PathBytes? = nil) {
         self.base = base
         self.passedOver = passedOver
         own = OwnFolder(in: base)
     }
 
-    /// The usual place: the first of `serviceFolders`, else `$XDG_RUNTIME_DIR/alight`, as root `/run/alight`, else
-    /// `alight-UID` for temporary files.
+    /// Selects the default path: the first of `serviceFolders`, else `/run/alight` for root, else
+    /// `$XDG_RUNTIME_DIR/alight`, else `alight-UID` in the directory for temporary files.
     ///
     /// - Parameters:
-    ///   - serviceFolders: What a service manager has made for Alight, as `$RUNTIME_DIRECTORY` tells it: absolute
-    ///     paths with colons between them.
+    ///   - serviceFolders: The directories that a service manager has created for Alight, as in `$RUNTIME_DIRECTORY`:
+    ///     absolute paths, separated by colons.
     ///   - runtimeFolder: `$XDG_RUNTIME_DIR`.
     ///   - temporaryFolder: `$TMPDIR`.
-    ///   - user: Who runs Alight.
+    ///   - user: The user that Alight runs as.
     package init(
         serviceFolders: PathBytes? = nil, runtimeFolder: PathBytes?, temporaryFolder: PathBytes?, user: UInt32
     ) {
@@ -54,10 +53,10 @@ package struct ScratchFolders: Sendable {
         }
     }
 
-    /// Gives an empty folder of mode 0700, which nobody else has until ``remove(_:)``.
+    /// Creates an empty directory with mode 0700, which no other attempt gets until ``remove(_:)``.
     ///
-    /// It belongs to the user, who can then also go through the folder that it is in, but not read that.
-    func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
+    /// It belongs to the user, who can then also traverse the directory that contains it, but not read that.
+    package func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
         let mode: mode_t = user == nil ? 0o700 : 0o711
         let folder = try makeNew(mode: mode)
         if let user {
@@ -73,14 +72,14 @@ package struct ScratchFolders: Sendable {
         var renewals = 0
         while true {
             let parent = try own.path(mode: mode)
-            // Each has another name: a process that was to end with an earlier attempt finds nothing by the old one.
+            // Each has another name: a process left from an earlier attempt finds nothing by the old one.
             let number = counter.count.add(1, ordering: .relaxed).newValue
             let folder = parent.appending(Array("\(number)".utf8))
             if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
             switch errno {
-            // A program may have made folders beside its own.
+            // A program may have created directories next to its own.
             case EEXIST: continue
-            // Somebody has removed the folder of this Alight, as happens to `$XDG_RUNTIME_DIR` at a logout.
+            // The directory of this process has been removed, as happens to `$XDG_RUNTIME_DIR` at logout.
             case ENOENT where renewals < Self.mostRenewals:
                 renewals += 1
                 own.forget(parent)
@@ -90,15 +89,15 @@ package struct ScratchFolders: Sendable {
         }
     }
 
-    /// How often the folder of this Alight is made anew for one attempt.
+    /// How often the directory of this process is created again for one attempt.
     private static let mostRenewals = 8
 
-    /// Gives the folder of this Alight up, when nothing is run any more.
-    func giveUp() { own.giveUp() }
+    /// Removes the directory of this process, when nothing is run any more.
+    package func giveUp() { own.giveUp() }
 
-    /// Removes the folders of those who were killed.
+    /// Removes the directories of processes that were killed.
     ///
-    /// The folder is made if there is none, so that no other user can take its name later.
+    /// The base directory is created if it does not exist, so that no other user can take its name later.
     package func removeAbandoned() {
         guard (try? prepareBase()) != nil, let names = try? DiskProbe.names(following: base) else { return }
         for name in names where OwnFolder.isOne(name) {
@@ -110,7 +109,7 @@ package struct ScratchFolders: Sendable {
         }
     }
 
-    /// Removes a folder that was made in ``base``; what prevents that, if anything does.
+    /// Removes a directory that was created in ``base``; returns the error if that fails, otherwise nil.
     package func discard(folder: PathBytes) -> String? {
         do throws(ScratchFailure) {
             try FolderRemoval.remove(folder)
@@ -120,17 +119,18 @@ package struct ScratchFolders: Sendable {
         }
     }
 
-    /// A folder such as an attempt would get.
-    var example: PathBytes { (own.made ?? base).appending(Array("1".utf8)) }
+    /// The path of a directory such as an attempt would get.
+    package var example: PathBytes { (own.made ?? base).appending(Array("1".utf8)) }
 
-    /// Removes a folder and everything below it.
+    /// Removes a directory and everything below it.
     ///
-    /// Links are removed, not followed. What is mounted there is left, and with it the folder.
-    func remove(_ folder: PathBytes) throws(ScratchFailure) { try FolderRemoval.remove(folder) }
+    /// Links are removed, not followed. A mounted file system stays, and with it the directory.
+    package func remove(_ folder: PathBytes) throws(ScratchFailure) { try FolderRemoval.remove(folder) }
 
-    /// Nobody else may own or read the folder: in `/tmp` another user could have made it first.
+    /// Creates the base directory if needed, and makes sure that no other user owns or can read it: in `/tmp` another
+    /// user could have created it first.
     ///
-    /// Once others may go through it, it stays so: what is in it is closed by itself.
+    /// Once other users may traverse it, it stays so: each directory in it protects itself.
     private func prepareBase(mode: mode_t = 0o700) throws(ScratchFailure) {
         if base.withCString({ mkdir($0, mode) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "make", base) }
         var status = stat()
@@ -144,18 +144,29 @@ package struct ScratchFolders: Sendable {
     }
 }
 
-/// A folder that could not be made or removed.
-struct ScratchFailure: Error {
-    var message: String
+/// The error for a scratch directory that could not be created or removed.
+package struct ScratchFailure: Error {
+    package var message: String
 
     init(_ error: Int32, _ verb: String, _ folder: PathBytes) {
         message = "cannot \(verb) the scratch folder '\(folder)': \(String(cString: strerror(error)))"
     }
 
-    /// Something is mounted in it, or in its place.
+    /// Creates the error for a directory in which, or at which, a file system is mounted.
     init(mounted place: PathBytes, in folder: PathBytes) {
         message =
             "the scratch folder '\(folder)' stays, since something is mounted at '\(place)'; "
             + "unmount it: the folder is removed when Alight ends, or starts again"
+    }
+}
+
+extension FolderRemoval {
+    /// Removes a scratch directory, or a directory with scratch directories.
+    ///
+    /// - Throws: Why it stays; all that could be removed of it is gone.
+    static func remove(_ folder: PathBytes) throws(ScratchFailure) {
+        let (error, mount) = removeOwn(folder)
+        if let mount { throw ScratchFailure(mounted: mount, in: folder) }
+        if error != 0 { throw ScratchFailure(error, "remove", folder) }
     }
 }

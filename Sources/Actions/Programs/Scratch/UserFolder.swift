@@ -2,9 +2,9 @@ import FileEvents
 import Glibc
 package import System
 
-/// The directory of a user in one that all users may write to: `alight-UID`, or one with a number behind that.
+/// The directory of a user in one that all users may write to: `alight-UID`, or one with a number after that.
 ///
-/// A name that another user has taken first is passed over. All processes of the user find the same directory.
+/// A name that another user has taken first is skipped. All processes of the user find the same directory.
 package struct UserFolder: Sendable, Hashable {
     package let path: PathBytes
     /// The directory, link or file of another user that has the first name.
@@ -18,7 +18,7 @@ package struct UserFolder: Sendable, Hashable {
             path = first
             return
         }
-        // Another user may have removed one that was in the way when the directory was made.
+        // Another user may have removed an entry that was in the way when the directory was created.
         var number = 2
         if let made = Self.made(in: parent, user) {
             path = made
@@ -30,7 +30,7 @@ package struct UserFolder: Sendable, Hashable {
         }
     }
 
-    /// Whether it is a directory of that user, not a link, to which nobody else may write.
+    /// Returns whether the path is a directory of the user, not a link, to which no other user may write.
     package static func isOwn(_ path: PathBytes, user: UInt32) -> Bool { state(of: path, user) == .own }
 
     private enum State { case absent, own, foreign }

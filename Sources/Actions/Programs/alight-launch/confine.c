@@ -1,8 +1,8 @@
-// What a program may use, and who it is: priorities, resource limits, user and groups.
+// Priorities, resource limits, user and groups of a program.
 //
-// The child that calls confine() shares the launcher's memory, so all of it is
-// plain system calls, as raw ones where the C library would do more. What prepares for that runs in the same
-// child, or in one before it, and opens what the launcher has then as well.
+// The child that calls confine() shares the launcher's memory, so all of confine() consists of plain system calls, raw
+// ones where the C library would do more. The preparations run in the same child, or in an earlier process, and the
+// descriptors that they open are also open in the launcher.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 
 #include "launch.h"
 
-/// As text, for /proc/self/autogroup.
+/// The niceness as a string, for /proc/self/autogroup.
 static char nice_text[16];
 
-/// Sets one limit, as far as the hard limit that holds already lets it.
+/// Sets one limit, as far as the hard limit in effect allows.
 static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
     struct rlimit limit;
     if (getrlimit(resource, &limit) != 0) return false;
@@ -31,7 +31,7 @@ static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
     return setrlimit(resource, &limit) == 0;
 }
 
-/// What the launcher itself has, and its children inherit.
+/// The settings of the launcher itself, which its children inherit.
 static uint32_t inherited_umask = UINT32_MAX;
 static uint64_t inherited_descriptors;
 
@@ -54,9 +54,9 @@ void prepare_confinement(const struct plan *plan) {
         refuse("cannot shut off the network: not on a processor of this kind");
     }
     if (!(plan->flags & FLAG_USER)) return;
-    // The child shares this memory for a moment as the other user, whose processes must not look into it.
+    // For a short time the child shares this memory as the other user, whose processes must not read it.
     prctl(PR_SET_DUMPABLE, 0);
-    // Else a program of another user couldn't open /dev/stderr.
+    // Otherwise a program of another user could not open /dev/stderr.
     for (int index = 0; index < STREAM_COUNT; index++) {
         if (fchown(plan->given[index], plan->user, plan->group) != 0) break;
     }
@@ -69,8 +69,8 @@ static bool fails(enum step step) {
 }
 
 static bool set_nice(const struct plan *plan) {
-    // A session of its own is a scheduling group of its own, among which the niceness of processes counts for
-    // nothing, but that of the group does. Not all kernels have them.
+    // A session is a scheduling group (autogroup). Between groups the niceness of processes has no effect, but that of
+    // the group has. Not all kernels have such groups.
     int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
     if (group >= 0) {
         if (write(group, nice_text, strlen(nice_text)) < 0) errno = 0;
@@ -81,14 +81,14 @@ static bool set_nice(const struct plan *plan) {
 
 static bool set_limits(const struct plan *plan) {
     static const int resources[LIMIT_COUNT] = {
-        // Of memory what is private and writable. RLIMIT_AS would count what is only reserved or mapped from
-        // files too, of which Java, Go, V8 and sanitizers have many times what they use.
+        // RLIMIT_DATA counts memory that is private and writable. RLIMIT_AS would also count memory that is only
+        // reserved or mapped from files, of which Java, Go, V8 and sanitizers have many times what they use.
         RLIMIT_CPU, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE,
     };
     for (int index = 0; index < LIMIT_COUNT; index++) {
         uint64_t value = plan->limits[index];
         if (value == UINT64_MAX) continue;
-        // SIGXCPU at the soft limit, and SIGKILL a second later for those who don't mind that.
+        // SIGXCPU at the soft limit, and SIGKILL a second later for programs that ignore it.
         if (!set_limit(resources[index], value, index == LIMIT_CPU ? value + 1 : value)) return false;
     }
     return true;
@@ -99,14 +99,15 @@ static bool become_user(const struct plan *plan) {
     if (syscall(SYS_setresgid, plan->group, plan->group, plan->group) != 0) return false;
     if (syscall(SYS_setresuid, plan->user, plan->user, plan->user) != 0) return false;
     prctl(PR_SET_DUMPABLE, 0);
-    // A change of user has cleared it.
+    // The change of user has cleared it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     return true;
 }
 
-/// Takes from root in a sandbox what is beyond files and users: modules, clocks, priorities, other processes, devices.
+/// Drops the capabilities of root in a sandbox except those for files and users: modules, clocks, priorities, other
+/// processes, devices.
 ///
-/// What is not in the bounding set, execve(2) does not give back.
+/// execve(2) does not restore capabilities outside of the bounding set.
 static bool drop_capabilities(void) {
     static const int kept[] = {
         CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_SETGID, CAP_SETUID,
@@ -115,16 +116,16 @@ static bool drop_capabilities(void) {
         bool is_kept = false;
         for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) is_kept |= kept[index] == capability;
         if (is_kept || prctl(PR_CAPBSET_DROP, capability) == 0) continue;
-        // The first number beyond those that the kernel has.
+        // The first number that the kernel does not support.
         return errno == EINVAL;
     }
     return true;
 }
 
-/// Enters the working folder: the one that is open, whatever has its name by now.
+/// Enters the working directory that was opened, even if another directory has its name now.
 static bool enter_folder(const struct plan *plan) {
     if (!(plan->flags & FLAG_USER)) return fchdir(plan->given[FOLDER]) == 0;
-    // Another user has to have the right to go through all that is above it.
+    // Another user needs search permission for all directories above it.
     struct stat given, entered;
     if (chdir(plan->folder) != 0 || stat(".", &entered) != 0 || fstat(plan->given[FOLDER], &given) != 0) return false;
     errno = ESTALE;

@@ -1,4 +1,4 @@
-// The end of the program, and of everything that descends from it.
+// Waits for the exit of the program and all its descendants, and kills them when ordered to.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -18,17 +18,17 @@
 
 #include "launch.h"
 
-/// Kills a child with its process group.
+/// Kills a child and its process group.
 ///
-/// Nobody but us can reap a child, so its id and its group's can't have passed
-/// to others. The children of a killed child become ours, and are met in the next round.
+/// No other process can reap a child, so neither its id nor that of its group can have been reused. The children of a
+/// killed child become children of this process, and are killed in the next round.
 static void kill_child(pid_t child) {
     pid_t group = getpgid(child);
     if (group > 0 && group != getpgrp()) kill(-group, SIGKILL);
     kill(child, SIGKILL);
 }
 
-/// What /proc says of a process, from its state on; NULL when it says nothing.
+/// Returns the fields of /proc/PID/stat, starting with the state; NULL when they cannot be read.
 static const char *facts_of(pid_t process, char *text, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", process);
@@ -37,12 +37,12 @@ static const char *facts_of(pid_t process, char *text, size_t size) {
     ssize_t count = read(file, text, size - 1);
     close(file);
     text[count > 0 ? count : 0] = 0;
-    // The name in parentheses may hold anything, so count from the last one.
+    // The name in parentheses may contain any character, so search for the last parenthesis.
     char *rest = strrchr(text, ')');
     return rest == NULL || rest[1] == 0 ? NULL : rest + 2;
 }
 
-/// The slow way, for kernels without /proc/…/children.
+/// Kills all children after a scan of all processes: slow, for kernels without /proc/…/children.
 static void kill_children_by_scan(void) {
     DIR *processes = opendir("/proc");
     if (processes == NULL) return;
@@ -70,17 +70,18 @@ static void kill_children(void) {
 }
 
 static bool has_child, is_asked_by_signal, is_killed_by_signal;
-/// Where signals are read; no handlers, which each child would have to give back.
+/// The descriptor from which signals are read; not handlers, which each child would have to reset.
 static int signals;
-/// Whether Alight's end of the socket is gone.
+/// Whether Alight has closed its end of the socket.
 static bool is_orphaned;
 
-/// Orders that came by signal between the plan and the moment when somebody reads them.
+/// The orders by signal that arrived after the plan and before they could be read.
 static volatile sig_atomic_t early[NSIG];
 static pid_t reader;
 
-/// Takes a signal out of the way: of a launcher, or a child of it, that waits for a plan nothing is to be ended, and none
-/// is to reach the program that comes.
+/// Handles a signal that arrives while the launcher or its child waits for a plan.
+///
+/// There is nothing to stop then, and the signal must not reach the next program.
 static void take_early(int number) {
     if (getpid() == reader && !is_waiting_for_plan()) early[number] = 1;
 }
@@ -91,11 +92,12 @@ enum { ORDER_SIGNALS = sizeof order_signals / sizeof *order_signals };
 void take_signals(void) {
     reader = getpid();
     hold_signals();
-    // Blocked signals wait even where the default is to ignore them, and the program inherits nothing odd.
-    // By system call, because posix_spawn ignores two signals that the C library keeps for itself.
+    // Blocked signals stay pending even where the default is to ignore them, and the program inherits no unusual
+    // actions. By raw system call, because posix_spawn ignores two signals that the C library reserves for itself.
     static const uint64_t default_action[4];
     for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, default_action, NULL, 8);
-    // Those that can be sent to it and not come of a fault of its own. execve(2) gives them back.
+    // The signals that other processes may send, and that are not caused by an error of this one. execve(2) resets
+    // them.
     static const int sent[] = {
         SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU,
         SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
@@ -153,12 +155,12 @@ int64_t milliseconds(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/// What the socket holds: an order is taken, anything else left there.
+/// Receives an order from the socket; other bytes stay there.
 static enum order take_order(void) {
     char byte;
     ssize_t count = recv(CONTROL, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return ORDER_NONE;
-    // ECONNRESET if something was on its way to Alight.
+    // ECONNRESET if a message to Alight was still on its way.
     if (count <= 0) {
         is_orphaned = true;
         return ORDER_QUIT;
@@ -195,7 +197,7 @@ enum order next_order(int64_t deadline) {
     }
 }
 
-/// Whether the program, dead and not reaped yet, was killed because it went on after SIGXCPU.
+/// Whether the program, which has exited and is not yet reaped, was killed because it continued after SIGXCPU.
 static bool has_used_up_time(pid_t program, uint64_t seconds) {
     siginfo_t end = {.si_pid = 0};
     if (waitid(P_PID, (id_t)program, &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid != program) return false;
@@ -219,10 +221,10 @@ int wait_for_all(pid_t program, const struct plan *plan) {
             int one;
             pid_t process = waitpid(-1, &one, WNOHANG | __WALL);
             if (process < 0 && errno == EINTR) continue;
-            if (process < 0) return status;  // ECHILD: nobody is left.
+            if (process < 0) return status;  // ECHILD: no child is left.
             if (process == 0) break;
             if (WIFSTOPPED(one)) {
-                // It asked to be traced by its parent, who does not want to.
+                // It asked to be traced by its parent, but the launcher does not trace.
                 int number = WSTOPSIG(one) == SIGTRAP ? 0 : WSTOPSIG(one);
                 ptrace(PTRACE_DETACH, process, NULL, (void *)(intptr_t)number);
                 continue;

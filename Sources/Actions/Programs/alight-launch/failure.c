@@ -1,4 +1,4 @@
-// Why a program could not be started, in words.
+// Error messages for a program that could not be started.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -13,7 +13,7 @@ static bool read_at(int file, void *buffer, size_t size, uint64_t place) {
     return pread(file, buffer, size, (off_t)place) == (ssize_t)size;
 }
 
-/// The interpreter that a binary names, which loads its libraries; NULL when it names none.
+/// Returns the interpreter of a binary, which loads its libraries; NULL when it names none.
 static const char *loader(int file, char *name, size_t size) {
     union {
         unsigned char identity[EI_NIDENT];
@@ -42,23 +42,23 @@ static const char *loader(int file, char *name, size_t size) {
     return NULL;
 }
 
-/// The interpreter that a script names by its first line; NULL when it names none.
+/// Returns the interpreter in the first line of a script; NULL when it names none.
 static const char *interpreter_of_script(int file, char *line, size_t size) {
     ssize_t count = pread(file, line, size - 1, 0);
     if (count < 3 || line[0] != '#' || line[1] != '!') return NULL;
     line[count] = 0;
     char *interpreter = line + 2 + strspn(line + 2, " \t");
-    // A carriage return before the newline is part of the name to the kernel.
+    // For the kernel, a carriage return before the newline is part of the name.
     interpreter[strcspn(interpreter, " \t\n")] = 0;
     return interpreter;
 }
 
-/// The interpreter that a program names, when it is what is missing; else NULL.
+/// Returns the interpreter of a program if that is what is missing, otherwise NULL.
 static const char *missing_interpreter(const char *program, char *line, size_t size) {
     int file = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return NULL;
     const char *interpreter = interpreter_of_script(file, line, size);
-    // A binary of another machine is refused before anybody asks for its interpreter.
+    // The kernel refuses a binary of another machine before it opens the interpreter.
     if (interpreter == NULL && failure.error != ENOEXEC) interpreter = loader(file, line, size);
     close(file);
     return interpreter == NULL || access(interpreter, X_OK) == 0 ? NULL : interpreter;
@@ -70,7 +70,7 @@ static void say(const char *what, const char *detail, const char *reason) {
     snprintf(words, sizeof words, "cannot %s%s: %s", what, detail, reason);
 }
 
-/// Finds words for what execve has said, and tells whether it is for the program's own file.
+/// Composes the message for an error of execve, and returns whether the program's own file is the cause.
 static enum news say_executable(const struct plan *plan, const char *reason) {
     char line[256], name[512] = "";
     if (plan->flags & FLAG_USER) snprintf(name, sizeof name, " as user '%.400s'", plan->user_name);
@@ -83,7 +83,7 @@ static enum news say_executable(const struct plan *plan, const char *reason) {
         return CANNOT_START;
     }
     if (failure.error == ENOEXEC) reason = "neither a binary of this machine nor a #! line";
-    // What execve itself refuses for a user who has become one process too many.
+    // execve itself fails with this error when the user has one process too many.
     if (failure.error == EAGAIN && plan->limits[LIMIT_PROCESSES] != UINT64_MAX) {
         reason = "the user has as many processes as 'limits: processes' allows";
     }

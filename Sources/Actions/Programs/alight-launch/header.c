@@ -1,4 +1,4 @@
-// The plan of a run, which comes from Alight over the control socket, with the program's streams.
+// Reads the plan of a run, which Alight sends over the control socket together with the program's streams.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -15,32 +15,33 @@ static void read_exactly(void *buffer, size_t count) {
     for (char *at = buffer; count > 0;) {
         ssize_t got = read(CONTROL, at, count);
         if (got < 0 && errno == EINTR) continue;
-        // Alight has died.
+        // Alight has exited.
         if (got <= 0) _exit(0);
         at += got;
         count -= (size_t)got;
     }
 }
 
-/// Where plans are read; most fit in here.
+/// The buffer for plans; most of them fit.
 static char arrived[32 << 10];
 
 static bool is_order(char byte) { return byte == 'T' || byte == 'K'; }
 
-/// Takes the descriptors that come with a plan.
+/// Receives the descriptors that come with a plan.
 static void take_given(struct msghdr *message, int given[DESCRIPTOR_COUNT]) {
     for (int index = 0; index < DESCRIPTOR_COUNT; index++) given[index] = -1;
     struct cmsghdr *rights = CMSG_FIRSTHDR(message);
     size_t size = rights == NULL || rights->cmsg_type != SCM_RIGHTS ? 0 : rights->cmsg_len - CMSG_LEN(0);
-    // The kernel leaves out those for which there is no number.
+    // The kernel omits descriptors for which no number is free.
     bool is_whole = !(message->msg_flags & MSG_CTRUNC) && size <= DESCRIPTOR_COUNT * sizeof(int);
     if (!is_whole || size < (FOLDER + 1) * sizeof(int)) fail("a plan comes without its descriptors");
     memcpy(given, CMSG_DATA(rights), size);
 }
 
-/// Waits for a plan and takes the descriptors that come with its first byte; returns how much of it is in `arrived`.
+/// Waits for a plan and receives the descriptors that come with its first byte; returns how much of it is in `arrived`.
 ///
-/// One call takes no more than what was sent with descriptors. Orders before that were for a run that had ended meanwhile.
+/// One call receives no more than what was sent with descriptors. Orders before the plan were meant for a run that was
+/// already over.
 static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
     union {
         char bytes[CMSG_SPACE(DESCRIPTOR_COUNT * sizeof(int))];
@@ -51,13 +52,13 @@ static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
         struct msghdr message = {
             .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
         };
-        // Before it is taken: who is killed in between leaves no plan that nobody knows of.
+        // Recorded before it is received, so that a process killed in between does not lose a plan unnoticed.
         char first;
         if (recv(CONTROL, &first, 1, MSG_PEEK) == 1 && !is_order(first)) note_plan();
         ssize_t got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == ENOTSOCK) fail("standard input is no socket; alight starts this program, not a person");
-        // Alight has ended.
+        // Alight has exited.
         if (got <= 0) _exit(0);
         size_t orders = 0;
         while (orders < (size_t)got && is_order(arrived[orders])) orders++;
@@ -97,7 +98,7 @@ static void *take_memory(struct plan *plan, size_t count, size_t element) {
     return plan->memory[index] = memory;
 }
 
-/// The count of a list, and memory for it; `size` is what an element takes at least in the plan.
+/// Reads the count of a list and allocates memory for it; `size` is the minimum size of an element in the plan.
 static uint32_t take_list(struct cursor *cursor, struct plan *plan, size_t size, size_t element, void *list) {
     uint32_t count;
     take(cursor, &count, sizeof count);
@@ -113,7 +114,7 @@ static char **take_strings(struct cursor *cursor, struct plan *plan) {
     return strings;
 }
 
-/// Reads the rest of a plan of which so much is in `arrived`; returns where it is, behind its start.
+/// Reads the rest of a plan of which `got` bytes are in `arrived`; returns the address of its body, after the start.
 static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
     struct {
         char magic[MAGIC_SIZE];
@@ -127,7 +128,7 @@ static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
     if (memcmp(start.magic, "ALIGHTL5", MAGIC_SIZE) != 0) fail("the plan is of another version");
     if (start.size > SIZE_MOST) fail("the plan is too large");
     got -= sizeof start;
-    // What is missing at the end is found out by who reads it.
+    // The decoder detects what is then missing at the end.
     if (got > start.size) got = start.size;
     char *body = arrived + sizeof start;
     if (start.size > sizeof arrived - sizeof start) {

@@ -1,4 +1,4 @@
-// What the parts of alight-launch share.
+// Declarations shared by the parts of alight-launch.
 #ifndef ALIGHT_LAUNCH_H
 #define ALIGHT_LAUNCH_H
 
@@ -6,130 +6,139 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// What Alight is told of a run: the program has ended, with its wait status; it can't be started; not now; it can't
-/// be started because its file is not there, or because that may not be run.
+/// The result of a run, as reported to Alight.
+///
+/// ENDED: the program has exited, and its wait status follows. CANNOT_START: it cannot be started. NO_RESOURCES: it
+/// cannot be started now. GONE: its file does not exist. FORBIDDEN: its file may not be executed.
 enum news { ENDED, CANNOT_START, NO_RESOURCES, GONE, FORBIDDEN };
-/// Instead of a wait status: whether the launcher takes another plan.
+/// Sent in place of a wait status: whether the launcher accepts another plan.
 enum { STAYS, LEAVES };
 
 enum {
-    /// Who reads what the program writes sees the end when all writers are gone, not when all that runs has ended.
+    /// The pipes of the program's output reach end-of-file when all writers have closed them, not when the run is over.
     FLAG_SHOWS_CLOSING = 1,
     FLAG_NICE = 2,
     FLAG_USER = 4,
-    /// A ruleset comes with the plan, and only its files can be reached.
+    /// The plan comes with a Landlock ruleset, and the program can access only the files in it.
     FLAG_FILES = 8,
     FLAG_NO_NETWORK = 16,
-    /// What the kernel can't do of the sandbox is left out.
+    /// Parts of the sandbox that the kernel does not support are skipped.
     FLAG_IF_POSSIBLE = 32,
 };
 
 enum limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_FILES, LIMIT_PROCESSES, LIMIT_FILE_SIZE, LIMIT_COUNT };
 
-/// The descriptors that come with a plan: what becomes the program's standard input, output and error, its working
-/// folder, and the Landlock ruleset of its sandbox, if it has one.
+/// The descriptors that come with a plan: the program's standard input, output and error, its working directory, and
+/// the Landlock ruleset of its sandbox, if it has one.
 enum { STREAM_COUNT = 3, FOLDER = STREAM_COUNT, RULESET, DESCRIPTOR_COUNT };
 
-/// What the header says.
+/// The decoded plan of a run.
 struct plan {
     uint32_t flags, grace, linger;
     uint64_t descriptors;
     uint32_t umask;
     int32_t nice;
-    /// As ioprio_set(2) takes it; 0 leaves it.
+    /// The value for ioprio_set(2); 0 leaves the priority unchanged.
     uint32_t io_priority;
-    /// UINT64_MAX leaves it.
+    /// UINT64_MAX leaves a limit unchanged.
     uint64_t limits[LIMIT_COUNT];
     uint32_t user, group, group_count;
     gid_t *groups;
     char *user_name;
     char *folder, *executable;
     char **arguments, **environment;
-    /// Those that are open; -1 for the others.
+    /// The open descriptors; -1 for the others.
     int given[DESCRIPTOR_COUNT];
-    /// The memory of all that is above.
+    /// The allocations of the members above.
     void *memory[4];
 };
 
-/// What the child was at when it failed.
+/// The step at which the child failed.
 enum step {
     STEP_NONE, STEP_SESSION, STEP_SANDBOX, STEP_NICE, STEP_IO_PRIORITY, STEP_LIMIT, STEP_USER, STEP_PRIVILEGES,
     STEP_FOLDER, STEP_NETWORK, STEP_EXECUTABLE,
 };
 
-/// Where the child failed and why; it shares this memory with the launcher until it has called execve.
+/// The step at which the child failed, and the errno.
+///
+/// The child shares this memory with the launcher until it has called execve.
 struct failure {
     enum step step;
     int error;
 };
 extern volatile struct failure failure;
 
-/// Says what is wrong with the launcher's own work, and ends it.
+/// Reports an error of the launcher itself, and exits.
 _Noreturn void fail(const char *message);
 
-/// Says why the program can't be started, and ends the launcher.
+/// Reports why the program cannot be started, and ends the launcher.
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/// The socket to Alight, and at first memory that is shared with it, in which the programs that were begun are counted.
+/// The socket to Alight, and the shared memory that counts the started programs, which is open only until it is mapped.
 enum { CONTROL = 0, COUNTER = 1 };
 
-/// Waits for the next plan; ends the calling child when there will be none.
+/// Waits for the next plan; exits the calling child when none will arrive.
 struct plan next_plan(void);
-/// Says that there is a plan, before its rest is read.
+/// Records that a plan has arrived, before the rest of it is read.
 void note_plan(void);
 bool is_waiting_for_plan(void);
 void close_given(struct plan *plan, int index);
 void free_plan(struct plan *plan);
 
-/// Tells Alight of the run; ends the launcher when Alight has gone.
+/// Reports the result of the run to Alight; exits when Alight is gone.
 void tell(enum news news, int status, const char *words);
 
-/// Gets ready what confine() will need, as long as that may open files and take memory; and takes what launchers hand down.
+/// Prepares what confine() needs, while files may still be opened and memory allocated.
+///
+/// Also applies the settings that children otherwise inherit from the launcher.
 void prepare_confinement(const struct plan *plan);
-/// Gives the launcher itself what is the same for most programs, so that the next child has it already.
+/// Applies the settings that are the same for most programs to the launcher itself, so that the next child inherits
+/// them.
 void prepare_inheritance(const struct plan *plan);
 
-/// Gives the calling child the limits, the user and the sandbox of the plan, by system calls alone.
+/// Applies the limits, the user and the sandbox of the plan to the calling child, by system calls alone.
 ///
-/// Returns false when it could not, with `failure` filled in.
+/// Returns false on failure, with `failure` filled in.
 bool confine(const struct plan *plan);
 
-/// Lets the program read of /proc what is its own; to be called by it.
+/// Allows the program to read its own directory in /proc; must be called in the program's process.
 bool grant_own_process(int ruleset);
 bool enter_ruleset(int ruleset);
-/// Refuses sockets but for those of this machine's own processes; false on processors that it doesn't know.
+/// Refuses all sockets except those between processes of this machine; returns false on unknown processors.
 bool can_shut_off_network(void);
 bool shut_off_network(void);
 
-/// Tells why the child has failed.
+/// Reports why the child has failed.
 void tell_failure(const struct plan *plan);
 
-/// Waits until the program and all that descends from it has ended; returns the program's wait status.
+/// Waits until the program and all its descendants have exited; returns the program's wait status.
 int wait_for_all(pid_t program, const struct plan *plan);
 
 enum order {
-    /// The time is over.
+    /// The deadline has passed.
     ORDER_NONE,
     ORDER_CHILD,
     ORDER_TERMINATE,
     ORDER_KILL,
-    /// Alight has ended.
+    /// Alight has exited.
     ORDER_QUIT,
-    /// A byte is there that is none of these.
+    /// A byte has arrived that is not an order.
     ORDER_OTHER,
 };
 
-/// Blocks all signals, and has those that are orders wait for next_order().
+/// Blocks all signals, and queues those that are orders for next_order().
 void take_signals(void);
 
-/// While there is no plan, signals go nowhere; orders that come when there is one wait until they are held again.
+/// Unblocks and blocks the signals that are orders.
+///
+/// Signals that arrive before a plan are discarded. Orders that arrive after it stay pending until hold_signals().
 void allow_early_signals(void);
 void hold_signals(void);
 
-/// Forgets orders by signal that were for a run before.
+/// Discards orders by signal that were meant for an earlier run.
 void drop_signals(void);
 
-/// Waits for what comes next while a program runs, until `deadline` (as milliseconds() counts, -1 for none).
+/// Waits for the next order while a program runs, until `deadline` (a value of milliseconds(), or -1 for none).
 enum order next_order(int64_t deadline);
 int64_t milliseconds(void);
 

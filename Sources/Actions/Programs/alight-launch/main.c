@@ -1,41 +1,39 @@
-// alight-launch stands between Alight and a program.
+// alight-launch runs programs on behalf of Alight.
 //
-// It runs one program after another, each by a plan that holds what
-// Foundation.Process can't pass on (exact bytes, limits, a session of its own),
-// and answers for everything that descends from it: it is the subreaper, so
-// that no child, however often it forked or called setsid, outlives the run.
-// Between two runs a child waits for the next plan, and becomes its program; nothing
-// of one run reaches another, for what a plan changes is changed in the child.
+// It runs one program after another, each from a plan that contains what Foundation.Process cannot pass on (exact
+// bytes, limits, a session of its own), and it is responsible for all descendants of the program: it is the subreaper,
+// so no child outlives the run, however often it forked or called setsid. Between two runs a child waits for the next
+// plan, and becomes its program. Nothing of one run affects another, because the child applies the plan.
 //
-// Standard input is a stream socket to Alight. From there come:
-//   a plan, with descriptors (SCM_RIGHTS): the program's three standard streams, its working folder, and the Landlock
-//   ruleset of its sandbox, if it has one. Whoever has made the plan has opened what it names, and nothing is opened again
-//   that others could replace;
-//   'T', which asks the program to end and kills it after the grace, and kills it
-//   at once the second time;  'K', which kills at once; both are nothing when the
-//   program has ended.
-// SIGTERM, SIGINT and SIGHUP do the same. The end of the socket is the end of Alight: it kills at once.
-// Back goes for each plan how the program ended, or why it could not be started: as numbers of
-// 32 bits which of these (enum news), the wait status or else whether the launcher stays, and the length of the
-// words that follow.
+// Standard input is a stream socket to Alight, which sends:
+//   a plan, with descriptors (SCM_RIGHTS): the program's three standard streams, its working directory, and the
+//   Landlock ruleset of its sandbox, if it has one. The sender has opened what the plan names, and nothing that other
+//   users could replace is opened again;
+//   'T', which asks the program to exit and kills it after the grace period; the second 'T' kills it at once;
+//   'K', which kills it at once. Both are ignored when no program runs.
+// SIGTERM acts as 'T', SIGINT and SIGHUP act as 'K'. The end of the socket means that Alight has exited, and kills the
+// program at once.
+// For each plan the launcher replies how the program exited, or why it could not be started. The reply consists of
+// three 32-bit numbers and a message: the kind of result (enum news), the wait status or else whether the launcher
+// stays, and the length of the message.
 //
-// Standard output is a file in memory with a number of 32 bits, by which the programs are counted that were begun.
-// Nobody is woken for that; Alight looks at it when a launcher is gone or says nothing. Once it is mapped, its place is
-// taken by what standard error is: programs can open the descriptors of their parent.
+// Standard output is a memory file with a 32-bit number that counts the started programs. Counting wakes no process;
+// Alight reads the number when a launcher has exited or does not respond. Once the file is mapped, the descriptor
+// becomes a copy of standard error, because programs can open the descriptors of their parent.
 //
-// A plan, all numbers 32 bits in the machine's order unless said otherwise:
-//   "ALIGHTL5", size of what follows; flags (launch.h), grace in ms,
-//   linger in ms, descriptor limit (64 bits, 0 = leave); umask,
-//   niceness, I/O priority (0 = leave); limits (64 bits each, all bits set =
-//   leave): seconds of processor time, bytes of memory, descriptors, processes
+// The format of a plan, with 32-bit numbers in native byte order unless noted otherwise:
+//   "ALIGHTL5", size of the rest; flags (launch.h), grace in ms,
+//   linger in ms, descriptor limit (64 bits, 0 = unchanged); umask,
+//   niceness, I/O priority (0 = unchanged); limits (64 bits each, all bits set =
+//   unchanged): seconds of processor time, bytes of memory, descriptors, processes
 //   of the user, bytes of a file; user, group, the user's name for messages,
-//   count and supplementary groups; working folder, executable; count and
+//   count and supplementary groups; working directory, executable; count and
 //   arguments; count and environment ("NAME=value").
 // A string is its length, its bytes and a NUL. Sources/Actions/Programs/Launching/LaunchPlan.swift writes it.
 //
-// In the child it goes in this order: session, what needs root (niceness,
-// limits), user, working folder, sandbox, execve. What is the same for all programs is the launcher's own, and
-// inherited: no new privileges, umask, the limit of descriptors that Alight was started with.
+// The child applies a plan in this order: session, settings that need root (niceness, limits), user, working directory,
+// sandbox, execve. Settings that are the same for all programs are made in the launcher and inherited: no new
+// privileges, umask, the descriptor limit that Alight was started with.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +72,7 @@ void tell(enum news news, int status, const char *words) {
 }
 
 void fail(const char *message) {
-    // Who has started it by hand reads standard error.
+    // For a user who has started it by hand.
     dprintf(STDERR_FILENO, "alight-launch: %s\n", message);
     tell(NO_RESOURCES, LEAVES, message);
     _exit(1);
@@ -91,12 +89,12 @@ void refuse(const char *format, ...) {
 }
 
 static pid_t launcher;
-/// What is not shared when a person starts this program.
+/// The counter for a launcher that was started by hand, without shared memory.
 static uint32_t nobody_looks, *begun = &nobody_looks;
 
-/// Begins what will be a program: in a session of its own, and with the launcher's end as its own.
+/// Starts a session for the future program, which is killed when the launcher dies.
 static void begin_session(void) {
-    // If the launcher itself is killed, at least the program goes with it.
+    // If the launcher itself is killed, at least the program is killed with it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher) _exit(1);
     if (setsid() < 0) {
@@ -104,18 +102,19 @@ static void begin_session(void) {
         failure.step = STEP_SESSION;
         _exit(1);
     }
-    // As the program will have it. Until then handlers see to it that a signal to all of this name doesn't wait for it.
+    // The program starts with this mask. Until then, handlers make sure that a signal sent to all processes of this
+    // name does not stay pending for the program.
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/// Becomes the program, by system calls alone; returns when it can't, with `failure` filled in.
+/// Becomes the program, by system calls alone; returns only on failure, with `failure` filled in.
 static void become(const struct plan *plan) {
-    // They are all above 2, where the launcher has descriptors of its own.
+    // They are all above 2, because the launcher itself uses 0 to 2.
     for (int index = 0; index < STREAM_COUNT; index++) dup2(plan->given[index], index);
     if (!confine(plan)) return;
-    // Counted before, so that none runs that is not.
+    // Counted before execve, so that no program runs uncounted.
     __atomic_fetch_add(begun, 1, __ATOMIC_RELEASE);
     execve(plan->executable, plan->arguments, plan->environment);
     failure.error = errno;
@@ -123,11 +122,11 @@ static void become(const struct plan *plan) {
     __atomic_fetch_sub(begun, 1, __ATOMIC_RELEASE);
 }
 
-/// Tries once more what a child has not been able to.
+/// Starts the program in a new child, after another child could not.
 static pid_t start_again(const struct plan *plan) {
     failure.step = STEP_NONE;
-    // Not fork: the child shares this memory, so it can say where it failed without a pipe, which would not
-    // outlast close_range and would need room in the program's own limits.
+    // Not fork: the child shares this memory, so it can report where it failed without a pipe, which close_range would
+    // close and which would count against the program's own limits.
     pid_t program = vfork();
     if (program < 0) fail("cannot fork: too many processes, or no memory");
     if (program != 0) return program;
@@ -140,11 +139,11 @@ static void reap(pid_t child, int *status) {
     while (waitpid(child, status, 0) < 0 && errno == EINTR) continue;
 }
 
-/// How many had begun when a child was made.
+/// The number of started programs when the child was created.
 static uint32_t begun_before;
 static uint32_t count_begun(void) { return __atomic_load_n(begun, __ATOMIC_ACQUIRE); }
 
-/// What became of a start; 0 when the program can't be, which has been told then.
+/// Returns the process of a program once it has started; 0 when it cannot be started, which has then been reported.
 static pid_t started(pid_t program, const struct plan *plan) {
     for (int attempt = 1; failure.step != STEP_NONE || count_begun() == begun_before; attempt++) {
         reap(program, NULL);
@@ -152,7 +151,7 @@ static pid_t started(pid_t program, const struct plan *plan) {
             tell(NO_RESOURCES, STAYS, "its process was killed before it began");
             return 0;
         }
-        // Somebody still has the file open for writing, if only a process about to call execve itself.
+        // Another process still has the file open for writing, even if it is only about to call execve itself.
         if (failure.error != ETXTBSY || attempt == 50) {
             tell_failure(plan);
             return 0;
@@ -163,22 +162,26 @@ static pid_t started(pid_t program, const struct plan *plan) {
     return program;
 }
 
-/// How far the child is that waits for a plan; one that has handed it over can't become the program itself.
+/// The stage of the child that waits for a plan.
+///
+/// A child that has handed over the plan cannot become the program itself.
 static volatile enum { WAITING, TAKING, STARTING, HANDED_OVER } stage;
-/// What it has taken.
+/// The plan that the child has received.
 static struct plan plan;
-/// Its id, until the kernel puts 0 here when it no longer shares this memory.
+/// Nonzero until the kernel stores 0 here, when the child no longer shares this memory.
 static volatile pid_t sharing;
 
 void note_plan(void) { stage = TAKING; }
 
-/// Gives the child descriptors of its own; until then the launcher has each of them as well.
+/// Gives the child a descriptor table of its own; until then it shares that of the launcher.
 static bool part_descriptors(void) {
-    // It closes none. What containers are not allowed is unshare(2), whatever it is called for.
+    // This closes no descriptor. Containers often forbid unshare(2), whatever its flags.
     return close_range(~0U, ~0U, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
 }
 
-/// Waits for a plan, and becomes its program: in the child. In this memory the launcher does nothing but sleep meanwhile.
+/// Waits for a plan, and becomes its program; runs in the child.
+///
+/// The launcher, which shares this memory, only sleeps meanwhile.
 static int take_plan(void *unused) {
     (void)unused;
     begin_session();
@@ -193,12 +196,14 @@ static int take_plan(void *unused) {
     _exit(1);
 }
 
-/// Has a child wait for the next plan, and comes back when it is a program, or is gone; -1 if there can be no such child.
+/// Creates a child that waits for the next plan, and returns when it has become a program or has exited; -1 if no such
+/// child can be created.
 ///
-/// It is made before there is a plan, so that nobody waits for that: making it, with its session, takes as long as all the
-/// rest until the program begins. As after vfork, this process does nothing until then, but it sleeps like one that is idle.
+/// The child is created before a plan arrives, so that the plan does not have to wait: creating the child, with its
+/// session, takes as long as everything else until the program starts. As after vfork, this process does nothing until
+/// then, but it sleeps like an idle process.
 static pid_t await_program(void) {
-    // It is no process's own stack that the child could run on while this function waits.
+    // The child needs another stack, because this function waits on the current one.
     static char stack[128 << 10] __attribute__((aligned(64)));
     failure.step = STEP_NONE;
     stage = WAITING;
@@ -207,7 +212,7 @@ static pid_t await_program(void) {
     pid_t child = clone(take_plan, stack + sizeof stack, flags, NULL, NULL, NULL, &sharing);
     if (child < 0) return -1;
     allow_early_signals();
-    // The handlers let it go on by itself, so that errno, which is the child's as well, is not touched before the end.
+    // After a handler the call restarts by itself, so errno, which the child shares, does not change until the end.
     while (sharing != 0) syscall(SYS_futex, &sharing, FUTEX_WAIT, -1, NULL, NULL, 0);
     hold_signals();
     return child;
@@ -215,14 +220,14 @@ static pid_t await_program(void) {
 
 bool is_waiting_for_plan(void) { return stage == WAITING; }
 
-/// Waits until there is a program that runs; 0 if its start failed, which has been told then.
+/// Waits until a program runs; returns 0 if its start failed, which has then been reported.
 static pid_t next_program(void) {
     for (;;) {
         drop_signals();
         begun_before = count_begun();
         pid_t child = await_program();
         if (child < 0) {
-            // As without any of this: the plan first, and then a child.
+            // Without such a child: first the plan, then a child.
             plan = next_plan();
             drop_signals();
             stage = HANDED_OVER;
@@ -235,20 +240,21 @@ static pid_t next_program(void) {
             return started(start_again(&plan), &plan);
         }
         if (stage == STARTING) {
-            // What the next child will inherit.
+            // The next child inherits these settings.
             prepare_inheritance(&plan);
             return started(child, &plan);
         }
         int status = 0;
         reap(child, &status);
         if (failure.step != STEP_NONE) fail("cannot make a session");
-        // It has said why there is no program, or nobody is left to be told.
+        // The child has reported why there is no program, or Alight is gone.
         if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
         if (stage != WAITING) fail("it was killed while it read a plan");
     }
 }
 
-/// Has execve(2) close what programs must not have: Foundation's own socket, by which it knows that this one lives.
+/// Makes execve(2) close what programs must not inherit: Foundation's own socket, which shows it that this process
+/// lives.
 static void close_all_on_start(void) {
     if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
     // Before Linux 5.11. Alight has no descriptors above this number.
@@ -259,24 +265,24 @@ int main(void) {
     launcher = getpid();
     void *counter = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTER, 0);
     if (counter != MAP_FAILED) begun = counter;
-    // No program shall reach it by /proc, and the descriptor stays taken.
+    // No program may reach the memory through /proc, and the descriptor number stays in use.
     dup2(STDERR_FILENO, COUNTER);
     close_all_on_start();
     take_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("cannot give up new privileges");
-    // The folder that it was started in can be unmounted while it waits.
+    // The directory that it was started in may be unmounted while it waits.
     if (chdir("/") != 0) fail("cannot enter '/'");
     for (;;) {
         pid_t program = next_program();
         if (program > 0) {
-            // Who feeds the program learns when it wants no more.
+            // Alight then notices when the program closes its input.
             close_given(&plan, 0);
-            // Kept open, the others don't wake who reads them just before the end does.
+            // While the others are open, their reader is not woken just before the run is over.
             for (int index = 1; index < STREAM_COUNT && plan.flags & FLAG_SHOWS_CLOSING; index++) {
                 close_given(&plan, index);
             }
-            // A folder that is open can't be unmounted.
+            // An open directory cannot be unmounted.
             close_given(&plan, FOLDER);
             close_given(&plan, RULESET);
             tell(ENDED, wait_for_all(program, &plan), "");

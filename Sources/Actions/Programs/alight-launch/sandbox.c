@@ -1,8 +1,7 @@
-// The sandbox: which files a program can reach, by Landlock, and that it has no network, by seccomp.
+// The sandbox: Landlock limits the files that a program can access, and seccomp shuts off the network.
 //
-// Landlock alone can't shut off the network: it knows TCP from ABI 4 on and UDP
-// not at all. A network namespace needs root, or user namespaces, which many
-// systems forbid. So socket(2) is refused, whoever asks and on whatever kernel.
+// Landlock alone cannot shut off the network: it supports TCP from ABI 4 on, and not UDP. A network namespace needs
+// root, or user namespaces, which many systems forbid. So socket(2) is refused, for every user and on every kernel.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -42,17 +41,17 @@ bool enter_ruleset(int ruleset) { return syscall(RESTRICT_SELF, ruleset, 0) == 0
 
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, member))
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
-/// The next instruction stands if the value is this one; else it is left out.
+/// Executes the next instruction if the value is equal, otherwise skips it.
 #define IF(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1)
 #define REFUSE_SOCKET (SECCOMP_RET_ERRNO | EAFNOSUPPORT)
-/// io_uring makes sockets without socket(2).
+/// io_uring creates sockets without socket(2).
 #define REFUSE_RING (SECCOMP_RET_ERRNO | ENOSYS)
 enum { IO_URING_SETUP = 425 };
 
 // Jumps of the filter are counted in instructions; the low half of an argument comes first on these processors.
 #if defined(__x86_64__)
 #define NATIVE AUDIT_ARCH_X86_64
-/// Calls by the numbers of 32 bits, which the same program may use.
+/// The 32-bit system call numbers, which the same program may use.
 #define OTHER_CALLS \
     IF(102 /* socketcall */), RETURN(REFUSE_SOCKET), IF(359 /* socket */), RETURN(REFUSE_SOCKET), \
     IF(IO_URING_SETUP), RETURN(REFUSE_RING), RETURN(SECCOMP_RET_ALLOW)

@@ -1,13 +1,14 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
 import Glibc
-import Handling
 import Logging
 import Pipeline
 import RuleLoading
 import Rules
 import Storage
 import System
+
 /// `alight apply`: runs a rule for files by hand.
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -8,6 +8,7 @@ import RuleLoading
 import Rules
 import Settling
 import System
+
 /// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

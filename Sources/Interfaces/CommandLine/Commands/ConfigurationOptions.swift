@@ -1,8 +1,9 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
 import Foundation
 import Glibc
-import Handling
+import Programs
 import RuleLoading
 import Rules
 import Storage

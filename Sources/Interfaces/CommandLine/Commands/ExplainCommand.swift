@@ -6,6 +6,7 @@ import RuleLoading
 import Rules
 import Storage
 import System
+
 /// `alight explain`: shows which rules match a path, and why the others do not.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

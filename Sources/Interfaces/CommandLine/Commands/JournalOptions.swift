@@ -1,6 +1,6 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
-import Handling
 import RuleLoading
 import Rules
 import System

@@ -1,7 +1,7 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
 import Foundation
-import Handling
 import RuleLoading
 import Rules
 import System

@@ -1,17 +1,20 @@
+import ActionAPI
 import ArgumentParser
 import Dashboard
+import FileActions
 import FileEvents
 import FileObserving
 import FileWatching
 import Foundation
 import Glibc
-import Handling
 import Logging
 import Pipeline
+import Plugins
 import RuleLoading
 import Rules
 import Storage
 import System
+
 /// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -98,6 +101,10 @@ struct RunCommand: ParsableCommand {
                 for: job, now: DiskProbe.now(), timeout: .seconds(10), count: 1, stop: StopSignal(),
                 log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) })
             return runner.isDone(action, invocation)
+        }
+        options.undo = { change, event in
+            var undoing = Undoing()
+            return undoing.undo(change, of: event)
         }
         if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }

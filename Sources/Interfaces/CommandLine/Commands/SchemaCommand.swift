@@ -1,6 +1,7 @@
+import ActionAPI
 import ArgumentParser
-import Handling
 import PluginProtocol
+import Plugins
 import RuleLoading
 import Rules
 

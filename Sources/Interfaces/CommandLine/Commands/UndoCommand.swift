@@ -1,11 +1,13 @@
+import ActionAPI
 import ArgumentParser
+import FileActions
 import FileEvents
-import Handling
 import Pipeline
 import RuleLoading
 import Rules
 import Storage
 import System
+
 /// `alight undo`: undoes what jobs did to files.
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

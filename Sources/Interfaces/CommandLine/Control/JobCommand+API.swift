@@ -5,6 +5,7 @@ import PluginProtocol
 import Rules
 import Storage
 import System
+
 // How a command is sent to the running instance: `POST /v1/retry {"jobs": ["01JD…"]}`.
 extension JobCommand {
     /// The verb of the command, and the members of its body.

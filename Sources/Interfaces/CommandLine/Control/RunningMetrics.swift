@@ -6,6 +6,7 @@ import Glibc
 import Pipeline
 import Storage
 import System
+
 /// The contents of `/metrics`: the counters of the engine, its current status, and the resources of the process.
 final class RunningMetrics: Sendable {
     let registry = PrometheusRegistry(help: EngineMetrics.help.merging(RunningMetrics.help) { own, _ in own })

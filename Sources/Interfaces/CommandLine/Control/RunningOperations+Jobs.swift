@@ -8,6 +8,7 @@ import PluginProtocol
 import Rules
 import Storage
 import System
+
 // Operations on the jobs in the journal's file.
 extension RunningOperations {
     /// The size limit of an image, in bytes.

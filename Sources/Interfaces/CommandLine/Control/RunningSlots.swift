@@ -5,6 +5,7 @@ import RuleLoading
 import Rules
 import Storage
 import System
+
 /// The slots of the running instance, when none is free.
 struct RunningSlots {
     /// The actions that use the slots, as text: rule, path and running time.

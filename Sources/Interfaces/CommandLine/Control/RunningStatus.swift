@@ -6,6 +6,7 @@ import PluginProtocol
 import Rules
 import Storage
 import System
+
 /// The status of this instance at one point in time.
 struct RunningStatus {
     var engine: EngineStatus

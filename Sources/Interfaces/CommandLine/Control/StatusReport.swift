@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import System
+
 /// The text output of `alight status`.
 struct StatusReport {
     private let status: [String: JSONValue]

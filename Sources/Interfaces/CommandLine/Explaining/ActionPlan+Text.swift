@@ -1,6 +1,7 @@
+import ActionAPI
 import FileEvents
-import Handling
 import PluginProtocol
+import Plugins
 import Rules
 import System
 

@@ -1,6 +1,8 @@
+import ActionAPI
 import FileEvents
-import Handling
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import System
 

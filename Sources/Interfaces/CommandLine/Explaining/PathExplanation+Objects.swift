@@ -1,12 +1,14 @@
+import ActionAPI
 import FileEvents
 import FileWatching
 import Globbing
-import Handling
 import PluginProtocol
+import Plugins
 import Rules
 import Settling
 import Storage
 import System
+
 // The explanation as JSON.
 extension PathExplanation {
     /// One JSON object for each rule.

@@ -1,12 +1,15 @@
+import ActionAPI
 import FileEvents
 import FileWatching
 import Glibc
-import Handling
 import PluginProtocol
+import Plugins
+import Programs
 import Rules
 import Settling
 import Storage
 import System
+
 // The explanation as text.
 extension PathExplanation {
     var text: String {

@@ -1,8 +1,9 @@
+import ActionAPI
 import FileEvents
 import FileWatching
-import Handling
 import Logging
 import PluginProtocol
+import Plugins
 import RuleLoading
 import Rules
 import Settling

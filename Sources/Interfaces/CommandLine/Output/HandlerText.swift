@@ -1,6 +1,7 @@
+import ActionAPI
 import FileEvents
-import Handling
 import PluginProtocol
+import Plugins
 import Rules
 import System
 
@@ -11,7 +12,7 @@ struct HandlerText {
     private let parameters: ParameterSchema?
     let object: [String: JSONValue]
 
-    init(plugin: Handling.Plugin) {
+    init(plugin: InstalledPlugin) {
         let description = plugin.description
         var facts = [("from", Display.path(plugin.location)), ("run by", Display.path(plugin.executable))]
         func add(_ name: String, _ value: String?) {

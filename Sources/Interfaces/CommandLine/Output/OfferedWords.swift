@@ -1,6 +1,7 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
-import Handling
+import Plugins
 import RuleLoading
 import Rules
 import Storage

@@ -1,8 +1,9 @@
+import ActionAPI
 import FileEvents
 import Glibc
-import Handling
 import Rules
 import System
+
 /// The files to which a rule is applied by hand.
 struct AppliedFiles {
     /// The files in the order in which they were named, sorted by name within directories, without duplicates.

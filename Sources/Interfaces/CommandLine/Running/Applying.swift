@@ -1,12 +1,14 @@
+import ActionAPI
 import FileEvents
 import Glibc
-import Handling
 import Logging
 import Pipeline
+import Plugins
 import RuleLoading
 import Rules
 import Storage
 import System
+
 /// Applies a rule to files in this process, which owns the journal, while no instance is running.
 struct Applying {
     let rule: Rule

@@ -2,6 +2,7 @@ import FileEvents
 import FileWatching
 import Rules
 import System
+
 /// The roots through which changes of a path are detected, and how they are watched.
 struct Coverage {
     struct Root {

@@ -1,12 +1,14 @@
+import ActionAPI
 import FileEvents
 import FileWatching
-import Handling
 import Pipeline
 import PluginProtocol
+import Plugins
 import RuleLoading
 import Rules
 import Storage
 import System
+
 /// The inputs and outputs of an engine for a dry run: actions are printed instead of run.
 struct DryRun: Sendable {
     let runner: ActionRunner

@@ -5,6 +5,7 @@ import Pipeline
 import Rules
 import Storage
 import System
+
 /// The process that may change a journal: the running instance, or this command while no instance uses the journal.
 enum JournalOwner {
     case instance(ControlClient)

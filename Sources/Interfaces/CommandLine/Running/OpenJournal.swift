@@ -1,10 +1,12 @@
+import ActionAPI
 import FileEvents
 import Foundation
-import Handling
+import Programs
 import RuleLoading
 import Rules
 import Storage
 import System
+
 /// The journal of a run: a file, or in memory.
 struct OpenJournal {
     let journal: DiskStore

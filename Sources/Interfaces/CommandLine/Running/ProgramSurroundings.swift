@@ -1,7 +1,11 @@
+import ActionAPI
+import FileActions
 import FileEvents
 import Foundation
 import Glibc
-import Handling
+import OtherActions
+import Plugins
+import Programs
 import RuleLoading
 import Rules
 import Storage

@@ -1,9 +1,10 @@
+import ActionAPI
 import FileEvents
 import FileObserving
 import FileWatching
 import Glibc
-import Handling
 import Pipeline
+import Plugins
 import RuleLoading
 import Rules
 import Synchronization

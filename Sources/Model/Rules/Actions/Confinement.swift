@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The resources, files and user of the programs of a rule.
 package struct Confinement: Sendable, Hashable {
     /// The mode bits that are cleared in new files of a program; nil for 027.

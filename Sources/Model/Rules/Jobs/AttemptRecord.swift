@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The stored record of one attempt at a job.
 package struct AttemptRecord: Sendable, Hashable {
     /// The number of the attempt, from 1.

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// One change that a handler made to a name in the file system, with the data to undo it.
 ///
 /// A handler lists its changes in the order in which it made them, and they are undone in reverse order. So resolving a

@@ -1,5 +1,6 @@
 import FileEvents
 package import System
+
 /// The hours in which a rule's actions start, in local time.
 ///
 /// The window is a pure function of the time and the clock. It is open if the local time of day is within one of its

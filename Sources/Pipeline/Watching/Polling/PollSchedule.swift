@@ -1,5 +1,6 @@
 import FileEvents
 import System
+
 /// The schedule of polled directories and roots.
 ///
 /// Entries with the same interval form a queue, since each is appended with the

@@ -1,8 +1,9 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
 import Foundation
 import Glibc
-import Handling
+import Plugins
 import Rules
 import System
 

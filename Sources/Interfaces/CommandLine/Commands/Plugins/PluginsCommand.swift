@@ -1,8 +1,9 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
 import Foundation
-import Handling
 import PluginProtocol
+import Plugins
 import RuleLoading
 import Rules
 import System

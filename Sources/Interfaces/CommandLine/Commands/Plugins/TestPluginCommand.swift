@@ -1,9 +1,12 @@
+import ActionAPI
 import ArgumentParser
 import FileEvents
 import Foundation
 import Glibc
-import Handling
+import PluginConformance
 import PluginProtocol
+import Plugins
+import Programs
 import RuleLoading
 import Rules
 import System

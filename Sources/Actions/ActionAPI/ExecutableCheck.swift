@@ -1,0 +1,39 @@
+import FileEvents
+import Glibc
+package import Rules
+package import System
+
+/// Checks executables before they are trusted.
+package enum ExecutableCheck {
+    /// Returns the executable of the given name in ``ProgramEnvironment/searchPath``; nil when there is none.
+    package static func find(_ name: String) -> PathBytes? {
+        guard !name.isEmpty, !name.contains("/") else { return nil }
+        for folder in ProgramEnvironment.searchPath.split(separator: ":") {
+            let path = PathBytes(String(folder)).appending(name)
+            if problem(with: path) == nil { return path }
+        }
+        return nil
+    }
+
+    /// Returns the reason why the path cannot be executed; nil when it can.
+    package static func problem(with path: PathBytes) -> HandlerProblem? {
+        var status = stat()
+        guard path.withCString({ stat($0, &status) }) == 0 else {
+            let reason = errno == ENOENT ? "doesn't exist" : "can't be reached: \(String(cString: strerror(errno)))"
+            return HandlerProblem(message: "'\(path)' \(reason)", help: nil)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            return HandlerProblem(message: "'\(path)' is not a regular file", help: nil)
+        }
+        guard path.withCString({ access($0, X_OK) }) == 0 else {
+            return HandlerProblem(message: "'\(path)' is not executable", help: "run: chmod +x '\(path)'")
+        }
+        return nil
+    }
+
+    /// Returns the mode as four octal digits.
+    static func octal(_ mode: mode_t) -> String {
+        let digits = String(mode & 0o7777, radix: 8)
+        return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+}

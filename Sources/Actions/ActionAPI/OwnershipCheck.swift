@@ -1,0 +1,107 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+package import Rules
+package import System
+
+/// Checks whether users other than root could change what root is about to do.
+package enum OwnershipCheck {
+    /// Returns a problem if a user other than root could change or replace the file; nil if none could.
+    ///
+    /// Checks the file and all directories above it, and symbolic links on the path with their targets. In a directory
+    /// with the sticky bit, such as `/tmp`, only its owner can replace a file or link, so files owned by root are safe
+    /// there.
+    package static func problem(with path: PathBytes) -> HandlerProblem? {
+        walk(path) { place, status, _ in
+            guard status.st_mode & S_IFMT == S_IFLNK else { return problem(at: place, status) }
+            guard status.st_uid != 0 else { return nil }
+            return HandlerProblem(
+                message: "the link '\(place)' belongs to user \(status.st_uid), who could change what root runs",
+                help: "run: chown -h root:root '\(place)'")
+        }
+    }
+
+    /// Returns a problem if a user other than root could change what a command does; nil if none could.
+    package static func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
+        ProgramFiles.of(executable, arguments).lazy.compactMap { problem(with: $0) }.first
+    }
+
+    /// Returns the first symbolic link on the path that root does not follow, and the users who could replace it; nil
+    /// when there is none, or this process is not root.
+    package static func untrustedLink(on path: PathBytes) -> (path: PathBytes, others: String)? {
+        guard isMeaningful else { return nil }
+        return walk(path) { place, status, folder in
+            guard status.st_mode & S_IFMT == S_IFLNK, let above = self.status(of: folder) else { return nil }
+            guard let owner = [status.st_uid, above.st_uid].first(where: { $0 != 0 }) else {
+                return problem(at: folder, above).map { _ in (place, "other users") }
+            }
+            return (place, "user \(owner)")
+        }
+    }
+
+    /// Visits `/`, the directories on the path, and links with their targets, until the body returns a finding.
+    private static func walk<Finding>(
+        _ path: PathBytes, _ body: (PathBytes, stat, _ folder: PathBytes) -> Finding?
+    ) -> Finding? {
+        var done: PathBytes = "/"
+        if let finding = status(of: done).flatMap({ body(done, $0, done) }) { return finding }
+        // The names that are still to be visited, the next one last.
+        var names = Array(path.normalized.bytes.split(separator: .slash).reversed())
+        var links = 0
+        while let name = names.popLast() {
+            if name.elementsEqual([.dot]) { continue }
+            if name.elementsEqual([.dot, .dot]) {
+                done = done.parent
+                continue
+            }
+            let place = done.appending(name)
+            guard let status = status(of: place) else { return nil }
+            if let finding = body(place, status, done) { return finding }
+            guard status.st_mode & S_IFMT == S_IFLNK else {
+                done = place
+                continue
+            }
+            links += 1
+            // The kernel follows as many.
+            guard links <= 40, let target = target(of: place) else { return nil }
+            if target.first == .slash { done = "/" }
+            names += target.split(separator: .slash).reversed()
+        }
+        return nil
+    }
+
+    /// Whether this process is root and sees the real owners of files.
+    package static var isMeaningful: Bool { cal_is_distrustful() != 0 }
+
+    /// Returns the problem of a file or directory itself.
+    private static func problem(at place: PathBytes, _ status: stat) -> HandlerProblem? {
+        if status.st_uid != 0 {
+            return HandlerProblem(
+                message: "'\(place)' belongs to user \(status.st_uid), who could change what root runs",
+                help: "run: chown root:root '\(place)'")
+        }
+        let isSticky = status.st_mode & S_IFMT == S_IFDIR && status.st_mode & S_ISVTX != 0
+        let isOpenToGroup = status.st_mode & S_IWGRP != 0 && (status.st_gid != 0 || hasAccessList(place))
+        guard status.st_mode & S_IWOTH != 0 || isOpenToGroup, !isSticky else { return nil }
+        return HandlerProblem(
+            message:
+                "'\(place)' can be changed by others than root (mode \(ExecutableCheck.octal(status.st_mode)))",
+            help: "run: chmod go-w '\(place)'")
+    }
+
+    /// Returns whether the file has an access control list; then the group bits are the most that any user in it has.
+    private static func hasAccessList(_ place: PathBytes) -> Bool {
+        place.withCString { cal_read_attribute($0, "system.posix_acl_access", nil, 0) } > 0
+    }
+
+    private static func status(of place: PathBytes) -> stat? {
+        var status = stat()
+        return place.withCString { lstat($0, &status) } == 0 ? status : nil
+    }
+
+    private static func target(of link: PathBytes) -> [UInt8]? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = link.withCString { readlink($0, &buffer, buffer.count) }
+        return length > 0 ? buffer[..<length].map { UInt8(bitPattern: $0) } : nil
+    }
+}

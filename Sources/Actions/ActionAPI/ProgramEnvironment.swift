@@ -1,0 +1,37 @@
+import FileEvents
+package import Rules
+package import System
+
+/// The part of Alight's own environment that programs receive; nothing else of it is inherited.
+package struct ProgramEnvironment: Sendable {
+    /// The directories in which programs are searched, and the `PATH` of programs.
+    package static let searchPath = "/usr/local/bin:/usr/bin:/bin"
+
+    package var home: PathBytes
+    /// `TZ`; nil when it is not set.
+    package var timeZone: String?
+    /// Whether Alight runs as root, and so must not run files that other users can change.
+    package var isRoot: Bool
+
+    package init(home: PathBytes, timeZone: String?, isRoot: Bool) {
+        self.home = home
+        self.timeZone = timeZone
+        self.isRoot = isRoot
+    }
+
+    /// The variables that every program gets.
+    package var variables: [(name: String, value: [UInt8])] { variables(for: nil) }
+
+    /// Returns the variables of a program that runs as the given user; nil for Alight's own user.
+    package func variables(for user: ProgramUser?) -> [(name: String, value: [UInt8])] {
+        var variables: [(name: String, value: [UInt8])] = [
+            ("PATH", Array(Self.searchPath.utf8)), ("HOME", user?.home.bytes ?? home.bytes),
+            ("LANG", Array("C.UTF-8".utf8)),
+        ]
+        if let name = user?.name {
+            variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))]
+        }
+        if let timeZone { variables.append(("TZ", Array(timeZone.utf8))) }
+        return variables
+    }
+}

@@ -1,0 +1,128 @@
+import FileEvents
+import Glibc
+package import System
+
+/// The files that determine what a command does, as far as its words name them.
+package enum ProgramFiles {
+    /// The maximum depth: as deep as the kernel follows interpreters, and a few wrappers more.
+    private static let depth = 8
+
+    /// Returns the executable, its interpreters, the program after `env`, the script of an interpreter, and the
+    /// commands of a shell command line.
+    ///
+    /// Relative paths are left out: only the program knows what they are relative to.
+    package static func of(_ executable: PathBytes, _ arguments: [[UInt8]]) -> [PathBytes] {
+        var files: [PathBytes] = []
+        add([executable.bytes] + arguments, to: &files, depth: depth)
+        return files
+    }
+
+    private static func add(_ words: [[UInt8]], to files: inout [PathBytes], depth: Int) {
+        guard depth > 0, let word = words.first, let program = program(word) else { return }
+        files.append(program)
+        if let line = ScriptLine(of: program) {
+            let argument = line.argument.map { [$0] } ?? []
+            add([line.interpreter.bytes] + argument + words, to: &files, depth: depth - 1)
+            return
+        }
+        let name = String(decoding: program.lastComponent, as: UTF8.self)
+        if name == "env" {
+            add(command(ofEnvironment: words.dropFirst()), to: &files, depth: depth - 1)
+            return
+        }
+        guard interpreters.contains(stem(of: name)) else { return }
+        let options = words.dropFirst().prefix { $0.first == UInt8(ascii: "-") }
+        guard let operand = words.dropFirst(1 + options.count).first else { return }
+        if options.last?.last == UInt8(ascii: "c") {
+            guard shells.contains(name) else { return }
+            for command in commands(ofLine: operand) { add(command, to: &files, depth: depth - 1) }
+        } else if operand.first == .slash {
+            files.append(PathBytes(operand))
+        }
+    }
+
+    /// Returns the file that a command's first word names.
+    private static func program(_ word: [UInt8]) -> PathBytes? {
+        if word.first == .slash { return PathBytes(word) }
+        return ExecutableCheck.find(String(decoding: word, as: UTF8.self))
+    }
+
+    /// Returns the command that env(1) starts with these arguments.
+    private static func command(ofEnvironment arguments: ArraySlice<[UInt8]>) -> [[UInt8]] {
+        var rest = arguments
+        while let word = rest.first {
+            let text = String(decoding: word, as: UTF8.self)
+            if text.hasPrefix("-S") {
+                rest = split(word.dropFirst(2)) + rest.dropFirst()
+            } else if ["-u", "-C"].contains(text) {
+                rest = rest.dropFirst(2)
+            } else if text.hasPrefix("-") || text.contains("=") {
+                rest = rest.dropFirst()
+            } else {
+                return Array(rest)
+            }
+        }
+        return []
+    }
+
+    /// Returns the simple commands of a shell command line, separated without regard to quotes.
+    private static func commands(ofLine line: [UInt8]) -> [[[UInt8]]] {
+        let separators = Array(";|&(){}`\n".utf8)
+        let quotes = Array("\"'".utf8)
+        return line.split { separators.contains($0) }.map { command in
+            let words = split(command).map { word in word.filter { !quotes.contains($0) } }
+            return Array(
+                words.drop { word in
+                    word.contains(UInt8(ascii: "=")) || keywords.contains(String(decoding: word, as: UTF8.self))
+                })
+        }
+    }
+
+    private static func split(_ text: ArraySlice<UInt8>) -> ArraySlice<[UInt8]> {
+        text.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.map(Array.init)[...]
+    }
+
+    /// Returns the name without its version: `python` for `python3.11`.
+    private static func stem(of name: String) -> Substring {
+        name.prefix { !$0.isNumber && $0 != "." && $0 != "-" }
+    }
+
+    /// The words after which another command follows, or a file of commands.
+    private static let keywords: Set<String> = [
+        "!", ".", "command", "do", "elif", "else", "exec", "if", "nohup", "source", "then", "time", "until", "while",
+    ]
+    private static let shells: Set<String> = ["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"]
+    private static let interpreters: Set<Substring> = shells.reduce(
+        into: [
+            "fish", "guile", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python", "Rscript", "ruby",
+            "tclsh",
+        ]
+    ) { $0.insert(Substring($1)) }
+}
+
+/// The first line of a script.
+package struct ScriptLine {
+    /// The path after `#!`.
+    package let interpreter: PathBytes
+    /// The rest of the line, which the kernel passes on as one argument.
+    let argument: [UInt8]?
+
+    /// Reads the first line of a file; nil if it names no interpreter.
+    package init?(of file: PathBytes) {
+        // Opening a file that is not regular must not block.
+        let descriptor = file.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // The kernel reads as many bytes.
+        var line = [UInt8](repeating: 0, count: 256)
+        let count = read(descriptor, &line, line.count)
+        guard count > 2, line.starts(with: Array("#!".utf8)) else { return nil }
+        let blanks = Array(" \t".utf8)
+        let rest = line[2..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != 0 }.drop { blanks.contains($0) }
+        let path = rest.prefix { !blanks.contains($0) }
+        guard path.first == .slash else { return nil }
+        interpreter = PathBytes(Array(path))
+        let words = rest.dropFirst(path.count).drop { blanks.contains($0) }
+        argument = words.lastIndex { !blanks.contains($0) }.map { Array(words[...$0]) }
+    }
+}

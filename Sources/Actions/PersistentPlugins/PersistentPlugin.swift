@@ -1,0 +1,18 @@
+package import System
+
+/// A plugin with persistent processes.
+package struct PersistentPlugin: Sendable {
+    /// The plugin's place.
+    package var place: PathBytes
+    /// What it is made of; a change of one replaces its processes.
+    package var files: [PathBytes]
+    package var parallel: Int
+    package var concurrent: Int
+
+    package init(place: PathBytes, files: [PathBytes], parallel: Int, concurrent: Int) {
+        self.place = place
+        self.files = files
+        self.parallel = parallel
+        self.concurrent = concurrent
+    }
+}

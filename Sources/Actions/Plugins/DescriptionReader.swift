@@ -1,0 +1,106 @@
+import FileEvents
+import PluginProtocol
+import Rules
+import System
+
+/// Reads the description of a plugin.
+struct DescriptionReader {
+    /// Returns the description, and warnings about keys that this version does not know.
+    static func read(
+        _ value: JSONValue
+    ) throws(HandlerProblem) -> (description: PluginDescription, remarks: [String]) {
+        guard let members = value.object else {
+            throw HandlerProblem(message: "the description is not a mapping", help: nil)
+        }
+        let fields = SchemaFields(members: members, place: "")
+        let name = try name(fields)
+        try checkProtocol(members["protocol"])
+        var parameters: ParameterSchema?
+        if let value = members["parameters"], value != .null {
+            parameters = try SchemaReader.read(value)
+            guard parameters?.type == "object" || parameters?.type == nil else {
+                throw HandlerProblem(message: "'parameters.type' must be object", help: nil)
+            }
+        }
+        var description = PluginDescription(name: name, version: "", parameters: parameters)
+        // YAML reads the version 1.2 as a number.
+        if let version = members["version"] { description.version = version.shown }
+        description.protocol = versions(members["protocol"]) ?? []
+        description.summary = try fields.text("summary")
+        if let word = members["run"]?.string {
+            description.run = [word]
+        } else {
+            description.run = try fields.texts("run")
+        }
+        description.modes = try words(fields, "modes", ["run", "serve"])
+        if let modes = description.modes, !modes.contains("run") {
+            throw HandlerProblem(
+                message: "it can't do one run for one event: 'modes' has no 'run'", help: "add 'run' to 'modes'")
+        }
+        description.batch = try fields.count("batch", atLeast: 1)
+        description.concurrent = try fields.count("concurrent", atLeast: 1)
+        description.parallel = try fields.count("parallel", atLeast: 1)
+        description.idempotent = try fields.bool("idempotent")
+        description.rawPaths = try fields.bool("raw_paths")
+        description.sharesFile = try fields.bool("shares_file")
+        description.requires = try fields.texts("requires")
+        description.events = try words(fields, "events", EventMask.words, help: EventSpelling.help)
+        description.types = try words(fields, "types", FileType.allCases.map(\.rawValue) + ["any"])
+        description.timeout = try fields.text("timeout")
+        if let text = description.timeout {
+            do throws(DurationProblem) {
+                _ = try DurationText.parse(text)
+            } catch {
+                throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help)
+            }
+        }
+        return (description, remarks(members))
+    }
+
+    private static func name(_ fields: SchemaFields) throws(HandlerProblem) -> String {
+        guard let name = try fields.text("name") else {
+            throw HandlerProblem(message: "the description has no 'name'", help: "add 'name:'")
+        }
+        guard !name.isEmpty, !name.contains("/"), !name.hasPrefix(".") else {
+            throw HandlerProblem(message: "'\(name)' can't be the name of a plugin", help: nil)
+        }
+        return name
+    }
+
+    private static func versions(_ value: JSONValue?) -> [Int]? {
+        guard let value else { return nil }
+        return (value.array ?? [value]).compactMap { $0.double.flatMap { Int(exactly: $0) } }
+    }
+
+    private static func checkProtocol(_ value: JSONValue?) throws(HandlerProblem) {
+        let current = ProtocolVersion.current
+        guard let versions = versions(value), !versions.isEmpty else {
+            throw HandlerProblem(message: "the description has no 'protocol'", help: "add 'protocol: [\(current)]'")
+        }
+        guard !versions.contains(current) else { return }
+        let list = versions.map(String.init).joined(separator: ", ")
+        throw HandlerProblem(
+            message: "it speaks version \(list) of the protocol, and this Alight speaks \(current)",
+            help: versions.allSatisfy { $0 > current } ? "update Alight, or take an older version of the plugin" : nil)
+    }
+
+    private static func words(
+        _ fields: SchemaFields, _ key: String, _ known: [String], help: ((String) -> String)? = nil
+    ) throws(HandlerProblem) -> [String]? {
+        let words = try fields.texts(key)
+        for word in words ?? [] where !known.contains(word) {
+            throw HandlerProblem(
+                message: "'\(key)' has the unknown word '\(word)'",
+                help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key))
+        }
+        return words
+    }
+
+    /// Returns the warnings about unknown keys, which are not errors because version 1 grows by optional members.
+    private static func remarks(_ members: [String: JSONValue]) -> [String] {
+        members.keys.sorted().filter { !PluginDescription.keys.contains($0) }.map { key in
+            let near = Spelling.nearest(to: key, in: PluginDescription.keys, except: members.keys)
+            return "unknown key '\(key)' in its description" + (near.map { "; did you mean '\($0)'?" } ?? "")
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package import ActionAPI
+import FileEvents
+package import Rules
+package import System
+
+/// The handlers that `use:` can name: the built-in ones, and the plugins that are found.
+///
+/// A built-in handler takes precedence over a plugin of the same name.
+package struct HandlerRegistry: HandlerCatalog {
+    private let builtIn: [String: any Handler]
+    private let discovery: PluginDiscovery
+    private let host: PluginHost
+
+    /// - Parameters:
+    ///   - builtIn: The built-in handlers.
+    ///   - discovery: The discovery of plugins.
+    ///   - host: The host that runs the plugins.
+    package init(builtIn: [any Handler], discovery: PluginDiscovery, host: PluginHost) {
+        self.builtIn = Dictionary(builtIn.map { ($0.summary.reference.name, $0) }) { first, _ in first }
+        self.discovery = discovery
+        self.host = host
+    }
+
+    /// The descriptions of the built-in handlers, sorted by name.
+    package var builtInHandlers: [HandlerDescription] {
+        builtIn.values.map(\.summary).sorted { $0.reference.name < $1.reference.name }
+    }
+
+    package func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        if let handler = builtIn[name] { return .success(handler.summary) }
+        if let found = discovery.find(name, from: folder) { return found.map(\.summary) }
+        let help: String
+        if name.contains("/") {
+            help = "there is no plugin at '\(folder.appending(name).normalized)'"
+        } else if let nearest = Spelling.nearest(to: name, in: names(from: folder)) {
+            help = "write '\(nearest)'; there are \(names(from: folder).joined(separator: ", "))"
+        } else {
+            let places = discovery.places(from: folder).map { "'\($0)'" }.joined(separator: ", ")
+            help = "built in are \(builtIn.keys.sorted().joined(separator: ", ")); plugins are looked for in \(places)"
+        }
+        return .failure(HandlerProblem(message: "no handler or plugin '\(name)'", help: help))
+    }
+
+    package func names(from folder: PathBytes) -> [String] {
+        Set(builtIn.keys).union(discovery.names(from: folder)).sorted()
+    }
+
+    /// Returns the handler that `find` described, or the problem of a plugin that is no longer usable.
+    package func handler(for reference: HandlerReference) -> Result<any Handler, HandlerProblem> {
+        if let location = reference.location {
+            return discovery.plugin(at: location).map { PluginHandler(plugin: $0, host: host) }
+        }
+        if let handler = builtIn[reference.name] { return .success(handler) }
+        return .failure(HandlerProblem(message: "no handler '\(reference.name)'", help: nil))
+    }
+}

@@ -1,0 +1,45 @@
+import FileEvents
+package import PluginProtocol
+import Rules
+package import System
+
+/// An executable that implements the plugin protocol, with its description.
+package struct InstalledPlugin: Sendable, Hashable {
+    package var description: PluginDescription
+    /// The directory of the plugin, or the executable itself.
+    package var location: PathBytes
+    /// The absolute path of the executable.
+    package var executable: PathBytes
+    /// The arguments before the verb.
+    package var arguments: [[UInt8]]
+    /// Warnings about keys in the description that this version does not know and ignores.
+    package var remarks: [String]
+
+    package init(
+        description: PluginDescription, location: PathBytes, executable: PathBytes, arguments: [[UInt8]] = [],
+        remarks: [String] = []
+    ) {
+        self.description = description
+        self.location = location
+        self.executable = executable
+        self.arguments = arguments
+        self.remarks = remarks
+    }
+
+    /// `plugin 'resize'`, for messages.
+    package var title: String { "plugin '\(description.name)'" }
+
+    /// The description that rules are checked against.
+    var summary: HandlerDescription {
+        let events = description.events.map { words in
+            words.compactMap(EventMask.init(word:)).reduce(EventMask()) { $0.union($1) }
+        }
+        let types = description.types.flatMap { words in
+            words.contains("any") ? nil : Set(words.compactMap(FileType.init(rawValue:)))
+        }
+        return HandlerDescription(
+            reference: HandlerReference(name: description.name, location: location),
+            parameters: description.parameters, events: events, types: types,
+            sharesFile: description.sharesFile ?? false)
+    }
+}

@@ -1,0 +1,284 @@
+package import ActionAPI
+import FileEvents
+import Foundation
+package import PluginProtocol
+package import Programs
+package import Rules
+import Synchronization
+package import System
+
+/// Finds plugins by name, and reads their descriptions.
+///
+/// A plugin is a directory with `plugin.yaml` (or an executable of the directory's name), or an executable that answers
+/// the verb `describe`. Descriptions are cached until the file that they come from changes; whether the executable may
+/// be run is checked each time.
+package final class PluginDiscovery: Sendable {
+    /// A function that reads a `plugin.yaml`.
+    package typealias Parser = @Sendable (PathBytes) -> Result<JSONValue, HandlerProblem>
+
+    private let searchFolders: [PathBytes]
+    private let launcher: ProcessLauncher
+    private let environment: ProgramEnvironment
+    private let parse: Parser
+    /// Whether plugins without a `plugin.yaml` are started to describe themselves.
+    private let startsPlugins: Bool
+    private let known = Mutex<[PathBytes: Entry]>([:])
+    private let ownership = OwnershipRecord()
+    private let unasked = Mutex<Set<PathBytes>>([])
+
+    /// - Parameters:
+    ///   - searchFolders: The directories to search after those next to the rules file.
+    ///   - launcher: Starts plugins that have to describe themselves.
+    ///   - environment: The environment of these plugins, which also specifies whether Alight is root.
+    ///   - startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves. Those that are not
+    ///     asked have the name by which they are found, and are assumed to accept everything.
+    ///   - parse: Reads a `plugin.yaml`.
+    package init(
+        searchFolders: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment,
+        startsPlugins: Bool = true, parse: @escaping Parser
+    ) {
+        self.searchFolders = searchFolders
+        self.launcher = launcher
+        self.environment = environment
+        self.startsPlugins = startsPlugins
+        self.parse = parse
+    }
+
+    /// The plugins that were found but not described, because they would have to be started for that.
+    package var undescribed: [PathBytes] { unasked.withLock { $0.sorted() } }
+
+    /// Returns the plugin that `use:` names; nil when nothing has that name.
+    ///
+    /// - Parameters:
+    ///   - name: The word in `use:`; with a slash it is a path relative to `folder`.
+    ///   - folder: The absolute path of the rules file's directory.
+    /// - Returns: The plugin, or the reason why it cannot be used.
+    package func find(_ name: String, from folder: PathBytes) -> Result<InstalledPlugin, HandlerProblem>? {
+        if name.contains("/") {
+            let path = folder.resolving(name.utf8).normalized
+            return kind(of: path).map { _ in usable(path, name: nil) }
+        }
+        guard !name.isEmpty, !name.hasPrefix(".") else { return nil }
+        let paths = places(from: folder).map { $0.appending(name) }
+        if let path = paths.first(where: { kind(of: $0) != nil }) { return usable(path, name: name) }
+        return paths.first(where: exists).map { .failure(nearMiss($0, name: name)) }
+    }
+
+    /// Returns the reason why a file or directory of the right name is not a plugin.
+    func nearMiss(_ path: PathBytes, name: String) -> HandlerProblem {
+        var status = stat()
+        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR {
+            return HandlerProblem(
+                message: "'\(path)' has neither a plugin.yaml nor an executable '\(name)'", help: "add one of them")
+        }
+        return ExecutableCheck.problem(with: path) ?? HandlerProblem(message: "'\(path)' is not a plugin", help: nil)
+    }
+
+    /// Returns the plugin at the path if it has everything it needs, and the name that was searched for.
+    private func usable(_ path: PathBytes, name: String?) -> Result<InstalledPlugin, HandlerProblem> {
+        plugin(at: path).flatMap { plugin in
+            problems(of: plugin, called: name).first.map { .failure($0) } ?? .success(plugin)
+        }
+    }
+
+    /// Returns the problems that keep a described plugin from being used.
+    ///
+    /// `name` is the name that was searched for; nil for a path.
+    func problems(of plugin: InstalledPlugin, called name: String?) -> [HandlerProblem] {
+        var problems: [HandlerProblem] = []
+        if let name, plugin.description.name != name {
+            problems.append(
+                HandlerProblem(
+                    message: "the plugin at '\(plugin.location)' calls itself '\(plugin.description.name)'",
+                    help: "give it one name: rename it, or change 'name' in its description"))
+        }
+        if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
+        if environment.isRoot {
+            problems += RequiredPrograms.paths(of: plugin).compactMap { ownership.problem(running: $0) }
+        }
+        return problems
+    }
+
+    /// Returns the plugin at a location that `find` has returned, and describes it again if it has changed since.
+    package func plugin(at location: PathBytes) -> Result<InstalledPlugin, HandlerProblem> {
+        do throws(HandlerProblem) {
+            return .success(try load(location))
+        } catch {
+            return .failure(
+                HandlerProblem(
+                    message: "plugin '\(PathBytes(location.lastComponent))': \(error.message)", help: error.help))
+        }
+    }
+
+    /// Returns the names of all plugins that `find` would find.
+    package func names(from folder: PathBytes) -> [String] {
+        var names: Set<String> = []
+        for place in places(from: folder) {
+            guard let path = place.text, let entries = try? FileManager.default.contentsOfDirectory(atPath: path) else {
+                continue
+            }
+            for entry in entries where !entry.hasPrefix(".") && kind(of: place.appending(entry)) != nil {
+                names.insert(entry)
+            }
+        }
+        return names.sorted()
+    }
+
+    /// Returns the directories that are searched for plugins, in order, for a rules file in the given directory.
+    package func places(from folder: PathBytes) -> [PathBytes] {
+        var places = [folder.appending("plugins")]
+        if folder.normalized.lastComponent.elementsEqual("rules".utf8) {
+            places.append(folder.normalized.parent.appending("plugins"))
+        }
+        return places + searchFolders
+    }
+
+    /// Discards all descriptions; for a reload, which may follow the repair of what a plugin needs.
+    package func forget() { known.withLock { $0 = [:] } }
+
+    // MARK: - Kinds
+
+    enum Kind {
+        /// A directory with `plugin.yaml`.
+        case described
+        /// A directory with an executable of its name.
+        case folder
+        case executable
+    }
+
+    func kind(of path: PathBytes) -> Kind? {
+        if ExecutableCheck.problem(with: path) == nil { return .executable }
+        if exists(path.appending("plugin.yaml")) { return .described }
+        return exists(path.appending(path.lastComponent)) ? .folder : nil
+    }
+
+    func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
+
+    // MARK: - Descriptions
+
+    private struct Entry {
+        var stamp: FileStamp
+        var result: Result<InstalledPlugin, HandlerProblem>
+        var moment = ContinuousClock.now
+
+        /// Whether the plugin must be described again: a failure may be temporary, such as a timeout on a busy machine.
+        var isOld: Bool {
+            if case .failure = result { ContinuousClock.now - moment > .seconds(5) } else { false }
+        }
+    }
+
+    private func load(_ location: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
+        guard let kind = kind(of: location) else {
+            throw nearMiss(location, name: String(decoding: location.lastComponent, as: UTF8.self))
+        }
+        let source: PathBytes
+        switch kind {
+        case .described: source = location.appending("plugin.yaml")
+        case .folder: source = location.appending(location.lastComponent)
+        case .executable: source = location
+        }
+        try checkOwner(source, [])
+        let plugin = try described(kind, location, source)
+        if var problem = ExecutableCheck.problem(with: plugin.executable) {
+            problem.help = problem.help ?? "put the plugin's program there, or name it with 'run' in plugin.yaml"
+            throw problem
+        }
+        try checkOwner(plugin.executable, plugin.arguments)
+        return plugin
+    }
+
+    /// Throws when root must not run the executable or a file among its arguments: each word of `run:` belongs to the
+    /// plugin.
+    private func checkOwner(_ executable: PathBytes, _ arguments: [[UInt8]]) throws(HandlerProblem) {
+        guard environment.isRoot else { return }
+        let files = arguments.filter { $0.first == .slash }.map { PathBytes($0) }
+        if let problem = ownership.problem(running: executable, arguments)
+            ?? files.lazy.compactMap({ self.ownership.problem(with: $0) }).first
+        {
+            throw problem
+        }
+    }
+
+    /// Returns the plugin, which is described again only if its source has changed or an earlier failure is old.
+    private func described(
+        _ kind: Kind, _ location: PathBytes, _ source: PathBytes
+    ) throws(HandlerProblem) -> InstalledPlugin {
+        guard let stamp = FileStamp(source) else {
+            throw HandlerProblem(message: "'\(source)' is no longer there", help: nil)
+        }
+        if let entry = known.withLock({ $0[source] }), entry.stamp == stamp, !entry.isOld {
+            return try entry.result.get()
+        }
+        let result: Result<InstalledPlugin, HandlerProblem>
+        do throws(HandlerProblem) {
+            result = .success(try describe(kind, location, source))
+        } catch {
+            result = .failure(error)
+        }
+        known.withLock { $0[source] = Entry(stamp: stamp, result: result) }
+        return try result.get()
+    }
+
+    private func describe(_ kind: Kind, _ location: PathBytes, _ source: PathBytes) throws(HandlerProblem)
+        -> InstalledPlugin
+    {
+        guard case .described = kind else {
+            guard startsPlugins else {
+                unasked.withLock { _ = $0.insert(source) }
+                let name = String(decoding: location.lastComponent, as: UTF8.self)
+                var description = PluginDescription(name: name, version: "", parameters: nil)
+                description.rawPaths = true
+                return InstalledPlugin(description: description, location: location, executable: source)
+            }
+            let (description, remarks) = try DescriptionReader.read(try answer(of: source))
+            return InstalledPlugin(
+                description: description, location: location, executable: source, arguments: [], remarks: remarks)
+        }
+        let (description, remarks) = try DescriptionReader.read(try parse(source).get())
+        let command = command(description.run ?? [description.name], in: location)
+        guard let executable = command.first else {
+            throw HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
+        }
+        return InstalledPlugin(
+            description: description, location: location, executable: PathBytes(executable),
+            arguments: Array(command.dropFirst()), remarks: remarks)
+    }
+
+    /// Returns the words of `run:` with absolute paths, because plugins work in a scratch directory.
+    ///
+    /// The first word is an executable in the plugin's directory, or else a program that is searched for. Of the
+    /// others, those that start with `./` or `../` are paths.
+    private func command(_ words: [String], in folder: PathBytes) -> [[UInt8]] {
+        words.enumerated().map { index, word in
+            let inside = folder.appending(word).normalized
+            if word.hasPrefix("/") { return Array(word.utf8) }
+            if word.hasPrefix("./") || word.hasPrefix("../") { return inside.bytes }
+            guard index == 0 else { return Array(word.utf8) }
+            if !exists(inside), let found = ExecutableCheck.find(word) { return found.bytes }
+            return inside.bytes
+        }
+    }
+
+    /// Returns the executable's answer to the verb `describe`.
+    private func answer(of executable: PathBytes) throws(HandlerProblem) -> JSONValue {
+        let command = Command(
+            executable: executable, arguments: [Array("describe".utf8)], environment: environment.variables,
+            timeout: .seconds(10), grace: .seconds(1))
+        let ended = launcher.run(command, stop: StopSignal())
+        let help = "put a plugin.yaml into a folder with it, or let it print its description"
+        let reason: String
+        switch ended.way {
+        case .exited(status: 0):
+            do throws(JSONFault) {
+                return try JSONValue(reading: ended.output)
+            } catch {
+                reason = "what it prints for 'describe' \(error.clause)"
+            }
+        case .timedOut: reason = "it does not answer 'describe' within 10s"
+        case .outputTooLarge: reason = "it prints more than 1 MiB for 'describe', and was ended"
+        case .couldNotStart(let why): reason = why
+        default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a word")"
+        }
+        throw HandlerProblem(message: reason, help: help)
+    }
+}

@@ -1,0 +1,79 @@
+package import ActionAPI
+import FileEvents
+import PersistentPlugins
+import PluginProtocol
+package import Rules
+import System
+
+/// Runs a plugin: one process for each attempt (the verb `run`), or requests to a persistent process (`serve`).
+package struct PluginHandler: Handler {
+    let plugin: InstalledPlugin
+    let host: PluginHost
+
+    package init(plugin: InstalledPlugin, host: PluginHost) {
+        self.plugin = plugin
+        self.host = host
+    }
+
+    package var summary: HandlerDescription { plugin.summary }
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        guard let outcome = run([invocation]).first else { preconditionFailure("no outcome for an invocation") }
+        return outcome
+    }
+
+    /// Runs the plugin for several events, with as many in one request as the rule and its description allow.
+    package func run(_ invocations: [Invocation]) -> [Outcome] {
+        var outcomes = invocations.map { problem(with: $0.job.event) }
+        let open = outcomes.indices.filter { outcomes[$0] == nil }
+        let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations), call(for:))
+        for (index, outcome) in zip(open, ended) { outcomes[index] = outcome }
+        return outcomes.compactMap(\.self)
+    }
+
+    /// Returns the plans of what ``run(_:)`` would do.
+    func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
+        let problems = invocations.compactMap { invocation in
+            problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }
+        }
+        let open = invocations.filter { problem(with: $0.job.event) == nil }
+        return problems + host.plan(action, open, most: most(of: invocations), call(for:))
+    }
+
+    /// Returns the maximum number of events in one request.
+    private func most(of invocations: [Invocation]) -> Int {
+        min(invocations.first?.batch ?? 1, plugin.description.batch ?? 1)
+    }
+
+    /// Returns the call for an invocation: `serve` if the description has that mode and the processes of the rule do
+    /// not differ from event to event, otherwise `run`.
+    private func call(for invocation: Invocation) -> PluginHost.Call {
+        let description = plugin.description
+        let isServed = description.modes?.contains("serve") == true && invocation.hasFixedSurroundings
+        let verb = isServed ? "serve" : "run"
+        var call = PluginHost.Call(
+            executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], program: plugin.title,
+            isIdempotent: description.idempotent ?? true, answers: true, parameters: description.parameters)
+        call.plugin = description.name
+        // A single-file plugin is located among other files, which it need not read.
+        call.folder = plugin.location == plugin.executable ? nil : plugin.location
+        guard isServed else { return call }
+        // With an interpreter, the script. Other paths may be files that the plugin writes, and are not part of it.
+        let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }
+        let files = [script].compactMap(\.self).filter { $0.first == .slash }.map { PathBytes($0) }
+        call.serving = PersistentPlugin(
+            place: plugin.location, files: [plugin.executable, plugin.location.appending("plugin.yaml")] + files,
+            parallel: description.parallel ?? 1, concurrent: description.concurrent ?? 1)
+        return call
+    }
+
+    private func problem(with event: FileEvent) -> Outcome? {
+        guard plugin.description.rawPaths != true, [event.path, event.root, event.from].contains(where: isRaw) else {
+            return nil
+        }
+        let message = "\(plugin.title) can't be given a name that is not UTF-8: \(event.path)"
+        return Outcome(.failed, message, code: "name-not-utf8")
+    }
+
+    private func isRaw(_ path: PathBytes?) -> Bool { path.map { $0.text == nil } ?? false }
+}

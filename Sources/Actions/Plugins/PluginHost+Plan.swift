@@ -1,0 +1,57 @@
+import ActionAPI
+import FileEvents
+import Foundation
+import PluginProtocol
+import Programs
+import Rules
+import System
+
+// Plans: the programs that would be run, for a dry run.
+extension PluginHost {
+    /// Returns the plans of what ``run(_:most:_:)`` would do, and runs nothing.
+    func plan(
+        _ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call
+    ) -> [ActionPlan] {
+        var plans: [ActionPlan] = []
+        var rest = invocations[...]
+        while let first = rest.first {
+            let part = rest.prefix(max(1, most))
+            plans.append(plan(action, part, call(first)))
+            rest = rest.dropFirst(part.count)
+        }
+        return plans
+    }
+
+    private func plan(_ action: Action, _ invocations: ArraySlice<Invocation>, _ call: Call) -> ActionPlan {
+        guard let first = invocations.first else { preconditionFailure("a plan for no event") }
+        if let problem = ExecutableCheck.problem(with: call.executable) {
+            return .impossible(
+                "\(call.program): \(problem.message)", code: Outcome.cannotStartCode, action, invocations)
+        }
+        if let problem = ownershipProblem(of: call, for: first) {
+            return .impossible(problem, code: Outcome.cannotStartCode, action, invocations)
+        }
+        var request = PluginRequest(invocations, scratch: scratchFolders.example)
+        request.dryRun = true
+        let confinement: ProgramConfinement
+        do throws(HandlerProblem) {
+            let scratch = scratchFolders.example
+            confinement = try self.confinement(of: call, invocations, scratch: scratch)
+        } catch {
+            return .impossible("\(call.program): \(error.message)", code: Outcome.cannotStartCode, action, invocations)
+        }
+        guard let line = try? request.encodedBytes() else {
+            let message = "the parameters can't be written as JSON"
+            return .impossible(message, code: "bad-request", action, invocations)
+        }
+        let shown = KeptRequest(request, sent: line, schema: call.parameters).value
+        let isShell: Bool
+        if case .shell = action.work { isShell = true } else { isShell = false }
+        let program = ActionPlan.Program(
+            plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
+            arguments: call.arguments,
+            parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
+            environment: first.environment, directory: first.directory?.path, confinement: confinement)
+        return ActionPlan(.program(program), action, invocations)
+    }
+}

@@ -1,0 +1,111 @@
+import ActionAPI
+import FileEvents
+import Foundation
+import Logging
+import PersistentPlugins
+import PluginProtocol
+import Programs
+import Rules
+import System
+
+extension PluginHost {
+    /// Has a serving process answer the request, and says how that ended.
+    func serve(
+        _ call: Call, _ serving: PersistentPlugin, _ invocation: Invocation, _ request: PluginRequest, input: [UInt8],
+        scratch: PathBytes, _ confinement: ProgramConfinement
+    ) -> [Outcome] {
+        let given = Set(invocation.environment.map(\.name))
+        var command = Command(
+            executable: call.executable, arguments: call.arguments,
+            environment: environment.variables.filter { !given.contains($0.name) } + invocation.environment + [
+                ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8))
+            ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
+        command.confinement = confinement
+        guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
+            let message = "\(call.program): \(LaunchFailure.holdsNUL.reason)"
+            return request.events.map { _ in Outcome(.failed, message, code: Outcome.cannotStartCode) }
+        }
+        guard invocation.mayStart(), let plugin = self.serving.plugin(serving) else {
+            return request.events.map { _ in .interrupted("Alight stops") }
+        }
+        let program = ServedProgram(
+            title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
+        var request = request
+        var input = input
+        var isAgain = false
+        while true {
+            let sent = ServeRequest(
+                to: program, id: request.id, attempt: request.attempt, timeout: invocation.timeout, input: input,
+                deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
+            let reply = plugin.perform(sent, stop: invocation.stop, isAgain: isAgain)
+            let log = sent.finish()
+            // Once to another process, with `interrupted` set: most likely the request did not cause the death.
+            if case .lost(let reason, _) = reply, call.isIdempotent, !isAgain, !invocation.stop.isRaised {
+                invocation.log.notice("\(call.program) \(reason); the request is sent to another process")
+                isAgain = true
+                request.interrupted = true
+                input = (try? request.encodedBytes()) ?? input
+                continue
+            }
+            let table = OutcomeTable(
+                program: call.program, isIdempotent: call.isIdempotent, answers: true,
+                folder: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
+            var (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
+            for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
+            let kept = KeptRequest(request, sent: input, schema: call.parameters)
+            for index in outcomes.indices {
+                var facts = ProcessFacts(request: kept.text(for: index))
+                if case .lost(_, let way) = reply { facts = ProcessFacts(way, request: facts.request) }
+                outcomes[index].process = facts
+            }
+            return outcomes
+        }
+    }
+}
+
+extension OutcomeTable {
+    /// Returns the outcomes of the events of a served request, in order, and warnings for the log.
+    func outcomes(
+        of reply: ServeRequest.Reply, log: HeadAndTail, count: Int
+    ) -> (outcomes: [Outcome], remarks: [String]) {
+        func ended(_ way: Ended.Way, _ output: [UInt8] = []) -> (outcomes: [Outcome], remarks: [String]) {
+            var ended = Ended(way: way)
+            ended.output = output
+            ended.log = log
+            return outcomes(of: ended, count: count)
+        }
+        func all(_ outcome: Outcome) -> (outcomes: [Outcome], remarks: [String]) {
+            var outcome = outcome
+            outcome.log = log.text
+            return (Array(repeating: outcome, count: count), [])
+        }
+        switch reply {
+        case .answered(let line, nil): return ended(.exited(status: 0), line)
+        case .answered(let line, let cause?):
+            // Work that is done counts even though the answer came late. Anything else is the answer to the
+            // cancellation.
+            let (answers, remarks) = ended(.exited(status: 0), line)
+            let instead = ended(cause.way).outcomes
+            let outcomes = zip(answers, instead).map { answer, instead in
+                answer.ending == .succeeded || answer.ending == .skipped ? answer : instead
+            }
+            return (outcomes, remarks)
+        case .ended(let cause): return ended(cause.way)
+        case .tooLarge:
+            let message = "\(program) printed a line of more than 1 MiB and was ended"
+            return all(.uncertain(.failed, message, code: "too-large"))
+        case .lost(let reason, _):
+            return all(.uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died"))
+        case .refused(.notLaunched(let reason)): return ended(.notLaunched(reason))
+        case .refused(.couldNotStart(let reason)): return ended(.couldNotStart(reason))
+        case .refused(.unusable(let reason)):
+            return all(Outcome(.failed, "\(program) \(reason)", code: Outcome.cannotStartCode))
+        case .refused(.failing(let reason)):
+            return all(Outcome(.retry, "\(program) \(reason)", code: Outcome.cannotStartCode))
+        }
+    }
+}
+
+extension ServeSession.Cause {
+    fileprivate var way: Ended.Way { self == .timeOut ? .timedOut : .stopped }
+}

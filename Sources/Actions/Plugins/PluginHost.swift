@@ -1,0 +1,283 @@
+package import ActionAPI
+import FileEvents
+import Foundation
+import Logging
+package import PersistentPlugins
+import PluginProtocol
+package import Programs
+import Rules
+import System
+
+/// Runs external programs for invocations: scratch directory, request, environment, log, outcome.
+///
+/// Plugins, `exec` and `shell` differ only in the command, and in whether their output is a response.
+package struct PluginHost: Sendable {
+    let launcher: ProcessLauncher
+    let scratchFolders: ScratchFolders
+    let environment: ProgramEnvironment
+    /// How long a program may take to exit after SIGTERM.
+    let grace: Duration
+    /// The processes of serving plugins.
+    let serving: ServedPlugins
+    /// The files that root has found to be safe.
+    let ownership = OwnershipRecord()
+
+    package init(
+        launcher: ProcessLauncher, scratchFolders: ScratchFolders, environment: ProgramEnvironment,
+        grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()
+    ) {
+        self.launcher = launcher
+        self.scratchFolders = scratchFolders
+        self.environment = environment
+        self.grace = grace
+        var limits = serveLimits
+        limits.grace = grace
+        serving = ServedPlugins(launcher: launcher, scratchFolders: scratchFolders, limits: limits)
+    }
+
+    /// Stops the processes of serving plugins, and waits for their exit; nothing is run afterwards.
+    ///
+    /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not first end-of-file on their input.
+    package func close(isAtOnce: Bool = false) {
+        serving.close(isAtOnce: isAtOnce)
+        scratchFolders.giveUp()
+    }
+
+    /// Stops the processes of serving plugins that have been replaced or removed, once they have answered.
+    package func retireOutdated() { serving.retireOutdated() }
+
+    /// A program to run for an invocation.
+    struct Call {
+        var executable: PathBytes
+        var arguments: [[UInt8]]
+        /// The name for messages.
+        var program: String
+        var isIdempotent = true
+        /// Whether it could be run when the rules were loaded; if it cannot be run now, it may be about to be replaced.
+        var wasThere = true
+        /// Whether standard output is a response and not log output.
+        var answers: Bool
+        /// The schema that marks the secret parameters.
+        var parameters: ParameterSchema?
+        /// The plugin's name; nil for other programs.
+        var plugin: String?
+        /// How requests are served; nil for a program that is started for each request.
+        var serving: PersistentPlugin?
+        /// The directory of a plugin, which it can read in a sandbox.
+        var folder: PathBytes?
+    }
+
+    /// The maximum size of one request, in bytes.
+    private static let requestLimit = 1 << 20
+
+    /// Runs the program for all invocations, with a limited number per request, and fewer where a request gets too
+    /// large.
+    ///
+    /// - Parameters:
+    ///   - invocations: The invocations, in the order of their events.
+    ///   - most: The maximum number of events in one request.
+    ///   - call: Returns the program for a request, given its first invocation.
+    /// - Returns: One outcome for each invocation, in order.
+    func run(_ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        var rest = invocations[...]
+        while !rest.isEmpty {
+            let part = rest.prefix(max(1, most))
+            outcomes += run(part, call)
+            rest = rest.dropFirst(part.count)
+        }
+        return outcomes
+    }
+
+    private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) -> [Outcome] {
+        guard let first = invocations.first else { return [] }
+        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
+        let program = call(first)
+        guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
+        if let problem = ownershipProblem(of: program, for: first) {
+            return all(Outcome(program.wasThere ? .retry : .failed, problem, code: Outcome.cannotStartCode))
+        }
+        // For a program that is started for this request, execve(2) detects that.
+        if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
+        let scratch: PathBytes
+        do throws(ScratchFailure) {
+            scratch = try scratchFolders.make(user: first.confinement.user)
+        } catch {
+            return all(Outcome(.retry, error.message, code: "scratch"))
+        }
+        if program.serving == nil, invocations.count == 1, first.hasSmallRequest {
+            defer { remove(scratch, first.log) }
+            return runAtOnce(program, first, scratch: scratch)
+        }
+        let request = PluginRequest(invocations, scratch: scratch)
+        guard let input = try? request.encodedBytes() else {
+            remove(scratch, first.log)
+            return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
+        }
+        guard input.count <= Self.requestLimit else {
+            remove(scratch, first.log)
+            guard invocations.count > 1 else {
+                let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
+                return all(Outcome(.failed, message, code: "bad-request"))
+            }
+            let half = invocations.count / 2
+            return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
+        }
+        defer { remove(scratch, first.log) }
+        do throws(HandlerProblem) {
+            let confinement = try confinement(of: program, invocations, scratch: scratch)
+            guard let serving = program.serving else {
+                return run(program, first, scratch: scratch, confinement) { (request, input) }
+            }
+            let outcomes = serve(program, serving, first, request, input: input, scratch: scratch, confinement)
+            return explained(outcomes, program, mayPass: false)
+        } catch {
+            return all(Outcome(.failed, "\(program.program): \(error.message)", code: Outcome.cannotStartCode))
+        }
+    }
+
+    /// Runs the program for one event whose request is never too large, so that it can be written while the program
+    /// starts.
+    private func runAtOnce(_ program: Call, _ invocation: Invocation, scratch: PathBytes) -> [Outcome] {
+        do throws(HandlerProblem) {
+            let confinement = try confinement(of: program, [invocation], scratch: scratch)
+            return run(program, invocation, scratch: scratch, confinement) {
+                let request = PluginRequest([invocation], scratch: scratch)
+                // Without parameters the request contains no number that JSON cannot represent.
+                return (request, (try? request.encodedBytes()) ?? [])
+            }
+        } catch {
+            return [Outcome(.failed, "\(program.program): \(error.message)", code: Outcome.cannotStartCode)]
+        }
+    }
+
+    /// Replaces the outcomes of a program that could not be started, if it does not exist or may not be executed.
+    ///
+    /// - Parameters:
+    ///   - outcomes: The outcomes of one request.
+    ///   - program: The program that was to be run.
+    ///   - mayPass: Whether its file was the cause and may be valid by now, as when it was being replaced at that time.
+    /// - Returns: One outcome for each, in order.
+    private func explained(_ outcomes: [Outcome], _ program: Call, mayPass: Bool) -> [Outcome] {
+        outcomes.map { outcome in
+            guard outcome.ending == .failed, outcome.code == Outcome.cannotStartCode, outcome.process?.status == nil
+            else {
+                return outcome
+            }
+            if let missing = absence(of: program) { return missing }
+            guard mayPass, program.wasThere else { return outcome }
+            return Outcome(.retry, outcome.message, code: Outcome.cannotStartCode)
+        }
+    }
+
+    /// Returns the outcome of an attempt whose program does not exist or may not be executed; nil when it can be run.
+    ///
+    /// A program is often replaced in two steps, so one that could be run before is retried, as often as the rule
+    /// specifies.
+    private func absence(of call: Call) -> Outcome? {
+        guard let problem = ExecutableCheck.problem(with: call.executable) else { return nil }
+        return Outcome(
+            call.wasThere ? .retry : .failed, "\(call.program): \(problem.message)", code: Outcome.cannotStartCode)
+    }
+
+    /// Returns the reason why root must not run the program; nil when it may.
+    ///
+    /// Files may have changed since the rules were loaded.
+    func ownershipProblem(of call: Call, for invocation: Invocation) -> String? {
+        guard environment.isRoot, invocation.confinement.user.map({ $0.uid == 0 }) ?? true else { return nil }
+        return ownership.problem(running: call.executable, call.arguments).map { "\(call.program): \($0.message)" }
+    }
+
+    func confinement(
+        of call: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes
+    ) throws(HandlerProblem) -> ProgramConfinement {
+        guard let first = invocations.first else { return ProgramConfinement() }
+        return try ProgramConfinement(
+            first.confinement, invocations, executable: call.executable, folder: call.folder, scratch: scratch)
+    }
+
+    /// Runs the program once, in the environment of the first event; the request is created once, while the program
+    /// starts.
+    private func run(
+        _ call: Call, _ invocation: Invocation, scratch: PathBytes, _ confinement: ProgramConfinement,
+        _ makeRequest: () -> (request: PluginRequest, input: [UInt8])
+    ) -> [Outcome] {
+        let directory = invocation.directory ?? ProgramPath(scratch)
+        var command = Command(
+            executable: call.executable, arguments: call.arguments,
+            environment: variables(for: invocation, scratch: scratch), directory: directory,
+            output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
+        command.confinement = confinement
+        command.mayStart = invocation.mayStart
+        command.whenOverdue = { [grace] in
+            invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
+        }
+        var log = ProgramLog(logger: invocation.log)
+        var made: (request: PluginRequest, input: [UInt8])?
+        func lateInput() -> [UInt8] {
+            made = makeRequest()
+            return made?.input ?? []
+        }
+        func take(_ line: ArraySlice<UInt8>) {
+            switch log.report(line) {
+            case .line(let level, let text): log.add(level, text)
+            case .progress(let fraction, let message): invocation.progress(fraction, message)
+            case nil: break
+            }
+        }
+        let ended = launcher.run(command, stop: invocation.stop, report: take, lateInput: lateInput)
+        log.finish(unread: ended.unread)
+        let (request, input) = made ?? makeRequest()
+        let table = OutcomeTable(
+            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory.path,
+            timeout: invocation.timeout, limits: confinement.limits)
+        var (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
+        for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
+        let kept = KeptRequest(request, sent: input, schema: call.parameters)
+        for index in outcomes.indices {
+            outcomes[index].process = ProcessFacts(ended.way, request: kept.text(for: index))
+        }
+        return explained(outcomes, call, mayPass: ended.miss?.mayPass(in: confinement) ?? false)
+    }
+
+    private func remove(_ scratch: PathBytes, _ log: Logger) {
+        do throws(ScratchFailure) {
+            try scratchFolders.remove(scratch)
+        } catch {
+            log.warning("\(error.message)")
+        }
+    }
+
+    /// Returns the environment variables of the protocol, with exact bytes.
+    private func variables(for invocation: Invocation, scratch: PathBytes) -> [(name: String, value: [UInt8])] {
+        let job = invocation.job
+        let event = job.event
+        func text(_ text: String) -> [UInt8] { Array(text.utf8) }
+        var variables = environment.variables(for: invocation.confinement.user)
+        if !invocation.environment.isEmpty {
+            let given = Set(invocation.environment.map(\.name))
+            variables.removeAll { given.contains($0.name) }
+            variables += invocation.environment
+        }
+        variables += [
+            ("TMPDIR", scratch.bytes), ("ALIGHT_PROTOCOL", text("\(ProtocolVersion.current)")),
+            ("ALIGHT_ID", text(job.id.description)), ("ALIGHT_ATTEMPT", text("\(job.attempt)")),
+            ("ALIGHT_RULE", text(job.rule)), ("ALIGHT_EVENT", text(event.kind.rawValue)),
+            ("ALIGHT_PATH", event.path.bytes), ("ALIGHT_FROM", event.from?.bytes ?? []),
+            ("ALIGHT_ROOT", event.root.bytes),
+            ("ALIGHT_RELATIVE", Array(event.path.relative(to: event.root) ?? event.path.lastComponent)),
+            ("ALIGHT_REASON", text(job.previous?.message ?? "").filter { $0 != 0 }),
+            ("ALIGHT_SCRATCH", scratch.bytes),
+        ]
+        return variables
+    }
+}
+
+extension Invocation {
+    /// Whether the request contains nothing of unknown length, so that it is far below the limit.
+    fileprivate var hasSmallRequest: Bool {
+        guard case .object(let members) = parameters, members.isEmpty else { return false }
+        let event = job.event
+        return batch == nil && steps.isEmpty && event.tail == nil && event.before == nil && event.sameAs.isEmpty
+    }
+}

@@ -1,0 +1,101 @@
+import PluginProtocol
+import Rules
+
+/// Reads a JSON Schema of parameters, and rejects what Alight would not check.
+struct SchemaReader {
+    private static let types = ["object", "array", "string", "integer", "number", "boolean", "null"]
+
+    /// - Parameters:
+    ///   - value: The schema.
+    ///   - place: The path of the schema for messages, such as `parameters.properties.size`.
+    /// - Returns: The schema, of which Alight checks every key.
+    /// - Throws: The first problem.
+    static func read(_ value: JSONValue, at place: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
+        guard let members = value.object else { throw misfit(place, "a mapping") }
+        for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {
+            throw HandlerProblem(
+                message: "'\(place)' uses '\(key)', which Alight can't check",
+                help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys))
+        }
+        let fields = SchemaFields(members: members, place: place)
+        if let type = try fields.text("type"), !types.contains(type) {
+            let help = Spelling.help(for: type, candidates: types, noun: "types")
+            throw HandlerProblem(message: "'\(place).type' is '\(type)'", help: help)
+        }
+        let pattern = try fields.text("pattern")
+        if let pattern, let reason = ParameterCheck.refusal(of: pattern) {
+            throw HandlerProblem(
+                message: "'\(place).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
+        }
+        var properties: [String: ParameterSchema]?
+        if let value = members["properties"] {
+            guard let inner = value.object else { throw misfit("\(place).properties", "a mapping") }
+            var read: [String: ParameterSchema] = [:]
+            for (key, schema) in inner.sorted(by: { $0.key < $1.key }) {
+                read[key] = try Self.read(schema, at: "\(place).properties.\(key)")
+            }
+            properties = read
+        }
+        var oneOf: [ParameterSchema]?
+        if let value = members["oneOf"] {
+            guard let schemas = value.array else { throw misfit("\(place).oneOf", "a list") }
+            var read: [ParameterSchema] = []
+            for (index, schema) in schemas.enumerated() {
+                read.append(try Self.read(schema, at: "\(place).oneOf[\(index)]"))
+            }
+            oneOf = read
+        }
+        var dependentRequired: [String: [String]]?
+        if let value = members["dependentRequired"] {
+            let lists = value.object.map { SchemaFields(members: $0, place: "\(place).dependentRequired") }
+            guard let lists else { throw misfit("\(place).dependentRequired", "a mapping") }
+            var read: [String: [String]] = [:]
+            for key in lists.members.keys { read[key] = try lists.texts(key) }
+            dependentRequired = read
+        }
+        var items: ParameterSchema?
+        if let value = members["items"] { items = try Self.read(value, at: "\(place).items") }
+        let role = try fields.text("x-alight")
+        if let role, role != ParameterSchema.destination {
+            throw HandlerProblem(
+                message: "'\(place).x-alight' is '\(role)'",
+                help: "write '\(ParameterSchema.destination)', for a path that is written to")
+        }
+        let extensions = members["x-alight-extensions"].flatMap { DestinationExtensions($0) }
+        if members["x-alight-extensions"] != nil, extensions == nil || role == nil {
+            throw HandlerProblem(
+                message: "'\(place).x-alight-extensions' can't be used",
+                help:
+                    "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
+            )
+        }
+        let schema = ParameterSchema(
+            type: try fields.text("type"), properties: properties, required: try fields.texts("required"),
+            additionalProperties: try fields.bool("additionalProperties"),
+            minProperties: try fields.count("minProperties"), dependentRequired: dependentRequired, oneOf: oneOf,
+            enum: try fields.list("enum"), const: members["const"], default: members["default"],
+            examples: try fields.list("examples"), minimum: try fields.number("minimum"),
+            maximum: try fields.number("maximum"), minLength: try fields.count("minLength"),
+            maxLength: try fields.count("maxLength"), pattern: pattern, items: items,
+            minItems: try fields.count("minItems"), maxItems: try fields.count("maxItems"),
+            title: try fields.text("title"), description: try fields.text("description"),
+            writeOnly: try fields.bool("writeOnly"),
+            role: role, extensions: extensions)
+        if let value = schema.default,
+            let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
+        {
+            throw HandlerProblem(message: "'\(place).default' doesn't fit: \(problem.message)", help: problem.help)
+        }
+        for (index, value) in (schema.examples ?? []).enumerated() {
+            guard let problem = ParameterCheck.problems(in: ParameterTemplate(example: value), schema: schema).first
+            else { continue }
+            throw HandlerProblem(
+                message: "'\(place).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help)
+        }
+        return schema
+    }
+
+    fileprivate static func misfit(_ place: String, _ noun: String) -> HandlerProblem {
+        HandlerProblem(message: "'\(place)' must be \(noun)", help: nil)
+    }
+}

@@ -1,0 +1,403 @@
+import ActionAPI
+import FileActions
+import FileEvents
+import Foundation
+import Glibc
+import Globbing
+import PluginProtocol
+import Rules
+import System
+import TestKit
+import Testing
+
+/// The list that `index` maintains.
+struct IndexHandlerTests {
+    /// A rule for `in/**` of a tree, and its list at `out/list.json`.
+    struct Bench {
+        let root: PathBytes
+        var handler = IndexHandler()
+        var sort = "name"
+        var to: PathBytes
+        var types: Set<FileType> = [.file]
+        var filter: PathFilter
+        let log = LogLines()
+        var stop = StopSignal()
+
+        init(_ root: PathBytes) throws {
+            self.root = root
+            to = root.appending("out/list.json")
+            filter = PathFilter(globs: [try Glob(root.appending("in/**").bytes)])
+            TestFile.makeFolder(root.appending("in"))
+        }
+
+        func path(_ name: String) -> PathBytes { root.appending("in").appending(name) }
+
+        func invocation(_ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil) -> Invocation {
+            let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from)
+            let job = Job(id: JobID("01J"), rule: "r", event: event)
+            var invocation = Invocation(
+                job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
+                parameters: .object(["to": .text(to.bytes), "sort": .text(Array(sort.utf8))]),
+                selection: FileSelection(filter: filter, types: types),
+                now: event.time, timeout: .seconds(60), stop: stop, log: log.logger)
+            invocation.literalHeads = ["to": to.parent]
+            return invocation
+        }
+
+        @discardableResult
+        func tell(_ kind: EventKind, _ name: String, from: String? = nil) -> Outcome {
+            handler.run(invocation(kind, path(name), from: from.map { path($0) }))
+        }
+
+        /// Returns the entries of the list, or nil if the file is not a list.
+        func entries() -> [[String: Any]]? {
+            TestFile.read(to).flatMap { try? JSONSerialization.jsonObject(with: Data($0)) } as? [[String: Any]]
+        }
+
+        /// Waits until no process can write to the file.
+        ///
+        /// Other tests start programs: a child inherits each open descriptor until it calls execve(2).
+        func rest(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
+
+        func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
+    }
+
+    @Test func `an entry has the metadata of the file`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            TestFile.write(bench.path("x/a.txt"), "hello")
+            var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 500_000_000)]
+            _ = bench.path("x/a.txt").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
+            bench.rest("x/a.txt")
+            let outcome = bench.tell(.created, "x/a.txt")
+            #expect(outcome.ending == .succeeded)
+            #expect(outcome.message == "1 file in \(bench.to)")
+            #expect(outcome.outputs == [bench.to])
+            #expect(outcome.values == ["files": 1])
+            let text = String(decoding: try #require(TestFile.read(bench.to)), as: UTF8.self)
+            #expect(
+                text == """
+                    [
+                    {"copying":false,"mtime":"2009-02-13T23:31:30.5Z","path":"x/a.txt","size":5,"type":"file"}
+                    ]
+
+                    """)
+        }
+    }
+
+    @Test func `created, modified, moved and deleted files change the list`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            for name in ["b", "a", "c"] {
+                TestFile.write(bench.path(name), name)
+                bench.tell(.created, name)
+            }
+            #expect(bench.names() == ["a", "b", "c"])
+            TestFile.write(bench.path("b"), "longer")
+            bench.tell(.modified, "b")
+            #expect(bench.entries()?.map { $0["size"] as? Int } == [1, 6, 1])
+            _ = bench.path("a").withCString { from in bench.path("z").withCString { rename(from, $0) } }
+            bench.tell(.moved, "z", from: "a")
+            #expect(bench.names() == ["b", "c", "z"])
+            _ = bench.path("c").withCString { unlink($0) }
+            bench.tell(.deleted, "c")
+            #expect(bench.names() == ["b", "z"])
+            for name in ["b", "z"] {
+                _ = bench.path(name).withCString { unlink($0) }
+                bench.tell(.deleted, name)
+            }
+            #expect(TestFile.read(bench.to).map { String(decoding: $0, as: UTF8.self) } == "[]\n")
+        }
+    }
+
+    static let orders: [(String, [String])] = [
+        ("name", ["a", "b", "c", "d"]), ("-name", ["d", "c", "b", "a"]), ("size", ["c", "a", "d", "b"]),
+        ("-size", ["b", "a", "d", "c"]), ("mtime", ["d", "b", "a", "c"]), ("-mtime", ["a", "c", "b", "d"]),
+    ]
+
+    @Test(arguments: orders)
+    func `the list is sorted, and equal files are sorted by name`(_ sort: String, _ expected: [String]) throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            bench.sort = sort
+            func make(_ name: String, size: Int, time: Int) {
+                TestFile.write(bench.path(name), String(repeating: "x", count: size))
+                var times = [timespec(tv_sec: time, tv_nsec: 0), timespec(tv_sec: time, tv_nsec: 0)]
+                _ = bench.path(name).withCString { utimensat(AT_FDCWD, $0, &times, 0) }
+            }
+            // The scan finds some of the files, events report the others.
+            make("a", size: 2, time: 30)
+            make("d", size: 2, time: 10)
+            bench.tell(.created, "a")
+            make("c", size: 1, time: 30)
+            bench.tell(.created, "c")
+            make("b", size: 3, time: 20)
+            bench.tell(.created, "b")
+            #expect(bench.names() == expected)
+            make("b", size: 4, time: 20)
+            bench.tell(.modified, "b")
+            #expect(bench.names() == expected)
+        }
+    }
+
+    @Test func `existing files are found at the first event, and after each restart`() throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            TestFile.write(bench.path("old"), "x")
+            TestFile.write(bench.path("new"), "x")
+            bench.tell(.created, "new")
+            #expect(bench.names() == ["new", "old"])
+            // No event reports the changes between two runs.
+            _ = bench.path("old").withCString { unlink($0) }
+            TestFile.write(bench.path("meanwhile"), "x")
+            bench.handler = IndexHandler()
+            bench.tell(.modified, "new")
+            #expect(bench.names() == ["meanwhile", "new"])
+        }
+    }
+
+    @Test(arguments: ["delete", "garbage", "foreign", "folder gone"])
+    func `a list that was changed by others is rebuilt`(_ damage: String) throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            TestFile.write(bench.path("a"), "x")
+            TestFile.write(bench.path("b"), "x")
+            bench.tell(.created, "a")
+            switch damage {
+            case "delete": _ = bench.to.withCString { unlink($0) }
+            case "garbage": TestFile.write(bench.to, "no list")
+            case "foreign": TestFile.write(bench.to, "[]\n")
+            default: TestFile.removeTree(bench.to.parent)
+            }
+            // The file exists, but no event reports it.
+            TestFile.write(bench.path("c"), "x")
+            bench.tell(.modified, "a")
+            #expect(bench.names() == ["a", "b", "c"])
+        }
+    }
+
+    @Test func `the end of a scan and the return of a root rebuild the list`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            #expect(bench.handler.run(bench.invocation(.scanEnded, bench.path(""))).ending == .succeeded)
+            #expect(bench.names() == [])
+            TestFile.write(bench.path("a"), "x")
+            bench.handler.run(bench.invocation(.rootBack, tree.path("in"))).outputs.forEach { #expect($0 == bench.to) }
+            #expect(bench.names() == ["a"])
+        }
+    }
+
+    @Test func `files that cannot be seen are not treated as deleted`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            TestFile.write(bench.path("a"), "x")
+            bench.tell(.created, "a")
+            let away = tree.path("away")
+            _ = tree.path("in").withCString { from in away.withCString { rename(from, $0) } }
+            let gone = bench.handler.run(bench.invocation(.scanEnded, tree.path("in")))
+            #expect(gone.ending == .skipped)
+            #expect(gone.code == "root-missing")
+            #expect(bench.names() == ["a"])
+        }
+    }
+
+    @Test func `a missing root keeps its entries while another root exists`() throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            bench.filter.globs.append(try Glob(tree.path("more/*").bytes))
+            TestFile.write(bench.path("a"), "x")
+            TestFile.write(tree.path("more/a"), "x")
+            bench.tell(.created, "a")
+            #expect(bench.names() == ["a", "a"])
+            #expect(bench.entries()?.map { $0["root"] as? String } == ["\(tree.root)/in", "\(tree.root)/more"])
+            TestFile.removeTree(tree.path("more"))
+            bench.handler.run(bench.invocation(.scanEnded, tree.path("in"))).outputs.forEach { #expect($0 == bench.to) }
+            #expect(bench.names() == ["a", "a"])
+        }
+    }
+
+    @Test func `names that are not UTF-8 are stored in base64`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            let odd = tree.path("in").appending([0x61, 0xE9, 0x0A, 0x22])
+            TestFile.write(odd, "x")
+            _ = bench.handler.run(bench.invocation(.created, odd))
+            let entry = try #require(bench.entries()?.first)
+            #expect(entry["path"] as? String == "a\u{FFFD}\n\"")
+            #expect(
+                (entry["path_base64"] as? String).flatMap { Data(base64Encoded: $0) }.map { Array($0) } == [
+                    0x61, 0xE9, 0x0A, 0x22,
+                ])
+        }
+    }
+
+    @Test func `the list does not contain itself`() throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            _ = tree.path("in").withCString { target in tree.path("link").withCString { symlink(target, $0) } }
+            for to in [bench.path("list.json"), tree.path("link/list.json")] {
+                bench.to = to
+                TestFile.write(bench.path("a"), "x")
+                bench.tell(.created, "a")
+                bench.tell(.created, "list.json")
+                #expect(bench.names() == ["a"])
+            }
+        }
+    }
+
+    @Test func `a file that is being written is marked until the next check`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            TestFile.write(bench.path("a"), "x")
+            TestFile.write(bench.path("b"), "x")
+            let writer = bench.path("b").withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            bench.rest("a")
+            bench.tell(.created, "a")
+            #expect(bench.entries()?.map { $0["copying"] as? Bool } == [false, true])
+            close(writer)
+            bench.rest("b")
+            bench.tell(.modified, "a")
+            #expect(bench.entries()?.map { $0["copying"] as? Bool } == [false, false])
+        }
+    }
+
+    @Test func `the selection of the rule applies, also to directories and links`() throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            bench.filter.exclude = GlobSet([try Glob("skip")])
+            bench.filter.depth = 1
+            for name in ["a", "x/b", "x/y/c", "skip/d", ".e"] { TestFile.write(bench.path(name), "x") }
+            _ = "x".withCString { target in bench.path("link").withCString { symlink(target, $0) } }
+            bench.tell(.created, "a")
+            #expect(bench.names() == ["a", "x/b"])
+            bench.types = Set(FileType.allCases)
+            bench.tell(.created, "a")
+            #expect(bench.names() == ["a", "link", "x", "x/b", "x/y"])
+            #expect(
+                bench.entries()?.map { $0["type"] as? String } == ["file", "symlink", "directory", "file", "directory"])
+        }
+    }
+
+    @Test func `a list that cannot be written is an error, and complete at the next event`() throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            TestFile.write(bench.path("a"), "x")
+            TestFile.makeFolder(tree.path("taken"))
+            bench.to = tree.path("taken")
+            #expect(bench.tell(.created, "a").ending == .failed)
+            #expect(TestFile.names(in: tree.root).count == 2, "nothing is left behind")
+            bench.to = tree.root.appending(Array("out/".utf8))
+            #expect(bench.tell(.created, "a").message.contains("has to name a file"))
+            bench.to = tree.path("taken")
+            TestFile.removeTree(tree.path("taken"))
+            #expect(bench.tell(.created, "a").ending == .succeeded)
+            #expect(bench.names() == ["a"])
+        }
+    }
+
+    @Test func `a stop interrupts the scan`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            bench.stop.raise()
+            #expect(bench.tell(.created, "a").isInterrupted)
+            #expect(!TestFile.exists(bench.to))
+        }
+    }
+
+    @Test func `a new list keeps the permissions of the old one`() throws {
+        try withTempTree { tree in
+            let bench = try Bench(tree.root)
+            TestFile.write(bench.path("a"), "x")
+            bench.tell(.created, "a")
+            _ = bench.to.withCString { chmod($0, 0o604) }
+            TestFile.write(bench.path("b"), "x")
+            bench.tell(.created, "b")
+            #expect(try facts(bench.to).mode == 0o604)
+        }
+    }
+
+    @Test func `several events of a batch are written to one list`() throws {
+        try withTempTree { tree in
+            var bench = try Bench(tree.root)
+            var invocations: [Invocation] = []
+            for name in ["a", "b", "c"] {
+                TestFile.write(bench.path(name), "x")
+                invocations.append(bench.invocation(.created, bench.path(name)))
+            }
+            bench.to = tree.path("other.json")
+            invocations.append(bench.invocation(.created, bench.path("a")))
+            bench.to = tree.path("out/list.json")
+            let outcomes = bench.handler.run(invocations)
+            #expect(outcomes.map(\.ending) == [.succeeded, .succeeded, .succeeded, .succeeded])
+            #expect(outcomes.map(\.outputs) == [[bench.to], [bench.to], [bench.to], [tree.path("other.json")]])
+            #expect(bench.names() == ["a", "b", "c"])
+        }
+    }
+
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
+    func `the list is correct after any changes, in any order of events`(seed: UInt64) throws {
+        try withTempTree { tree in
+            var generator = SeededGenerator(seed: seed)
+            var bench = try Bench(tree.root)
+            bench.sort = ["name", "-name", "size", "-mtime"].randomElement(using: &generator) ?? "name"
+            let names = ["a", "b", "x/a", "x/b", "x/y/c", ".h", "d"]
+            func pick() -> String { names.randomElement(using: &generator) ?? "a" }
+            for _ in 0..<40 {
+                var told: [Invocation] = []
+                for _ in 0...Int.random(in: 0...4, using: &generator) {
+                    let (name, other) = (pick(), pick())
+                    switch Int.random(in: 0..<4, using: &generator) {
+                    case 0, 1:
+                        let size = Int.random(in: 0...9, using: &generator)
+                        TestFile.write(bench.path(name), String(repeating: "x", count: size))
+                        told.append(
+                            bench.invocation(Bool.random(using: &generator) ? .created : .modified, bench.path(name)))
+                    case 2:
+                        _ = bench.path(name).withCString { unlink($0) }
+                        told.append(bench.invocation(.deleted, bench.path(name)))
+                    default:
+                        TestFile.makeFolder(bench.path(other).parent)
+                        let error = bench.path(name).withCString { from in
+                            bench.path(other).withCString { rename(from, $0) }
+                        }
+                        if error == 0 {
+                            told.append(bench.invocation(.moved, bench.path(other), from: bench.path(name)))
+                        }
+                    }
+                }
+                told.shuffle(using: &generator)
+                switch Int.random(in: 0..<10, using: &generator) {
+                case 0: _ = bench.to.withCString { unlink($0) }
+                case 1: TestFile.write(bench.to, "[")
+                case 2: bench.handler = IndexHandler()
+                case 3:
+                    // A failure in between: the directory of the list is a file.
+                    TestFile.removeTree(bench.to.parent)
+                    TestFile.write(bench.to.parent, "x")
+                    for outcome in bench.handler.run(told) { #expect(outcome.ending == .failed) }
+                    _ = bench.to.parent.withCString { unlink($0) }
+                default: break
+                }
+                if Bool.random(using: &generator) {
+                    for outcome in bench.handler.run(told) { #expect(outcome.ending == .succeeded) }
+                } else {
+                    for invocation in told { #expect(bench.handler.run(invocation).ending == .succeeded) }
+                }
+                guard !told.isEmpty else { continue }
+                let expected = names.filter { !$0.hasPrefix(".") }.filter { TestFile.exists(bench.path($0)) }
+                let sizes = try expected.map { try facts(bench.path($0)).size }
+                #expect(bench.names()?.sorted() == expected.sorted())
+                let listed = Dictionary(
+                    (bench.entries() ?? []).map { ($0["path"] as? String ?? "", $0["size"] as? Int ?? -1) }
+                ) { $1 }
+                #expect(listed == Dictionary(zip(expected, sizes.map { Int($0) })) { $1 })
+                // The order is the same too: a new instance writes the same bytes for the same files.
+                let text = TestFile.read(bench.to)
+                bench.to = tree.path("fresh.json")
+                _ = IndexHandler().run(bench.invocation(.scanEnded, tree.path("in")))
+                #expect(TestFile.read(bench.to) == text)
+                bench.to = tree.path("out/list.json")
+            }
+        }
+    }
+}

@@ -1,0 +1,395 @@
+import CAlightLinux
+import FileEvents
+import Foundation
+import Glibc
+import Logging
+import Rules
+import System
+import Testing
+@testable import ActionAPI
+@testable import FileActions
+@testable import OtherActions
+@testable import PersistentPlugins
+@testable import PluginConformance
+@testable import Plugins
+@testable import Programs
+
+/// One launcher runs many programs, which do not affect each other.
+struct LauncherPoolTests {
+    let launcher: ProcessLauncher
+    let stop = StopSignal()
+
+    init() throws { launcher = try makeLauncher() }
+
+    /// Runs a script and returns its output, the process ID of its launcher, and how it ended.
+    private func run(
+        _ script: String, by launcher: ProcessLauncher? = nil, timeout: Duration = .seconds(60),
+        _ change: (inout ProgramConfinement) -> Void = { _ in }
+    ) throws -> (said: String, launcher: pid_t, way: Ended.Way) {
+        var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
+        change(&command.confinement)
+        let ended = (launcher ?? self.launcher).run(command, stop: stop)
+        let lines = ended.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+        return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), ended.way)
+    }
+
+    @Test func `a launcher runs one program after another`() throws {
+        let first = try run("exit 3")
+        let second = try run("kill -9 $$")
+        let third = try run("echo hi")
+        #expect(first.way == .exited(status: 3))
+        #expect(second.way == .signalled(SIGKILL))
+        #expect(third.said == "hi\n")
+        #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
+    }
+
+    @Test func `each program gets its own launcher where none is reused`() throws {
+        let launcher = ProcessLauncher(launcher: try #require(ProcessLauncher.find()), keepsLaunchers: false)
+        let first = try run("echo one", by: launcher)
+        let second = try run("echo two", by: launcher)
+        #expect(first.said == "one\n")
+        #expect(second.said == "two\n")
+        #expect(first.launcher != second.launcher)
+    }
+
+    @Test func `the changes of one plan do not affect the next program`() throws {
+        let facts =
+            "umask; nice; ulimit -n; ulimit -t; pwd; env | sort; cat /proc/self/status | grep -E 'Seccomp:|NoNew'"
+        let before = try run(facts)
+        let between = try run("cd /tmp; \(facts)") {
+            $0.umask = 0o777
+            $0.nice = 7
+            $0.limits.files = 20
+            $0.limits.cpu = .seconds(9)
+            $0.allowsNetwork = false
+        }
+        let after = try run(facts)
+        #expect(between.launcher == before.launcher && after.launcher == before.launcher)
+        #expect(between.said != before.said)
+        #expect(after.said == before.said)
+    }
+
+    @Test func `a launcher runs the next program after a failed start and after a timeout`() throws {
+        let first = try run("echo hi")
+        let missing = launcher.run(Command(executable: "/nowhere/x", timeout: .seconds(60)), stop: stop)
+        #expect(missing.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(try run("trap '' TERM; sleep 600 & wait; wait", timeout: .milliseconds(200)).way == .timedOut)
+        let last = try run("echo hi")
+        #expect(last.said == "hi\n")
+        #expect(last.launcher == first.launcher)
+    }
+
+    @Test func `an order that comes after the exit does not affect the next program`() throws {
+        let process = try LauncherProcess(try #require(ProcessLauncher.find()))
+        #expect(process.tell(.terminate))
+        #expect(process.tell(.kill))
+        let pool = LauncherPool(keeps: true)
+        let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
+        let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
+        for _ in 0..<2 {
+            #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
+            let program = LaunchedProgram(process, of: pool, input: null, output: null, error: null)
+            #expect(eventually { program.lookForEnd() })
+            #expect(program.end == .exited(status: 3))
+            program.kill()
+            #expect(process.tell(.kill))
+        }
+    }
+
+    @Test func `a launcher that was killed while it waited is replaced`() throws {
+        let first = try run("echo hi")
+        #expect(kill(first.launcher, SIGKILL) == 0)
+        #expect(eventually { isGone(first.launcher) })
+        let second = try run("echo hi")
+        #expect(second.said == "hi\n")
+        #expect(second.launcher != first.launcher)
+    }
+
+    // MARK: - The child that waits for a plan
+
+    /// Returns the process that becomes the next program of a launcher.
+    private func waitingChild(of launcher: pid_t) throws -> pid_t {
+        var children: [pid_t] = []
+        #expect(
+            eventually {
+                children = Descendants.of(launcher)
+                // Before it has its own session, it may not be set up yet to exit with its launcher.
+                return children.count == 1 && children.allSatisfy { getsid($0) == $0 }
+            })
+        return try #require(children.first)
+    }
+
+    /// Whether a process sleeps and has no pending SIGTERM, SIGINT or SIGHUP.
+    private func hasTakenSignals(_ process: pid_t) -> Bool {
+        guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return false }
+        func value(_ name: String) -> Substring? {
+            status.split(separator: "\n").first { $0.hasPrefix(name + ":") }?.dropFirst(name.count + 1)
+        }
+        let waiting = value("ShdPnd").flatMap { UInt64($0.filter { !$0.isWhitespace }, radix: 16) } ?? .max
+        let orders = [SIGTERM, SIGINT, SIGHUP].map { UInt64(1) << UInt64($0 - 1) }
+        return value("State")?.contains("S (") == true && orders.allSatisfy { waiting & $0 == 0 }
+    }
+
+    @Test func `a child that was killed while it waited is replaced`() throws {
+        let first = try run("echo hi")
+        for _ in 0..<3 {
+            let child = try waitingChild(of: first.launcher)
+            #expect(kill(child, SIGKILL) == 0)
+            #expect(eventually { isGone(child) })
+            let second = try run("echo hi")
+            #expect(second.said == "hi\n")
+            #expect(second.launcher == first.launcher)
+        }
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP])
+    func `signals to a process that waits for a plan do not reach the program`(number: Int32) throws {
+        let signals = "grep -E 'SigPnd|ShdPnd|SigBlk|SigIgn' /proc/self/status; sleep 0.1"
+        let first = try run(signals)
+        let child = try waitingChild(of: first.launcher)
+        #expect(kill(child, number) == 0 && kill(first.launcher, number) == 0)
+        #expect(eventually { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
+        let second = try run(signals)
+        #expect(second.way == .exited(status: 0))
+        #expect(second.said == first.said)
+        #expect(first.said.filter { $0 == "0" }.count == 4 * 16, "\(first.said)")
+        #expect(second.launcher == first.launcher)
+    }
+
+    @Test(arguments: [(SIGTERM, SIGTERM), (SIGHUP, SIGKILL)])
+    func `a program can have its launcher end it at once`(asked: Int32, met: Int32) throws {
+        for _ in 0..<20 {
+            let ended = try run("kill -\(asked) $PPID; sleep 600")
+            #expect(ended.way == .signalled(met))
+        }
+    }
+
+    @Test func `a stopped child continues when the launcher resumes it`() throws {
+        let process = try LauncherProcess(try #require(ProcessLauncher.find()))
+        let child = try waitingChild(of: process.identifier)
+        #expect(kill(child, SIGSTOP) == 0)
+        let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
+        let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
+        #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
+        let program = LaunchedProgram(
+            process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
+        #expect(!program.hasStarted)
+        process.resume()
+        #expect(eventually { program.lookForEnd() })
+        #expect(program.end == .exited(status: 3))
+    }
+
+    // MARK: - Programs that reach for resources of others
+
+    @Test func `a program that truncates its launcher's standard output does no harm`() throws {
+        let first = try run(": >/proc/$PPID/fd/1; echo hi")
+        let second = try run(": >/proc/$PPID/fd/1; echo hi")
+        let third = try run("readlink /proc/$PPID/fd/1")
+        #expect(first.way == .exited(status: 0) && first.said == "hi\n")
+        #expect(second.way == .exited(status: 0) && second.said == "hi\n")
+        #expect(third.said == "/dev/null\n")
+        #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
+    }
+
+    @Test func `the shared memory of the program counter keeps its size`() throws {
+        var descriptor: Int32 = -1
+        let memory = cal_make_counter(&descriptor)
+        let counter = try #require(memory)
+        for size in [0, 1 << 20] {
+            let result = ftruncate(descriptor, size)
+            #expect(result != 0)
+        }
+        #expect(cal_read_counter(counter) == 0)
+        cal_drop_counter(counter)
+        close(descriptor)
+    }
+
+    @Test(arguments: [true, false]) func `Alight's ends of the pipes do not block`(converses: Bool) throws {
+        let program = try launcher.start(shell("exit 0"), converses: converses)
+        for end in [program.input, program.output, program.error] {
+            let flags = fcntl(end.raw, F_GETFL)
+            #expect(flags & O_NONBLOCK != 0)
+        }
+        #expect(eventually { program.lookForEnd() })
+    }
+
+    /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
+    private func filling(_ folder: TemporaryFolder, then rest: String, timeout: Duration = .seconds(60)) -> Command {
+        let script = """
+            import os, sys, time
+            pipe = os.open('/proc/self/fd/0', os.O_WRONLY | os.O_NONBLOCK)
+            count = 0
+            try:
+                while True: count += os.write(pipe, b'x' * 4096)
+            except BlockingIOError: pass
+            open('\(folder.path)/full', 'w').close()
+            \(rest)
+            """
+        return Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: timeout,
+            grace: .milliseconds(100))
+    }
+
+    @Test func `a program that fills its own input ends at its timeout`() throws {
+        let folder = try TemporaryFolder()
+        let command = filling(folder, then: "time.sleep(600)", timeout: .milliseconds(100))
+        func input() -> [UInt8] {
+            #expect(eventually { folder.text(of: "full") != nil })
+            return [65]
+        }
+        let ended = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
+        #expect(ended.way == .timedOut)
+    }
+
+    @Test(arguments: [4000, 300_000])
+    func `a request that does not fit into the pipe yet arrives complete`(size: Int) throws {
+        let folder = try TemporaryFolder()
+        let rest = """
+            print('full', file=sys.stderr, flush=True)
+            while not os.path.exists('\(folder.path)/go'): time.sleep(0.01)
+            os.close(pipe)
+            sys.stdout.buffer.write(sys.stdin.buffer.read()[count:])
+            """
+        let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        func input() -> [UInt8] {
+            #expect(eventually { folder.text(of: "full") != nil })
+            return bytes
+        }
+        // The report is handled after the first attempt to write.
+        func take(_ line: ArraySlice<UInt8>) { if line.elementsEqual("full".utf8) { _ = try? folder.write("go", "") } }
+        let ended = launcher.run(filling(folder, then: rest), stop: stop, report: take, lateInput: input)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.output == bytes)
+    }
+
+    // MARK: - Launchers that fail
+
+    @Test func `a program that its killed launcher had not started counts as not launched`() throws {
+        let first = try run("echo hi")
+        #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
+        let program = try launcher.start(shell("echo hi"))
+        #expect(!program.lookForEnd())
+        #expect(kill(first.launcher, SIGKILL) == 0)
+        #expect(eventually { program.lookForEnd() })
+        #expect(program.end == .notLaunched("alight-launch has ended before the program began"))
+        #expect(!program.hasStarted)
+    }
+
+    @Test func `a program that ends in time has ended, though its stopped launcher could not report it`() throws {
+        let first = try run("echo hi")
+        _ = try waitingChild(of: first.launcher)
+        #expect(kill(first.launcher, SIGSTOP) == 0)
+        #expect(eventually { Descendants.state(of: first.launcher) == "T" })
+        let second = try run("echo there", timeout: .seconds(1))
+        #expect(second.way == .exited(status: 0))
+        #expect(second.said == "there\n")
+        #expect(second.launcher == first.launcher)
+    }
+
+    @Test func `a stopped launcher is resumed when its program times out`() throws {
+        let ids = try TemporaryFolder()
+        let first = try run("echo hi")
+        let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
+        let ended = try run(script, timeout: .seconds(1))
+        #expect(ended.launcher == first.launcher)
+        #expect(ended.way == .timedOut)
+        let processes = ids.processes(in: "ids")
+        #expect(processes.count == 1)
+        #expect(processes.allSatisfy(isGone))
+        #expect(try run("echo hi").said == "hi\n")
+    }
+
+    @Test func `a launcher that cannot be resumed is killed with all its processes`() throws {
+        let folder = try TemporaryFolder()
+        // SIGCONT does not resume a traced process.
+        let script = """
+            import ctypes, os, subprocess, time
+            child = subprocess.Popen(['sleep', '600'], start_new_session=True)
+            trace = ctypes.CDLL(None).ptrace
+            trace.argtypes = [ctypes.c_long] * 4
+            if trace(16, os.getppid(), 0, 0) != 0: raise SystemExit('not traced')
+            open('\(folder.path)/i', 'w').write('%d\\n%d\\n' % (child.pid, os.getpid()))
+            os.rename('\(folder.path)/i', '\(folder.path)/ids')
+            time.sleep(600)
+            """
+        let command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(2),
+            grace: .milliseconds(100))
+        let ended = launcher.run(command, stop: stop)
+        #expect(ended.way == .timedOut, "\(ended)")
+        let processes = folder.processes(in: "ids")
+        #expect(processes.count == 2)
+        #expect(eventually { processes.allSatisfy(isGone) })
+    }
+
+    @Test func `a launcher that accepts no plan is replaced`() throws {
+        let first = try run("echo hi")
+        #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
+        var command = shell("echo hi")
+        // More than the socket buffer can hold.
+        for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }
+        #expect(launcher.run(command, stop: stop).text == "hi\n")
+        #expect(eventually { isGone(first.launcher) })
+    }
+
+    @Test func `a path that cannot be opened for a program uses up no launcher`() throws {
+        let first = try run("echo hi")
+        for _ in 0..<20 {
+            var (confined, placed) = (shell("true"), shell("true"))
+            confined.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
+            placed.directory = "/nowhere"
+            let ways = [confined, placed].map { launcher.run($0, stop: stop).way }
+            #expect(
+                ways == [
+                    .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"),
+                    .couldNotStart("cannot enter the folder '/nowhere': No such file or directory"),
+                ])
+            let next = try run("echo hi")
+            #expect(next.said == "hi\n" && next.launcher == first.launcher)
+        }
+    }
+
+    @Test func `a plan that no launcher accepts fails permanently`() {
+        let arguments = (0..<200).map { _ in [UInt8](repeating: 65, count: 100_000) }
+        let ended = launcher.run(
+            Command(executable: "/bin/true", arguments: arguments, timeout: .seconds(60)), stop: stop)
+        #expect(ended.way == .couldNotStart("its arguments and its environment are too long"))
+    }
+
+    @Test func `a program that asks to be traced by its parent runs`() {
+        let script = "import ctypes, os; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.execv('/bin/echo', ['echo', 'hi'])"
+        let command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
+        let ended = launcher.run(command, stop: stop)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.text == "hi\n")
+    }
+
+    @Test func `one of several idle launchers remains`() throws {
+        let pool = LauncherPool(keeps: true, idleTime: .milliseconds(20))
+        let path = try #require(ProcessLauncher.find())
+        let launchers = try (0..<3).map { _ in try LauncherProcess(path) }
+        let ends = launchers.map(\.end)
+        for launcher in launchers { pool.give(launcher) }
+        let last = ObjectIdentifier(launchers[2])
+        _ = consume launchers
+        #expect(ends[0].wait(60) != nil)
+        #expect(ends[1].wait(60) != nil)
+        #expect(pool.take().map { ObjectIdentifier($0) } == last)
+        #expect(ends[2].wait(60) != nil)
+    }
+
+    @Test func `a program is killed when nothing refers to its run any more`() throws {
+        let folder = try TemporaryFolder()
+        func begin() throws {
+            let program = try launcher.start(
+                shell("echo $$ >'\(folder.path)/i'; mv '\(folder.path)/i' '\(folder.path)/ids'; sleep 600"))
+            #expect(eventually { folder.text(of: "ids") != nil })
+            #expect(!program.lookForEnd())
+        }
+        try begin()
+        #expect(eventually { folder.processes(in: "ids").allSatisfy(isGone) })
+    }
+}

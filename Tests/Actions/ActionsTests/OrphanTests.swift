@@ -1,0 +1,122 @@
+import FileEvents
+import Foundation
+import Glibc
+import PluginProtocol
+import Rules
+import System
+import TestKit
+import Testing
+@testable import ActionAPI
+@testable import FileActions
+@testable import OtherActions
+@testable import PersistentPlugins
+@testable import PluginConformance
+@testable import Plugins
+@testable import Programs
+
+/// No process outlives a program that kills its launcher.
+///
+/// Each test runs in its own process, which adopts orphans.
+struct OrphanTests {
+    /// A program that kills the launcher once it has descendants of each kind, and keeps running.
+    static let killer = """
+        import os, sys
+        launcher = os.getppid()
+        sys.argv[2] = 'leave'
+        exec(sys.argv[3])
+        os.kill(launcher, 9)
+        time.sleep(600)
+        """
+
+    static func command(_ script: String, _ arguments: [String] = []) -> Command {
+        Command(
+            executable: "/usr/bin/python3", arguments: (["-Sc", script] + arguments).map { Array($0.utf8) },
+            timeout: .seconds(300))
+    }
+
+    @Test func `the processes of a program die with the launcher that it kills`() async {
+        await #expect(processExitsWith: .success) {
+            Orphans.adopt()
+            let launcher = try makeLauncher()
+            for _ in 0..<3 {
+                let folder = try TemporaryFolder()
+                let command = OrphanTests.command(
+                    OrphanTests.killer, [folder.path.description, "", LeftoverTests.escape])
+                #expect(launcher.run(command, stop: StopSignal()).way == .signalled(SIGKILL))
+                let processes = folder.processes(in: "ids")
+                #expect(processes.count == 5 && processes.allSatisfy(isGone), "\(processes.filter { !isGone($0) })")
+            }
+        }
+    }
+
+    @Test func `a chain that keeps forking dies with the launcher too`() async {
+        await #expect(processExitsWith: .success) {
+            Orphans.adopt()
+            let chain = """
+                import os, time
+                launcher = os.getppid()
+                end = time.time() + 300
+                if os.fork():
+                    time.sleep(0.1)
+                    os.kill(launcher, 9)
+                    time.sleep(600)
+                while time.time() < end:
+                    if os.fork(): os._exit(0)
+                    os.setsid()
+                """
+            let ended = try makeLauncher().run(OrphanTests.command(chain), stop: StopSignal())
+            #expect(ended.way == .signalled(SIGKILL))
+            #expect(Descendants.of(getpid()).isEmpty)
+        }
+    }
+
+    @Test func `programs of other launchers and unrelated processes keep running`() async {
+        await #expect(processExitsWith: .success) {
+            Orphans.adopt()
+            let launcher = try makeLauncher()
+            let folder = try TemporaryFolder()
+            let path = folder.path.description
+            let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: folder.path)
+            #expect(background.status == 0)
+            let other = try #require(folder.processes(in: "other").first)
+            // A confinement of this process also applies to the other one.
+            let isOther = !Descendants.hasNoNewPrivileges(other)
+            let way = Locked<Ended.Way?>(nil)
+            Thread.detachNewThread {
+                let script = "echo $$ >'\(path)/neighbour'; until test -e '\(path)/go'; do sleep 0.01; done; exit 7"
+                let ended = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
+                way.change { $0 = ended.way }
+            }
+            #expect(eventually { folder.processes(in: "neighbour").count == 1 })
+            let ended = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
+            #expect(ended.way == .signalled(SIGKILL))
+            #expect(!isOther || kill(other, 0) == 0)
+            try folder.write("go", "")
+            #expect(eventually { way.value != nil })
+            #expect(way.value == .exited(status: 7))
+            kill(other, SIGKILL)
+        }
+    }
+
+    @Test func `the processes of a serving plugin die with the launcher that it kills`() async {
+        await #expect(processExitsWith: .success) {
+            Orphans.adopt()
+            let folder = try TemporaryFolder()
+            let serving = try ServingStage(
+                """
+                import subprocess, time
+                ready()
+                for request in requests():
+                    child = subprocess.Popen(["setsid", "sleep", "600"])
+                    with open('\(folder.path)/ids', 'a') as ids: ids.write('%d\\n' % child.pid)
+                    os.kill(os.getppid(), 9)
+                    time.sleep(600)
+                """)
+            let outcome = serving.ask()
+            #expect(outcome.ending != .succeeded)
+            serving.close()
+            let processes = folder.processes(in: "ids")
+            #expect(!processes.isEmpty && processes.allSatisfy(isGone), "\(processes)")
+        }
+    }
+}

@@ -1,0 +1,398 @@
+import ActionAPI
+import FileEvents
+import Foundation
+import PluginProtocol
+import Plugins
+import Rules
+import System
+import Testing
+
+struct PluginHandlerTests {
+    let stage: Stage
+
+    init() throws { stage = try Stage() }
+
+    // MARK: - The request
+
+    @Test func `a plugin reads the whole request`() throws {
+        let script = """
+            #!/usr/bin/python3 -S
+            import json, os, sys
+            text = sys.stdin.buffer.read()
+            open('\(stage.folder.path)/request', 'wb').write(text)
+            assert sys.argv[1:] == ['run'] and text.endswith(b'}\\n') and text.count(b'\\n') == 1
+            json.loads(text)
+            """
+        let outcome = try stage.plugin(
+            script,
+            invoke: { invocation in
+                invocation.parameters = .object([
+                    "size": .value(256), "to": .text(Array("/srv/thumbs/a b.webp".utf8)), "raw": .text([0xE9]),
+                ])
+                invocation.steps = [Outcome(.succeeded, "sum", outputs: ["/srv/x"], values: ["sha256": "ab"])]
+            })
+        #expect(outcome.ending == .succeeded, "\(outcome)")
+        let scratch = "\(stage.scratch())"
+        let expected: JSONValue = [
+            "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 2, "max_attempts": 5, "interrupted": false,
+            "dry_run": false, "deadline": "2025-11-21T07:05:27Z",
+            "rule": ["name": "thumbnails", "file": .string("\(stage.folder.path)/photos.yaml"), "line": 12],
+            "with": ["size": 256, "to": "/srv/thumbs/a b.webp", "raw": ["base64": "6Q=="]],
+            "scratch": .string(scratch), "previous": ["attempt": 1, "outcome": "retry", "message": "busy"],
+            "steps": [
+                ["outcome": "succeeded", "message": "sum", "outputs": ["/srv/x"], "values": ["sha256": "ab"]]
+            ],
+            "events": [
+                [
+                    "event": "created", "path": "/srv/in/a b.jpg", "relative": "a b.jpg", "root": "/srv/in",
+                    "origin": "live", "type": "file", "size": 48213, "mtime": "2025-11-21T07:04:23.118204511Z",
+                    "btime": "2025-11-21T07:04:20.002Z", "mode": "0644", "uid": 1000, "gid": 1000, "nlink": 1,
+                    "id": "8:1:131204:1763708660002000000", "time": "2025-11-21T07:04:25.12Z",
+                ]
+            ],
+        ]
+        let text = try #require(stage.folder.text(of: "request"))
+        #expect(JSONValue(json: text.utf8) == expected)
+    }
+
+    @Test func `a name that is not UTF-8 is passed exactly, in base64 and in the environment`() throws {
+        let name = Array("/srv/in/caf".utf8) + [0xE9, 0x0A] + Array(".jpg".utf8)
+        let script = """
+            #!/usr/bin/python3 -S
+            import base64, json, os, sys
+            event = json.load(sys.stdin)['events'][0]
+            path = base64.b64decode(event['path_base64'])
+            assert path == os.environb[b'ALIGHT_PATH'] == b'/srv/in/caf\\xe9\\n.jpg', path
+            assert base64.b64decode(event['relative_base64']) == os.environb[b'ALIGHT_RELATIVE'] == b'caf\\xe9\\n.jpg'
+            assert 'root_base64' not in event and event['path'] == '/srv/in/caf\\ufffd\\n.jpg'
+            print(json.dumps({'outcome': 'succeeded', 'outputs': [{'base64': base64.b64encode(path).decode()}]}))
+            """
+        let outcome = try stage.plugin(
+            script, change: { $0.rawPaths = true }, invoke: { Stage.use(path: PathBytes(name), in: &$0) })
+        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(outcome.outputs == [PathBytes(name)])
+    }
+
+    @Test func `a plugin that has not asked for raw names never receives one`() throws {
+        let path = PathBytes(Array("/srv/in/".utf8) + [0xE9])
+        let outcome = try stage.plugin(
+            "#!/bin/sh\ntouch '\(stage.folder.path)/ran'\n", invoke: { Stage.use(path: path, in: &$0) })
+        #expect(outcome.ending == .failed)
+        #expect(outcome.code == "name-not-utf8")
+        #expect(stage.folder.text(of: "ran") == nil)
+    }
+
+    @Test func `the environment is as the protocol specifies`() throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\nenv | sort >'\(stage.folder.path)/env'\npwd >>'\(stage.folder.path)/env'\n")
+        #expect(outcome.ending == .succeeded)
+        let scratch = "\(stage.scratch())"
+        #expect(
+            stage.folder.text(of: "env") == """
+                ALIGHT_ATTEMPT=2
+                ALIGHT_EVENT=created
+                ALIGHT_FROM=
+                ALIGHT_ID=01JD8Z3T1WQ2V7N0C5M4K9R6XB
+                ALIGHT_PATH=/srv/in/a b.jpg
+                ALIGHT_PROTOCOL=1
+                ALIGHT_REASON=busy
+                ALIGHT_RELATIVE=a b.jpg
+                ALIGHT_ROOT=/srv/in
+                ALIGHT_RULE=thumbnails
+                ALIGHT_SCRATCH=\(scratch)
+                HOME=/home/nobody
+                LANG=C.UTF-8
+                PATH=/usr/local/bin:/usr/bin:/bin
+                PWD=\(scratch)
+                TMPDIR=\(scratch)
+                TZ=Europe/Berlin
+                \(scratch)
+
+                """)
+    }
+
+    @Test func `the scratch directory is private, empty, and removed afterwards with its contents`() throws {
+        let target = try stage.folder.folder("target")
+        try stage.folder.write("target/keep", "")
+        #expect(try stage.plugin("#!/bin/sh\n").ending == .succeeded)
+        let script = """
+            #!/bin/bash
+            [ "$(stat -c %a .)" = 700 ] && [ -z "$(ls -A)" ] || exit 64
+            ln -s '\(target)' link; ln -s '\(target)/keep' file; printf x >$'caf\\xe9'; mkfifo pipe
+            mkdir shut; touch shut/x; chmod 0 shut
+            for i in {1..100}; do mkdir -p deep && cd deep; touch x; done
+            """
+        let outcome = try stage.plugin(script)
+        #expect(outcome.ending == .succeeded, "\(outcome)")
+        #expect(stage.leftovers == [])
+        #expect(stage.folder.text(of: "target/keep") == "")
+        #expect(stage.log.all == [])
+    }
+
+    // MARK: - The response
+
+    @Test(arguments: [
+        (#"echo '{"outcome":"failed"}'"#, true, true), ("exit 65", true, true), ("exit 78", false, true),
+        ("exit 69", true, false), ("exit 71", false, false), ("exit 74", true, false), ("exit 75", true, false),
+        ("exit 1", true, false), ("exit 1", false, false), ("kill -9 $$", false, false), ("exit 126", true, false),
+        ("nothing-there", true, false), ("echo no JSON", true, false), (#"echo '{"outcome":"retry"}'"#, true, false),
+    ])
+    func `a failure is about the file if the plugin reports the outcome failed`(
+        script: String, isIdempotent: Bool, isAboutFile: Bool
+    ) throws {
+        let outcome = try stage.plugin("#!/bin/sh\n\(script)\n", change: { $0.idempotent = isIdempotent })
+        #expect(outcome.ending == .failed || outcome.ending == .retry)
+        #expect(outcome.isAboutFile == isAboutFile, "\(outcome)")
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        var script: String
+        var isIdempotent = true
+        var ending: Outcome.Ending
+        var message: String
+        var code: String?
+        var retryAfter: Duration?
+        var testDescription: String { script }
+    }
+
+    static let cases = [
+        Case(script: "exit 0", ending: .succeeded, message: ""),
+        Case(script: "echo", ending: .succeeded, message: ""),
+        Case(script: #"printf %s '{"outcome":"succeeded","message":"a\nb"}'"#, ending: .succeeded, message: "a b"),
+        Case(script: #"echo '{"outcome":"skipped","code":"gone"}'"#, ending: .skipped, message: "", code: "gone"),
+        Case(
+            script: #"echo '{"outcome":"retry","retry_after":2.5}'"#, ending: .retry, message: "",
+            retryAfter: .milliseconds(2500)),
+        Case(
+            script: #"echo '{"outcome":"not_ready","retry_after":0}'"#, ending: .notReady, message: "",
+            retryAfter: .seconds(1)),
+        Case(script: #"echo '{"outcome":"failed","retry_after":9}'"#, ending: .failed, message: ""),
+        Case(
+            script: "echo Traceback: x", ending: .failed,
+            message: "plugin 'resize': the reply is not JSON: \"Traceback: x\" stands at byte 0; "
+                + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
+        Case(
+            script: #"printf '{"outcome":"succ'"#, ending: .failed,
+            message: "plugin 'resize': the reply is not JSON: \"{\"outcome\":\"succ\" stands at byte 0; "
+                + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
+        Case(
+            script: #"echo '{"outcome":"fine"}'"#, ending: .failed,
+            message: "plugin 'resize': the reply has the unknown outcome \"fine\"; "
+                + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
+        Case(
+            script: #"printf '{"outcome":"succeeded","values":{"v":'; head -c 1000 /dev/zero | tr '\0' '['; "#
+                + #"head -c 1000 /dev/zero | tr '\0' ']'; echo '}}'"#,
+            ending: .failed,
+            message: "plugin 'resize': the reply is nested more than 64 levels deep; "
+                + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
+        Case(
+            script: "echo '[1]'", ending: .failed,
+            message: "plugin 'resize': the reply is not an object; "
+                + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
+        Case(
+            script: #"echo '{"outcome":"failed","message":"full","code":"disk","retry_after":90000}'; exit 75"#,
+            ending: .retry, message: "full", code: "disk", retryAfter: .seconds(86_400)),
+        Case(script: "echo licence busy >&2; exit 69", ending: .retry, message: "licence busy", code: "status-69"),
+        Case(
+            script: "exit 71", isIdempotent: false, ending: .retry, message: "plugin 'resize' ended with status 71",
+            code: "status-71"),
+        Case(script: "exit 74", ending: .retry, message: "plugin 'resize' ended with status 74", code: "status-74"),
+        Case(script: "echo bad input >&2; exit 64", ending: .failed, message: "bad input", code: "status-64"),
+        Case(script: "exit 72", ending: .failed, message: "plugin 'resize' ended with status 72", code: "status-72"),
+        Case(script: "exit 78", ending: .failed, message: "plugin 'resize' ended with status 78", code: "status-78"),
+        Case(script: "exit 1", ending: .retry, message: "plugin 'resize' ended with status 1", code: "status-1"),
+        Case(
+            script: "exit 1", isIdempotent: false, ending: .failed, message: "plugin 'resize' ended with status 1",
+            code: "status-1"),
+        Case(script: "nothing-there", ending: .failed, message: "", code: "cannot-start"),
+        Case(
+            script: "exit 126", ending: .failed, message: "plugin 'resize' ended with status 126", code: "cannot-start"),
+        Case(
+            script: "kill -9 $$", ending: .retry, message: "plugin 'resize' was killed by signal 9", code: "signal-9"),
+        Case(
+            script: "kill -11 $$", isIdempotent: false, ending: .failed,
+            message: "plugin 'resize' was killed by signal 11", code: "signal-11"),
+        Case(
+            script: "head -c 2M /dev/zero", ending: .failed,
+            message: "plugin 'resize' printed more than 1 MiB and was ended", code: "too-large"),
+    ]
+
+    @Test(arguments: cases)
+    func `status and response together determine the outcome`(_ example: Case) throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\n\(example.script)\n", change: { $0.idempotent = example.isIdempotent })
+        #expect(outcome.ending == example.ending)
+        if !example.message.isEmpty { #expect(outcome.message == example.message) }
+        #expect(outcome.code == example.code)
+        #expect(outcome.retryAfter == example.retryAfter)
+    }
+
+    @Test func `members beyond the limits are truncated or dropped, with a warning`() throws {
+        let script = #"""
+            #!/usr/bin/python3 -S
+            import json
+            print(json.dumps({'outcome': 'succeeded', 'message': 'é' * 5000, 'code': 'NOT OK', 'retry_after': 'soon',
+                'outputs': ['/a/../b', 'c', 7, '', {'base64': '?'}], 'values': {'x': 'y' * 70000}, 'unknown': 1}))
+            """#
+        let outcome = try stage.plugin(script)
+        #expect(outcome.ending == .succeeded)
+        #expect((4000...4096).contains(outcome.message.utf8.count))
+        #expect(outcome.message.hasSuffix("é…"))
+        #expect(outcome.code == nil)
+        let scratch = stage.scratch()
+        #expect(outcome.outputs == ["/b", scratch.appending("c")])
+        #expect(outcome.values.isEmpty)
+        #expect(stage.log.all.count == 6)
+        #expect(stage.log.all.allSatisfy { $0.hasPrefix("warning: plugin 'resize': in its reply, ") })
+    }
+
+    @Test func `values and outputs are passed on`() throws {
+        let script =
+            "#!/bin/sh\necho '{\"outcome\":\"succeeded\",\"outputs\":[\"/o\"],\"values\":{\"width\":256,\"a\":[1.5]}}'\n"
+        let outcome = try stage.plugin(script)
+        #expect(outcome.outputs == ["/o"])
+        #expect(outcome.values == ["width": 256, "a": [1.5]])
+    }
+
+    @Test func `log lines are logged and stored, and progress is reported`() throws {
+        let script =
+            "#!/bin/sh\necho '<4>careful' >&2; echo '{\"progress\":0.5,\"message\":\"half\"}' >&2; echo plain >&2\n"
+        let outcome = try stage.plugin(script)
+        #expect(stage.log.all == ["warning: careful", "info: plain"])
+        #expect(stage.progress.value == ["0.5 half"])
+        #expect(outcome.log == "<4>careful\n{\"progress\":0.5,\"message\":\"half\"}\nplain\n")
+        #expect(outcome.message.isEmpty)
+    }
+
+    @Test func `a flood of log lines is not passed on without limit`() throws {
+        let outcome = try stage.plugin("#!/bin/sh\nseq 1 100000 >&2\necho '<3>worse' >&2\n")
+        #expect(outcome.ending == .succeeded)
+        #expect(stage.log.all.count < 20_000)
+        #expect(stage.log.all.last?.hasSuffix("more bytes were not logged") == true)
+        #expect(stage.log.all.contains("error: worse"))
+    }
+
+    // MARK: - Timeout, stop and start
+
+    @Test func `a timeout is retried for an idempotent plugin`() throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\nsleep 600\n", invoke: { $0.timeout = .milliseconds(200) })
+        #expect(outcome.ending == .retry)
+        #expect(outcome.message == "plugin 'resize' took longer than 200ms and was ended")
+        #expect(outcome.code == "timed-out")
+    }
+
+    @Test func `a stop does not count as an attempt`() throws {
+        let stage = stage
+        Thread.detachNewThread {
+            _ = eventually { stage.folder.text(of: "up") != nil }
+            stage.stop.raise()
+        }
+        let outcome = try stage.plugin("#!/bin/sh\ntouch '\(stage.folder.path)/up'\nsleep 600\n")
+        #expect(outcome.isInterrupted)
+        let second = try stage.plugin("#!/bin/sh\ntouch '\(stage.folder.path)/second'\n")
+        #expect(second.isInterrupted)
+        #expect(stage.folder.text(of: "second") == nil)
+    }
+
+    @Test func `a missing or broken executable is a failure with the reason`() throws {
+        let bad = try stage.plugin("#!/nope/ruby\n")
+        #expect(bad.ending == .failed)
+        #expect(bad.code == "cannot-start")
+        #expect(bad.message.hasSuffix("its interpreter '/nope/ruby' is not there"))
+        let plugin = InstalledPlugin(
+            description: PluginDescription(name: "gone", version: "1", parameters: nil), location: "/nowhere/gone",
+            executable: "/nowhere/gone")
+        let gone = PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation())
+        #expect(gone.code == "cannot-start")
+        #expect(gone.ending == .retry, "it was there when the rules were loaded")
+    }
+
+    @Test func `a plugin that is replaced in two steps is retried, with the actual reason`() throws {
+        try stage.folder.folder("search/tool")
+        let executable = try stage.folder.write("search/tool/tool", "#!/bin/sh\ncat >/dev/null\n")
+        try stage.folder.write("search/tool/plugin.yaml", "", mode: 0o644)
+        let yaml = Locked<JSONValue?>(["name": "tool", "version": "1", "protocol": [1]])
+        let discovery = PluginDiscovery(
+            searchFolders: [stage.folder.path.appending("search")], launcher: stage.launcher,
+            environment: stage.environment
+        ) { _ in yaml.value.map { .success($0) } ?? .failure(HandlerProblem(message: "half a text", help: nil)) }
+        let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
+        let found = try registry.find("tool", from: stage.folder.path).get()
+        let action = Action(
+            .use(found.reference, with: .object([:])), place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+        func run() -> Outcome { ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation()) }
+        #expect(run().ending == .succeeded)
+        func isTriedAgain(_ reason: String) -> Bool {
+            let outcome = run()
+            return outcome.ending == .retry && outcome.code == "cannot-start" && outcome.message.contains(reason)
+        }
+        // Its file is missing for a short time.
+        let aside = stage.folder.path.appending("aside").description
+        try #require(rename(executable.description, aside) == 0)
+        #expect(isTriedAgain("'\(executable)' doesn't exist"))
+        // The file exists, but is not executable yet.
+        try #require(rename(aside, executable.description) == 0 && chmod(executable.description, 0o644) == 0)
+        #expect(isTriedAgain("is not executable"))
+        try #require(chmod(executable.description, 0o755) == 0)
+        #expect(run().ending == .succeeded)
+        // Its description is being written.
+        yaml.change { $0 = nil }
+        try stage.folder.write("search/tool/plugin.yaml", "name: to", mode: 0o644)
+        #expect(isTriedAgain("half a text"))
+        yaml.change { $0 = ["name": "tool", "version": "1", "protocol": [1]] }
+        try stage.folder.write("search/tool/plugin.yaml", "name: tool", mode: 0o644)
+        #expect(run().ending == .succeeded)
+        // The whole directory is missing.
+        let folder = stage.folder.path.appending("search/tool")
+        try #require(rename(folder.description, aside) == 0)
+        #expect(isTriedAgain("'\(folder)' doesn't exist"))
+    }
+
+    @Test func `a timeout is logged when the grace period starts`() throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.05; done\n", invoke: { $0.timeout = .seconds(1) })
+        #expect(outcome.code == "timed-out")
+        let told =
+            "warning: plugin 'resize' has taken longer than 1s; it is asked to end, and killed after 10s"
+        #expect(stage.log.all.first == told)
+    }
+
+    @Test func `a reply that is not UTF-8 is refused with the offset of the first invalid byte`() throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\nprintf '{\"outcome\":\"succeeded\",\"message\":\"\\303\\244\\377\"}'\n")
+        #expect(outcome.ending == .failed && outcome.code == "bad-response")
+        #expect(outcome.message.contains("the reply is not UTF-8: 0xFF stands at byte 36;"), "\(outcome)")
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root refuses"))
+    func `as root, an executable that others can change is not run`() throws {
+        let executable = try stage.folder.write("open", "#!/bin/sh\n", mode: 0o757)
+        let plugin = InstalledPlugin(
+            description: PluginDescription(name: "open", version: "1", parameters: nil), location: executable,
+            executable: executable)
+        let outcome = PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation())
+        #expect(outcome.code == "cannot-start")
+        #expect(outcome.message.hasSuffix("can be changed by others than root (mode 0757)"))
+        #expect(outcome.ending == .retry)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root refuses"))
+    func `as root, a safe executable is checked again when it is another file`() throws {
+        let executable = try stage.folder.write("tool", "#!/bin/sh\n", mode: 0o755)
+        let plugin = InstalledPlugin(
+            description: PluginDescription(name: "tool", version: "1", parameters: nil), location: executable,
+            executable: executable)
+        func run() -> Outcome { PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation()) }
+        #expect(run().ending == .succeeded)
+        try #require(chmod(executable.description, 0o777) == 0)
+        #expect(run().message.hasSuffix("can be changed by others than root (mode 0777)"))
+        try #require(chmod(executable.description, 0o755) == 0)
+        #expect(run().ending == .succeeded)
+        // It is replaced by a file of another user with the same times.
+        let other = try stage.folder.write("other", "#!/bin/sh\n", mode: 0o755)
+        try #require(chown(other.description, 65534, 65534) == 0)
+        try #require(rename(other.description, executable.description) == 0)
+        #expect(run().message.contains("belongs to user 65534"))
+    }
+}

@@ -1,0 +1,286 @@
+import ActionAPI
+import FileEvents
+import Foundation
+import Logging
+import Programs
+import Synchronization
+import System
+import Testing
+
+/// Whether the handler of SIGUSR2 has run.
+private let hasCaught = Atomic(false)
+
+struct ProcessLauncherTests {
+    let launcher: ProcessLauncher
+    let stop = StopSignal()
+
+    init() throws { launcher = try makeLauncher() }
+
+    func run(_ command: Command) -> Ended { launcher.run(command, stop: stop) }
+
+    // MARK: - Setup of a program
+
+    @Test func `arguments and environment arrive byte for byte`() {
+        let odd = Array("a b\n-rf $(x) '".utf8) + [0xE9, 0xFF]
+        let command = Command(
+            executable: "/bin/sh",
+            arguments: [
+                Array("-c".utf8), Array("printf %s \"$1\"; printf '|%s' \"$ODD\"".utf8), Array("sh".utf8), odd,
+            ],
+            environment: [("ODD", odd), ("PATH", Array("/bin".utf8))], timeout: .seconds(60))
+        #expect(run(command).output == odd + [UInt8(ascii: "|")] + odd)
+    }
+
+    @Test func `a program has only the specified environment`() {
+        let command = Command(
+            executable: "/usr/bin/env", environment: [("ONLY", Array("1".utf8))], timeout: .seconds(60))
+        #expect(run(command).text == "ONLY=1\n")
+    }
+
+    @Test func `a megabyte goes in and comes out while both pipes are full`() {
+        let input = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let command = Command(executable: "/bin/cat", input: input, timeout: .seconds(60))
+        let ended = run(command)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.output == input)
+    }
+
+    @Test func `the working directory is the specified one`() {
+        var command = shell("pwd")
+        command.directory = "/usr/share"
+        #expect(run(command).text == "/usr/share\n")
+    }
+
+    @Test func `signals, privileges, umask and session are clean`() throws {
+        let ended = run(shell("cat /proc/self/status; umask; echo session $(ps -o sid= -p $$) $$"))
+        let text = ended.text
+        for line in ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000", "NoNewPrivs:\t1", "\n0027\n"] {
+            #expect(text.contains(line), "no \(line)")
+        }
+        let session = try #require(text.split(separator: "\n").last).split(separator: " ")
+        #expect(session.count == 3 && session[1] == session[2])
+    }
+
+    @Test func `a start does not unblock the blocked signals of its thread`() {
+        let launcher = launcher
+        let stop = stop
+        onThreads(1) { _ in
+            signal(SIGUSR2) { _ in hasCaught.store(true, ordering: .relaxed) }
+            var set = sigset_t()
+            sigemptyset(&set)
+            sigaddset(&set, SIGUSR2)
+            pthread_sigmask(SIG_BLOCK, &set, nil)
+            pthread_kill(pthread_self(), SIGUSR2)
+            #expect(launcher.run(shell("exit 0"), stop: stop).way == .exited(status: 0))
+            let isCaught = hasCaught.load(ordering: .relaxed)
+            #expect(!isCaught)
+            var number: Int32 = 0
+            sigwait(&set, &number)
+            #expect(number == SIGUSR2)
+        }
+    }
+
+    @Test func `a program has only the descriptors 0, 1 and 2`() {
+        let script = "import fcntl\nfor n in range(512):\n try: fcntl.fcntl(n, 1); print(n)\n except OSError: pass"
+        let command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
+        #expect(run(command).text == "0\n1\n2\n")
+    }
+
+    // MARK: - Standard input
+
+    @Test func `a program that never reads its input is not an error`() {
+        let ended = run(shell("echo done", input: [UInt8](repeating: 65, count: 1 << 20)))
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.text == "done\n")
+    }
+
+    @Test func `a program that closes its input keeps running`() {
+        let script = "exec <&-; echo done; exec >&- 2>&-; for i in 1 2 3; do :; done; exit 3"
+        let ended = run(shell(script, input: [UInt8](repeating: 65, count: 1 << 20)))
+        #expect(ended.way == .exited(status: 3))
+        #expect(ended.text == "done\n")
+    }
+
+    @Test func `a program that reads only a part of its input is not an error`() {
+        let ended = run(shell("head -c 3", input: [UInt8](repeating: 65, count: 1 << 20)))
+        #expect(ended.text == "AAA")
+    }
+
+    // MARK: - Output
+
+    @Test func `a gigabyte of output is truncated at the limit, and the program is ended`() {
+        let ended = run(shell("head -c 1G /dev/zero", output: .collected(limit: 100_000)))
+        #expect(ended.way == .outputTooLarge)
+        #expect(ended.output.count == 100_000)
+    }
+
+    @Test func `output of exactly the limit is not too large`() {
+        let ended = run(shell("head -c 100000 /dev/zero", output: .collected(limit: 100_000)))
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.output.count == 100_000)
+    }
+
+    @Test func `the head and the tail of endless stderr are stored`() {
+        let ended = run(shell("echo first >&2; head -c 30M /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2"))
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.log.text.hasPrefix("first\nxxx"))
+        #expect(ended.log.text.hasSuffix("xxx\nlast\n"))
+        #expect(ended.log.text.utf8.count < 140_000)
+        #expect(ended.lastLine == "last")
+    }
+
+    @Test func `lines have levels, progress and replaced bytes, in order`() {
+        var reports: [ProgramReport] = []
+        let script = #"""
+            printf 'plain\n<3>bad\n<7>fine\r\n<9>odd\n\n' >&2
+            printf 'caf\351 \033[31mred\n' >&2
+            printf '{"progress":0.4,"message":"page 5 of 12"}\n{"progress":7}\n{"other":1}\nno newline' >&2
+            """#
+        let ended = launcher.run(shell(script), stop: stop) { reports.append(ProgramReport(line: $0)) }
+        #expect(
+            reports == [
+                .line(.info, "plain"), .line(.error, "bad"), .line(.debug, "fine"), .line(.info, "<9>odd"),
+                .line(.info, "caf\u{FFFD} \u{FFFD}[31mred"), .progress(0.4, "page 5 of 12"), .progress(1, nil),
+                .line(.info, "{\"other\":1}"), .line(.info, "no newline"),
+            ])
+        #expect(ended.lastLine == "no newline")
+    }
+
+    @Test func `lines arrive while the program runs`() throws {
+        let folder = try TemporaryFolder()
+        let script = "echo waiting >&2; while ! [ -e '\(folder.path)/go' ]; do sleep 0.01; done"
+        let ended = launcher.run(shell(script), stop: stop) { line in
+            if line.elementsEqual("waiting".utf8) { _ = try? folder.write("go", "") }
+        }
+        #expect(ended.way == .exited(status: 0))
+    }
+
+    @Test func `output can be logged, and is not split into lines without limit`() {
+        var size = 0
+        let command = shell("head -c 3M /dev/zero | tr '\\0' x; echo end", output: .reported)
+        let ended = launcher.run(command, stop: stop) { size += $0.count }
+        #expect(ended.way == .exited(status: 0))
+        #expect(size == OutputLines.limit)
+        #expect(ended.unread == 3 << 20 + 4 - OutputLines.limit)
+        #expect(ended.log.text.hasSuffix("xend\n"))
+        #expect(ended.output.isEmpty)
+    }
+
+    // MARK: - Exit
+
+    @Test(arguments: [0, 1, 64, 75, 126, 127, 255])
+    func `an exit status is reported`(status: Int32) {
+        #expect(run(shell("exit \(status)")).way == .exited(status: status))
+    }
+
+    @Test(arguments: [SIGKILL, SIGSEGV, SIGTERM, SIGHUP, SIGPIPE])
+    func `a death by signal is reported`(number: Int32) {
+        #expect(run(shell("kill -\(number) $$; sleep 60")).way == .signalled(number))
+    }
+
+    @Test func `half a line before a death is kept`() {
+        let ended = run(shell("printf '{\"outcome\":\"succ'; kill -9 $$"))
+        #expect(ended.way == .signalled(SIGKILL))
+        #expect(ended.text == "{\"outcome\":\"succ")
+    }
+
+    @Test func `a program that does not exist cannot be started`() {
+        let ended = run(Command(executable: "/nowhere/x", timeout: .seconds(60)))
+        #expect(ended.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(ended.miss == .gone)
+    }
+
+    @Test func `a file that is not a program cannot be started, with the reason`() throws {
+        let folder = try TemporaryFolder()
+        let script = try folder.write("script", "#!/bin/sh\n")
+        let cases: [(file: PathBytes, reason: String, miss: Ended.Miss?)] = [
+            (try folder.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
+            (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' is not there", nil),
+            (try folder.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' is not there", nil),
+            (try folder.write("text", "echo\n"), "neither a binary of this machine nor a #! line", nil),
+            (folder.path, "Permission denied", .forbidden), (script.appending("x"), "Not a directory", .gone),
+        ]
+        for (file, reason, miss) in cases {
+            let ended = run(Command(executable: file, timeout: .seconds(60)))
+            #expect(ended.way == .couldNotStart("cannot start '\(file)': \(reason)"))
+            #expect(ended.miss == miss)
+        }
+    }
+
+    @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
+        let folder = try TemporaryFolder()
+        var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
+        let place = try #require(binary.range(of: Data("/ld-".utf8)))
+        binary.replaceSubrange(place, with: Data("/no-".utf8))
+        let file = folder.path.appending("tool")
+        try binary.write(to: URL(fileURLWithPath: file.description))
+        try #require(chmod(file.description, 0o755) == 0)
+        let ended = run(Command(executable: file, timeout: .seconds(60)))
+        guard case .couldNotStart(let reason) = ended.way else {
+            Issue.record("\(ended.way)")
+            return
+        }
+        #expect(reason.hasPrefix("cannot start '\(file)': its interpreter '/"))
+        #expect(reason.contains("/no-") && reason.hasSuffix("' is not there"))
+        #expect(ended.miss == nil)
+    }
+
+    @Test func `a missing working directory, a NUL and a missing launcher are results too`() {
+        var command = shell("true")
+        command.directory = "/nowhere"
+        #expect(run(command).way == .couldNotStart("cannot enter the folder '/nowhere': No such file or directory"))
+        let nul = run(Command(executable: "/bin/echo", arguments: [[65, 0, 66]], timeout: .seconds(60)))
+        #expect(nul.way == .couldNotStart("an argument or a variable of the environment holds a NUL byte"))
+        let lost = ProcessLauncher(launcher: "/nowhere/alight-launch").run(shell("true"), stop: stop)
+        #expect(lost.way == .notLaunched("'/nowhere/alight-launch' can't be run: No such file or directory"))
+    }
+
+    // MARK: - Timeout and stop
+
+    /// Runs a script that prints `up`, with a timeout that is long enough for this machine.
+    private func runUntilUp(_ script: String, grace: Duration) -> Ended {
+        var ended = run(shell(script, timeout: .milliseconds(300), grace: grace))
+        for timeout in [5, 60] where ended.text.isEmpty {
+            ended = run(shell(script, timeout: .seconds(timeout), grace: grace))
+        }
+        return ended
+    }
+
+    @Test func `a timeout sends SIGTERM first`() {
+        let script = "trap 'echo bye >&2; exit 0' TERM; echo up; sleep 100 & wait"
+        let ended = runUntilUp(script, grace: .seconds(100))
+        #expect(ended.way == .timedOut)
+        #expect(ended.lastLine == "bye")
+    }
+
+    @Test func `a program that ignores SIGTERM is killed after the grace period`() {
+        let ended = runUntilUp("trap '' TERM; echo up; while :; do sleep 100; done", grace: .milliseconds(300))
+        #expect(ended.way == .timedOut)
+        #expect(ended.duration >= .milliseconds(600))
+        #expect(ended.duration < .seconds(90))
+    }
+
+    @Test func `a stopped program still gets its SIGTERM`() {
+        let ended = run(shell("kill -STOP $$; sleep 100", timeout: .milliseconds(300), grace: .seconds(100)))
+        #expect(ended.way == .timedOut)
+        #expect(ended.duration < .seconds(90))
+    }
+
+    @Test func `raising the stop signal ends the program`() throws {
+        let folder = try TemporaryFolder()
+        let stop = stop
+        Thread.detachNewThread {
+            _ = eventually { folder.text(of: "up") != nil }
+            stop.raise()
+        }
+        let ended = run(shell("echo >'\(folder.path)/up'; sleep 600"))
+        #expect(ended.way == .stopped)
+    }
+
+    @Test func `a signal raised before the start ends the program at once`() {
+        stop.raise()
+        let ended = run(shell("sleep 600"))
+        #expect(ended.way == .stopped)
+    }
+}
