@@ -87,19 +87,19 @@ let package = Package(
 
         // The first stages of the pipeline, which are a library of their own without rules.
         layer("FileEvents", in: "Model/FileEvents", ["System"]),
-        layer("FileWatching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents", "System"]),
-        layer("Settling", in: "Pipeline/Settling", ["CAlightLinux", "FileEvents", "System", "FileWatching", heap]),
+        layer("Watching", in: "Pipeline/Watching", ["CAlightLinux", "FileEvents", "System"]),
+        layer("Settling", in: "Pipeline/Settling", ["FileEvents", "System", heap]),
         layer(
             "Reconciling", in: "Pipeline/Reconciling",
-            ["FileEvents", "System", "FileWatching", "Globbing", "Settling", heap]),
+            ["FileEvents", "System", "Watching", "Globbing", "Settling", heap]),
         layer(
             "FileObserving", in: "Libraries/FileObserving",
-            ["FileEvents", "System", "FileWatching", "Globbing", "Reconciling", "Settling"]),
+            ["FileEvents", "System", "Watching", "Globbing", "Reconciling", "Settling"]),
 
         // Rules, what is stored, and what is done.
         layer(
             "Rules", in: "Model/Rules",
-            ["FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
+            ["FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
         layer(
             "Storage", in: "Storage",
             [
@@ -108,9 +108,9 @@ let package = Package(
                 sqlite,
             ]),
         layer(
-            "RuleLoading", in: "Configuration",
+            "Configuration", in: "Configuration",
             [
-                "CLibYAML", "FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions",
+                "CLibYAML", "FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions",
                 "Rules",
                 "Settling",
             ]),
@@ -125,7 +125,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "FileEvents", "System", "FileWatching", "Globbing", "ActionAPI", "PluginProtocol", "Reconciling",
+                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "PluginProtocol", "Reconciling",
                 "Rules",
                 "Settling", "Storage", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
@@ -167,20 +167,20 @@ let package = Package(
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
+        layer(
+            "ControlAPI", in: "Interfaces/ControlAPI",
+            ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "PluginProtocol", "System", metrics]),
         .target(
-            name: "Dashboard",
-            dependencies: [
-                "CAlightLinux", "CLibMicroHTTPD", "FileEvents", "System", "FileWatching", "PluginProtocol", metrics,
-            ],
-            path: "Sources/Interfaces", exclude: ["CommandLine"],
-            resources: [.embedInCode("Dashboard/Resources")], swiftSettings: strict),
+            name: "Dashboard", dependencies: ["ControlAPI", "FileEvents", "PluginProtocol", "System"],
+            path: "Sources/Interfaces/Dashboard", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "FileEvents", "System",
-                "FileObserving", "FileWatching", "Globbing", "ActionAPI", "FileActions", "OtherActions",
+                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "ControlAPI", "Dashboard", "FileEvents",
+                "System",
+                "FileObserving", "Watching", "Globbing", "ActionAPI", "FileActions", "OtherActions",
                 "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "Reconciling", "Storage", logging,
-                metrics, "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
+                metrics, "Pipeline", "PluginProtocol", "Configuration", "Rules", "Settling",
             ],
             path: "Sources/Interfaces/CommandLine",
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
@@ -200,7 +200,7 @@ let package = Package(
             name: "JournalFixtures", dependencies: ["FileEvents", "System", "Rules", "Storage", grdb],
             path: "Tests/Support/JournalFixtures", swiftSettings: strict),
         .executableTarget(
-            name: "watch-hints", dependencies: ["FileEvents", "System", "FileWatching"],
+            name: "watch-hints", dependencies: ["FileEvents", "System", "Watching"],
             path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         .executableTarget(
@@ -220,7 +220,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "FileEvents", "System", "FileWatching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
+                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
                 "Reconciling",
                 "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulator/Simulation",
@@ -231,7 +231,7 @@ let package = Package(
         tests(
             "Simulation", in: "Simulator",
             [
-                "CTestKit", "FileEvents", "System", "FileWatching", "Reconciling", "Settling", "Simulation", "TestKit",
+                "CTestKit", "FileEvents", "System", "Watching", "Reconciling", "Settling", "Simulation", "TestKit",
                 "simulator",
             ]),
 
@@ -242,14 +242,14 @@ let package = Package(
         tests("PluginProtocol", in: "Libraries", ["FileEvents", "System", "PluginProtocol", "TestKit", "stub-plugin"]),
         tests("FileEvents", in: "Model", ["FileEvents", "System", "TestKit"]),
         tests(
-            "FileWatching", in: "Pipeline",
-            ["CAlightLinux", "FileEvents", "System", "FileWatching", "TestKit", "watch-hints"]),
+            "Watching", in: "Pipeline",
+            ["CAlightLinux", "FileEvents", "System", "Watching", "TestKit", "watch-hints"]),
         tests("Settling", in: "Pipeline", ["FileEvents", "System", "Settling", "TestKit"]),
         tests("FileObserving", in: "Libraries", ["FileEvents", "System", "FileObserving", "TestKit"]),
         tests(
             "Rules", in: "Model",
             [
-                "FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
+                "FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
                 "Settling",
                 "TestKit",
             ]),
@@ -261,10 +261,10 @@ let package = Package(
                 "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
-            "RuleLoading", in: "Configuration",
+            "Configuration", in: "Configuration",
             [
-                "FileEvents", "System", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions",
-                "RuleLoading",
+                "FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions",
+                "Configuration",
                 "Rules", "Settling", "TestKit",
             ],
             exclude: ["Golden"]),
@@ -280,12 +280,13 @@ let package = Package(
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "FileEvents", "System", "FileWatching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
+                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
                 "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),
         tests(
-            "Dashboard", in: "Interfaces", ["Dashboard", "FileEvents", "System", "PluginProtocol", "TestKit", metrics],
+            "Dashboard", in: "Interfaces",
+            ["ControlAPI", "Dashboard", "FileEvents", "System", "PluginProtocol", "TestKit", metrics],
             exclude: ["Golden"]),
         tests(
             "EndToEnd", in: "Interfaces",

@@ -48,7 +48,7 @@ def integer(loader, node):
 CoreLoader.add_constructor("tag:yaml.org,2002:int", integer)
 CoreLoader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node)))
 
-# The handlers that only RuleLoadingTests have; and files in which a handler of theirs takes less than the real one.
+# The handlers that only ConfigurationTests have; and files in which a handler of theirs takes less than the real one.
 HANDLERS_OF_TESTS = ["thumbnail", "keywords", "preview", "files", "cuts", "broken"]
 OTHER_HANDLERS = ["keys/unknown-key-present.yaml", "on_failure/on-failure.yaml"]
 

@@ -1,7 +1,6 @@
 package import ActionAPI
 @preconcurrency import Dispatch
 import FileEvents
-import FileWatching
 package import Programs
 import Synchronization
 import System

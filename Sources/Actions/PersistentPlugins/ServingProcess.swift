@@ -1,7 +1,6 @@
 import ActionAPI
 import CAlightLinux
 import FileEvents
-import FileWatching
 import Foundation
 import Glibc
 import Logging

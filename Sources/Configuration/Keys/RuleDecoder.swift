@@ -1,9 +1,9 @@
 import FileEvents
-import FileWatching
 import Globbing
 import PluginProtocol
 import Rules
 import System
+import Watching
 
 /// A decoded rule, and whether it is enabled.
 struct DecodedRule {

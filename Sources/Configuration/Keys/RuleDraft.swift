@@ -1,9 +1,9 @@
 import FileEvents
-import FileWatching
 import Globbing
 import Rules
 import Settling
 import System
+import Watching
 
 /// A rule while it is decoded: the values of its keys, and the parts that depend on several keys.
 struct RuleDraft {

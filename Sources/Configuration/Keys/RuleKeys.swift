@@ -1,10 +1,10 @@
 import FileEvents
-import FileWatching
 import Globbing
 import PluginProtocol
 import Rules
 import Settling
 import System
+import Watching
 
 typealias RuleKey = Key<RuleDecoder, RuleDraft>
 

@@ -1,9 +1,9 @@
 import FileEvents
-import FileWatching
 import Globbing
 import Rules
 import Settling
 import System
+import Watching
 
 extension RuleDecoder {
     /// Returns the entries of `defaults:`, which apply where a rule does not set the key; errors in them are

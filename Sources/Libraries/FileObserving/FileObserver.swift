@@ -1,6 +1,6 @@
 public import FileEvents
-import FileWatching
 public import System
+import Watching
 
 /// Watches directories and reports changes to the files in them, once each file has settled.
 ///

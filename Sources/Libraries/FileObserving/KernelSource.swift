@@ -1,6 +1,6 @@
 import FileEvents
-import FileWatching
 import System
+import Watching
 
 /// The source of an observer's hints.
 enum Source: Sendable {

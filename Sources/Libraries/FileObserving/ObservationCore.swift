@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Synchronization
 import System
+import Watching
 
 /// The state shared by an observer, its readers and its thread.
 final class ObservationCore: Sendable {

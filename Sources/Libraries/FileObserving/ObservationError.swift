@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Glibc
 public import System
+import Watching
 
 /// An error that prevents an observation from starting or continuing.
 ///

@@ -1,8 +1,8 @@
 import FileEvents
-import FileWatching
 import Reconciling
 import Settling
 import System
+import Watching
 
 /// The main loop of an observer's thread: turns hints into settled events for the consumers.
 ///

@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Reconciling
 public import System
+import Watching
 
 /// A notice about the watching itself.
 ///

@@ -1,10 +1,10 @@
 import FileEvents
-import FileWatching
 import Glibc
 import Globbing
 import Reconciling
 import Settling
 public import System
+import Watching
 
 /// The configuration derived from the roots and the options of an observer.
 struct ObservationPlan: Sendable {

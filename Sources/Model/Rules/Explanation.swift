@@ -1,8 +1,8 @@
-import FileEvents
-package import FileWatching
+package import FileEvents
 package import Globbing
 import Settling
 package import System
+import Watching
 
 /// An explanation of what a rule does with one path, and why: `alight explain`.
 ///

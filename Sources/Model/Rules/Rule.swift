@@ -1,8 +1,8 @@
 package import FileEvents
-package import FileWatching
 package import Globbing
-package import Settling
+import Settling
 package import System
+import Watching
 
 /// A rule: one validated entry of a rules file, which runs actions for matching files.
 package struct Rule: Sendable {

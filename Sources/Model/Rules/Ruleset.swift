@@ -1,6 +1,6 @@
-import FileEvents
+package import FileEvents
 import Globbing
-package import Settling
+import Settling
 package import System
 
 /// All enabled rules, with the data derived from them.

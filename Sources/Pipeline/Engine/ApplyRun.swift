@@ -1,12 +1,12 @@
 package import ActionAPI
 import FileEvents
-import FileWatching
 package import Logging
 import PluginProtocol
 package import Rules
 package import Storage
 import Synchronization
 package import System
+import Watching
 
 /// Runs a rule for files that a user names, without watching anything.
 ///

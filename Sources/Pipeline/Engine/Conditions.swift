@@ -1,11 +1,11 @@
 import ActionAPI
 import FileEvents
-import FileWatching
 import Logging
 import Reconciling
 import Rules
 import Settling
 import System
+import Watching
 
 /// The conditions of the running rules, as evaluated for the reconciler.
 ///

@@ -1,12 +1,12 @@
 package import ActionAPI
 package import FileEvents
-package import FileWatching
 package import Logging
 package import Rules
 import Settling
 package import Storage
 import Synchronization
 package import System
+package import Watching
 
 /// Turns files into finished jobs: receives hints, lets paths settle, dispatches jobs, and persists their outcomes.
 ///

@@ -1,10 +1,10 @@
 import FileEvents
-import FileWatching
 import PluginProtocol
 import Reconciling
 import Rules
 import Storage
 import System
+import Watching
 
 // The rules at the start of a run, and their replacement during a run.
 //

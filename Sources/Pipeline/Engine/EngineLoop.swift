@@ -1,11 +1,11 @@
 import ActionAPI
 import FileEvents
-package import FileWatching
 package import Reconciling
 import Rules
 import Settling
 package import Storage
 package import System
+package import Watching
 
 /// A run of an engine, turn by turn.
 ///

@@ -1,9 +1,9 @@
 package import FileEvents
-package import FileWatching
 package import Reconciling
 package import Rules
 package import Storage
 package import System
+package import Watching
 
 /// The reports of the engine, delivered on its thread and in order.
 package enum EngineReport: Sendable {

@@ -1,6 +1,6 @@
 import FileEvents
-package import FileWatching
 package import System
+package import Watching
 
 extension HintQueue.Batch {
     /// Returns the batch without hints for Alight's own files.

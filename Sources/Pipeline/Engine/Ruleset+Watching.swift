@@ -1,7 +1,7 @@
 import FileEvents
-package import FileWatching
 package import Rules
 import System
+package import Watching
 
 extension Ruleset {
     /// The scope to watch for all rules together.

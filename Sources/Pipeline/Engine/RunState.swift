@@ -1,11 +1,11 @@
 import ActionAPI
 import FileEvents
-import FileWatching
 import Reconciling
 import Rules
 import Settling
 import Storage
 import System
+import Watching
 
 /// The progress of a run.
 struct RunState {

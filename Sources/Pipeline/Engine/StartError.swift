@@ -1,8 +1,8 @@
 import FileEvents
-package import FileWatching
 import Glibc
 package import Rules
 package import System
+package import Watching
 
 /// A reason why the engine does not start.
 ///

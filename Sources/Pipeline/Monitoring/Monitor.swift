@@ -1,11 +1,11 @@
 package import FileEvents
-package import FileWatching
 import PluginProtocol
 package import Rules
 import Settling
 package import Storage
 import Synchronization
 package import System
+package import Watching
 
 /// The observable state of a running engine.
 ///

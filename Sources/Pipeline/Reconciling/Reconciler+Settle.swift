@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Settling
 import System
+import Watching
 
 extension Reconciler {
     /// Inspects the paths whose quiet time is over; those that have settled and differ become due.

@@ -1,8 +1,8 @@
 package import FileEvents
-package import FileWatching
 import Globbing
 import Settling
 package import System
+package import Watching
 
 /// Compares the disk with the ledger, and offers the differences as events.
 ///

@@ -1,6 +1,6 @@
 package import FileEvents
 package import Globbing
-package import Settling
+import Settling
 package import System
 
 /// The treatment of existing files by the first listing of a view.

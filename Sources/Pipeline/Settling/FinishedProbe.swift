@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 package import System
 
 /// Decides whether a path that was quiet long enough is finished.

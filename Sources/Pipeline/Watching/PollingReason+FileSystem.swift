@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 package import System
 
 extension PollingReason {

@@ -41,14 +41,6 @@ package enum WatchReport: Sendable, Hashable {
     case failure(WatchError)
 }
 
-/// The reason why a directory is polled.
-package enum PollingReason: Sendable, Hashable {
-    /// The rule sets it.
-    case asked
-    /// The kernel does not report every change on this type of file system, such as `nfs`.
-    case fileSystem(String)
-}
-
 /// A limit of inotify that is too low for the watched directories.
 package struct WatchShortage: Sendable, Hashable {
     package var limit: InotifyLimit

@@ -1,16 +1,5 @@
-import FileEvents
+package import FileEvents
 package import System
-
-/// The way a root is watched.
-package enum Backend: String, Sendable, Hashable, CaseIterable {
-    /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit
-    /// of watches.
-    case auto
-    /// Inotify on any file system; polling beyond the limit of watches.
-    case inotify
-    /// Polling.
-    case poll
-}
 
 /// A directory whose tree is watched.
 package struct WatchRoot: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 package import System
 
 /// The status of a watcher: its roots, how they are watched, and the resources used.

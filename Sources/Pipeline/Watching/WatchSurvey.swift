@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import Glibc
 package import System
 

@@ -1,3 +1,4 @@
+import ControlAPI
 import CoreMetrics
 import Dashboard
 import Testing

@@ -1,5 +1,4 @@
 import FileEvents
-import FileWatching
 import Globbing
 import Pipeline
 package import Reconciling
@@ -7,6 +6,7 @@ import Rules
 import Settling
 import Storage
 package import System
+import Watching
 
 /// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that maintain mirrors of the files.
 package final class LedgerRun: CoreRun {

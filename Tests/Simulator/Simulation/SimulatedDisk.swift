@@ -1,9 +1,9 @@
 import FileEvents
-import FileWatching
 import Glibc
 import Synchronization
 package import System
 import TestKit
+import Watching
 
 /// The program's view of the files of the world.
 extension World: FileSystem {

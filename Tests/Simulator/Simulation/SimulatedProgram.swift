@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import FileWatching
 import Logging
 import Pipeline
 import Reconciling
@@ -8,6 +7,7 @@ import Rules
 import Settling
 import Storage
 import System
+import Watching
 
 /// The core, as used by a simulated run.
 protocol SimulatedProgram: AnyObject {

@@ -1,10 +1,10 @@
 package import FileEvents
-import FileWatching
 import Globbing
 import PluginProtocol
 package import Rules
 import Settling
 import System
+import Watching
 
 /// The effect of one step of a simulated action.
 package enum Behaviour: String, Sendable, Hashable {

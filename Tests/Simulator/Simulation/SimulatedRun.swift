@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import FileWatching
 import Logging
 import Pipeline
 import PluginProtocol
@@ -9,6 +8,7 @@ import Settling
 import Storage
 import Synchronization
 package import System
+import Watching
 
 /// A run of the core in a simulated world: its files, its time, its kills and the actions of its rules.
 ///

@@ -1,7 +1,7 @@
 import FileEvents
-package import FileWatching
 import Synchronization
 package import System
+package import Watching
 
 /// A watcher without a thread that produces the hints of a ``Watcher`` for a world, on request.
 ///

@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Glibc
 import System
+import Watching
 
 extension WatcherState {
     mutating func drain(all: Bool, _ world: inout WorldState) -> Bool {

@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Glibc
 import System
+import Watching
 
 extension WatcherState {
     enum Cause: Equatable {

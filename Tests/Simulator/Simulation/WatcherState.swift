@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Glibc
 import System
+import Watching
 
 /// The state of a simulated watcher, with the same parts as the loop of the real one.
 struct WatcherState {

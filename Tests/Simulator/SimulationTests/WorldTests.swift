@@ -1,10 +1,10 @@
 import FileEvents
-import FileWatching
 import Glibc
 import Simulation
 import System
 import TestKit
 import Testing
+import Watching
 
 /// Random operations, some of which are not possible.
 struct Draw {

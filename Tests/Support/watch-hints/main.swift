@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Glibc
 import System
+import Watching
 
 // Watches directories and prints each hint and report as one line, for tests that need a separate process: in a user
 // namespace with low limits, in a mount namespace, or as another user.

@@ -1,10 +1,10 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
 import Glibc
 import Logging
 import Pipeline
-import RuleLoading
 import Rules
 import Storage
 import System

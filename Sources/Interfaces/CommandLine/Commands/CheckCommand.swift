@@ -1,13 +1,13 @@
 import ArgumentParser
+import Configuration
 import FileEvents
-import FileWatching
 import Glibc
 import Globbing
 import Pipeline
-import RuleLoading
 import Rules
 import Settling
 import System
+import Watching
 
 /// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {

@@ -1,10 +1,10 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
 import Foundation
 import Glibc
 import Programs
-import RuleLoading
 import Rules
 import Storage
 import System

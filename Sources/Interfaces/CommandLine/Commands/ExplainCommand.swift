@@ -1,8 +1,8 @@
 import ArgumentParser
+import Configuration
 import FileEvents
 import Glibc
 import PluginProtocol
-import RuleLoading
 import Rules
 import Storage
 import System

@@ -1,8 +1,8 @@
 import ArgumentParser
+import Configuration
 import FileEvents
 import Foundation
 import Glibc
-import RuleLoading
 import System
 
 /// `alight import`: converts the tables of other programs to rules.

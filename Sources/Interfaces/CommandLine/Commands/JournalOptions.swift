@@ -1,7 +1,7 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
-import RuleLoading
 import Rules
 import System
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc

@@ -1,8 +1,8 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
 import Foundation
-import RuleLoading
 import Rules
 import System
 

@@ -1,19 +1,20 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
+import ControlAPI
 import Dashboard
 import FileActions
 import FileEvents
 import FileObserving
-import FileWatching
 import Foundation
 import Glibc
 import Logging
 import Pipeline
 import Plugins
-import RuleLoading
 import Rules
 import Storage
 import System
+import Watching
 
 /// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {

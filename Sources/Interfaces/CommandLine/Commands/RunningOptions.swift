@@ -1,5 +1,5 @@
 import ArgumentParser
-import RuleLoading
+import Configuration
 
 extension LogFormat: ExpressibleByArgument {}
 extension LogLevel: ExpressibleByArgument {}

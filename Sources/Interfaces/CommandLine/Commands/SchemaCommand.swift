@@ -1,8 +1,8 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import PluginProtocol
 import Plugins
-import RuleLoading
 import Rules
 
 /// `alight schema`: prints the JSON Schema of rules files, or of the configuration.

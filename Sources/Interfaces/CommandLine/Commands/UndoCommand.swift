@@ -1,9 +1,9 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileActions
 import FileEvents
 import Pipeline
-import RuleLoading
 import Rules
 import Storage
 import System

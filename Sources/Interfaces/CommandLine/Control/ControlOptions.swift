@@ -1,9 +1,10 @@
 import ArgumentParser
+import Configuration
+import ControlAPI
 import Dashboard
 import FileEvents
 import Foundation
 import Glibc
-import RuleLoading
 import Rules
 import System
 

@@ -1,3 +1,4 @@
+import ControlAPI
 import Dashboard
 import FileEvents
 import Pipeline

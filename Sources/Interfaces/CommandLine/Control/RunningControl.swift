@@ -1,9 +1,10 @@
+import Configuration
+import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc
 import Pipeline
 import PluginProtocol
-import RuleLoading
 import Rules
 import Storage
 import System

@@ -1,11 +1,12 @@
+import ControlAPI
 import CoreMetrics
 import Dashboard
 import FileEvents
-import FileWatching
 import Glibc
 import Pipeline
 import Storage
 import System
+import Watching
 
 /// The contents of `/metrics`: the counters of the engine, its current status, and the resources of the process.
 final class RunningMetrics: Sendable {

@@ -1,4 +1,5 @@
 import CAlightLinux
+import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc

@@ -1,6 +1,6 @@
+import ControlAPI
 import Dashboard
 import FileEvents
-import FileWatching
 import Glibc
 import Pipeline
 import PluginProtocol
@@ -9,6 +9,7 @@ import Settling
 import Storage
 import Synchronization
 import System
+import Watching
 
 /// The API operations of a running instance, called on a thread that may block.
 final class RunningOperations: Operations {

@@ -1,7 +1,7 @@
+import Configuration
 import FileEvents
 import Pipeline
 import PluginProtocol
-import RuleLoading
 import Rules
 import Storage
 import System

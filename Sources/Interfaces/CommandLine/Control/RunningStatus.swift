@@ -1,11 +1,11 @@
 import FileEvents
-import FileWatching
 import Glibc
 import Pipeline
 import PluginProtocol
 import Rules
 import Storage
 import System
+import Watching
 
 /// The status of this instance at one point in time.
 struct RunningStatus {

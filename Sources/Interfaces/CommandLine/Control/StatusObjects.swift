@@ -1,5 +1,4 @@
 import FileEvents
-import FileWatching
 import Globbing
 import Pipeline
 import PluginProtocol
@@ -7,6 +6,7 @@ import Rules
 import Settling
 import Storage
 import System
+import Watching
 
 extension JSONValue {
     /// Returns a string, or null for nil.

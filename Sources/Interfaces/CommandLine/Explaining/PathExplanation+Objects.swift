@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import FileWatching
 import Globbing
 import PluginProtocol
 import Plugins
@@ -8,6 +7,7 @@ import Rules
 import Settling
 import Storage
 import System
+import Watching
 
 // The explanation as JSON.
 extension PathExplanation {

@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import FileWatching
 import Glibc
 import PluginProtocol
 import Plugins
@@ -9,6 +8,7 @@ import Rules
 import Settling
 import Storage
 import System
+import Watching
 
 // The explanation as text.
 extension PathExplanation {

@@ -1,14 +1,14 @@
 import ActionAPI
+import Configuration
 import FileEvents
-import FileWatching
 import Logging
 import PluginProtocol
 import Plugins
-import RuleLoading
 import Rules
 import Settling
 import Storage
 import System
+import Watching
 
 /// The explanation of what all rules do with one path, as text and as JSON.
 struct PathExplanation {

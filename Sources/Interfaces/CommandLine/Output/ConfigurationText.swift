@@ -1,6 +1,6 @@
+import Configuration
 import FileEvents
 import PluginProtocol
-import RuleLoading
 import Rules
 import System
 

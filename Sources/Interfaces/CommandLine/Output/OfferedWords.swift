@@ -1,8 +1,8 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
 import Plugins
-import RuleLoading
 import Rules
 import Storage
 import System

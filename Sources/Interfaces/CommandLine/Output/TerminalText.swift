@@ -1,5 +1,5 @@
+import Configuration
 import Glibc
-import RuleLoading
 
 /// Fits text to the width of a terminal.
 ///

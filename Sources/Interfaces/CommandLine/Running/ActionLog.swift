@@ -1,5 +1,5 @@
+import Configuration
 import Logging
-import RuleLoading
 import Synchronization
 
 /// The log of handlers and plugins: standard error, in the format of the run.

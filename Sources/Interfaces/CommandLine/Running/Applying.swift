@@ -1,10 +1,10 @@
 import ActionAPI
+import Configuration
 import FileEvents
 import Glibc
 import Logging
 import Pipeline
 import Plugins
-import RuleLoading
 import Rules
 import Storage
 import System

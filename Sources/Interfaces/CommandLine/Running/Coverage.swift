@@ -1,7 +1,7 @@
 import FileEvents
-import FileWatching
 import Rules
 import System
+import Watching
 
 /// The roots through which changes of a path are detected, and how they are watched.
 struct Coverage {

@@ -1,13 +1,13 @@
 import ActionAPI
+import Configuration
 import FileEvents
-import FileWatching
 import Pipeline
 import PluginProtocol
 import Plugins
-import RuleLoading
 import Rules
 import Storage
 import System
+import Watching
 
 /// The inputs and outputs of an engine for a dry run: actions are printed instead of run.
 struct DryRun: Sendable {

@@ -1,8 +1,8 @@
 import ActionAPI
+import Configuration
 import FileEvents
 import Foundation
 import Programs
-import RuleLoading
 import Rules
 import Storage
 import System

@@ -1,5 +1,6 @@
-import FileWatching
+import FileEvents
 import System
+import Watching
 
 extension PollingReason {
     /// The reason why a directory is polled, as a message for users.

@@ -1,4 +1,5 @@
 import ActionAPI
+import Configuration
 import FileActions
 import FileEvents
 import Foundation
@@ -6,7 +7,6 @@ import Glibc
 import OtherActions
 import Plugins
 import Programs
-import RuleLoading
 import Rules
 import Storage
 import System

@@ -1,6 +1,6 @@
-import FileWatching
 import Glibc
 import System
+import Watching
 
 extension Reporter {
     /// Reports once that the writers of files are not known.

@@ -1,15 +1,16 @@
+import Configuration
+import ControlAPI
 import Dashboard
 import FileEvents
-import FileWatching
 import Foundation
 import Glibc
 import Pipeline
 import PluginProtocol
 import Reconciling
-import RuleLoading
 import Rules
 import Storage
 import System
+import Watching
 
 /// Prints the reports of the engine: attempts on standard output, everything else on standard error.
 ///

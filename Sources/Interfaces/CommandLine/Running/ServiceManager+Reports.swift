@@ -1,7 +1,7 @@
-import FileWatching
 import Pipeline
 import Storage
 import System
+import Watching
 
 extension ServiceManager {
     /// Forwards the reports that systemd can use.

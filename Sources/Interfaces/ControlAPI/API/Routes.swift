@@ -90,7 +90,7 @@ package struct Routes: Sendable {
     }
 
     /// Adds a route that is only served by TCP, as browsers do not connect to the Unix socket.
-    mutating func addPage(
+    package mutating func addPage(
         _ method: String, _ path: String,
         _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
     ) {

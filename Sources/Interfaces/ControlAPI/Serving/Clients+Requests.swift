@@ -1,6 +1,5 @@
 import CAlightLinux
 import CLibMicroHTTPD
-import FileWatching
 import Foundation
 import Glibc
 import Synchronization

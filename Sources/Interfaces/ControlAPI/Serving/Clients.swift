@@ -1,4 +1,3 @@
-import FileWatching
 import Foundation
 import Glibc
 import Synchronization

@@ -1,3 +1,4 @@
+import ControlAPI
 import PluginProtocol
 
 // Access to the objects of the API. Missing members read as empty values, so that pages can always be rendered.

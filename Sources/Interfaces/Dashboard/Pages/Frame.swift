@@ -1,3 +1,4 @@
+import ControlAPI
 package import PluginProtocol
 
 /// The common frame of all pages.

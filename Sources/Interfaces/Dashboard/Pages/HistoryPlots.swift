@@ -1,3 +1,4 @@
+import ControlAPI
 import PluginProtocol
 
 /// The plots of the overview, from the history object of the API.

@@ -1,3 +1,4 @@
+import ControlAPI
 package import PluginProtocol
 
 /// The page of one job: its file, its event, and each attempt with its output.

@@ -1,3 +1,4 @@
+import ControlAPI
 package import PluginProtocol
 
 /// The page with the jobs, newest first, and filters.

@@ -1,3 +1,4 @@
+import ControlAPI
 package import PluginProtocol
 
 /// The overview: what is watched, what is running, and the last half hour.

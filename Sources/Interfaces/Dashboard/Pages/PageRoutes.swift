@@ -1,3 +1,4 @@
+package import ControlAPI
 import FileEvents
 import Glibc
 import PluginProtocol

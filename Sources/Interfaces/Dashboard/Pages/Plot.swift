@@ -1,3 +1,4 @@
+import ControlAPI
 import PluginProtocol
 
 /// A small plot of the last half hour, as SVG that scales to any width.

@@ -1,3 +1,5 @@
+package import ControlAPI
+
 extension Routes {
     /// Adds the routes of the dashboard, by TCP only.
     ///

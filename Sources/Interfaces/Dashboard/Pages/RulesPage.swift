@@ -1,3 +1,4 @@
+import ControlAPI
 package import PluginProtocol
 
 /// The page with all rules, their pending jobs and their failures.

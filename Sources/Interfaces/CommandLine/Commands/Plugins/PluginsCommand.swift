@@ -1,10 +1,10 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
 import Foundation
 import PluginProtocol
 import Plugins
-import RuleLoading
 import Rules
 import System
 

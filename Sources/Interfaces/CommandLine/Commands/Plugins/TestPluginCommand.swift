@@ -1,5 +1,6 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileEvents
 import Foundation
 import Glibc
@@ -7,7 +8,6 @@ import PluginConformance
 import PluginProtocol
 import Plugins
 import Programs
-import RuleLoading
 import Rules
 import System
 

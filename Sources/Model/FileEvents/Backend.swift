@@ -1,0 +1,18 @@
+/// The way a root is watched.
+package enum Backend: String, Sendable, Hashable, CaseIterable {
+    /// Inotify where it reports every change, otherwise polling: on network and FUSE file systems, and beyond the limit
+    /// of watches.
+    case auto
+    /// Inotify on any file system; polling beyond the limit of watches.
+    case inotify
+    /// Polling.
+    case poll
+}
+
+/// The reason why a directory is polled.
+package enum PollingReason: Sendable, Hashable {
+    /// The rule sets it.
+    case asked
+    /// The kernel does not report every change on this type of file system, such as `nfs`.
+    case fileSystem(String)
+}

@@ -1,0 +1,21 @@
+import Configuration
+import FileEvents
+import Glibc
+import System
+import TestKit
+import Testing
+
+private let isRecordingNow = getenv("RECORD") != nil
+
+extension Golden {
+    static var isRecording: Bool { isRecordingNow }
+}
+
+struct SeveralFilesTests {
+    @Test func `all errors of several files are reported at once`() {
+        let loaded = makeLoader(in: Golden.folder).load(["Several", "several-missing.yaml"])
+        let text = DiagnosticText.text(of: loaded.diagnostics)
+        #expect(loaded.files.count == 3)
+        #expect(text == Golden.text("Several/all", recording: text))
+    }
+}

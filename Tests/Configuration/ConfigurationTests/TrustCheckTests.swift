@@ -1,0 +1,41 @@
+import Configuration
+import FileEvents
+import Rules
+import System
+import TestKit
+import Testing
+
+/// Checks for commands of rules that another user could change.
+struct TrustCheckTests {
+    /// Loads a rule and distrusts each command that contains the word `open`.
+    private func load(_ rule: String) -> String {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), "rules:\n  - path: /in/*\n" + rule)
+            var surroundings = RuleLoader.Surroundings(
+                home: "/home/ada", environment: { _ in nil }, currentFolder: tree.root)
+            surroundings.distrustCommand = { executable, arguments in
+                let isOpen = arguments.contains { String(decoding: $0, as: UTF8.self).contains("open") }
+                return isOpen ? HandlerProblem(message: "\(executable) is open", help: "run: chmod") : nil
+            }
+            let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
+            return DiagnosticText.text(of: loaded.diagnostics)
+        }
+    }
+
+    @Test(arguments: [
+        ("    action: { exec: [/bin/sh, open] }\n", "3:22: error: /bin/sh is open"),
+        ("    action: { shell: 'open' }\n", "3:22: error: /bin/sh is open"),
+        ("    action: log\n    on_failure: { shell: open }\n", "4:26: error: /bin/sh is open"),
+        ("    ready: { command: [/bin/sh, open] }\n    action: log\n", "3:24: error: /bin/sh is open"),
+        ("    run_as: root\n    action: { exec: [/bin/sh, '${path}', open] }\n", "4:22: error: /bin/sh is open"),
+    ])
+    func `a command that another user could change is an error at its location`(rule: String, text: String) {
+        #expect(load(rule).hasPrefix("rules.yaml:\(text)\n"))
+        #expect(load(rule).contains("help: run: chmod"))
+    }
+
+    @Test func `the command of a rule that runs as another user is not checked for root`() {
+        #expect(load("    run_as: nobody\n    action: { exec: [/bin/sh, open] }\n") == "")
+        #expect(load("    action: { exec: [/bin/sh, shut] }\n") == "")
+    }
+}

@@ -1,0 +1,48 @@
+import FileEvents
+import System
+import Testing
+
+@testable import Watching
+
+struct RecentFilesTests {
+    private func place(_ name: String, _ folder: FolderTree.ID, _ recent: RecentFiles) -> RecentFiles.Place {
+        Array(name.utf8).withUnsafeBytes { recent.place(of: $0, in: folder) }
+    }
+
+    private func hint(_ name: String, _ folder: FolderTree.ID, _ recent: RecentFiles, _ hints: [Hint]) -> Int? {
+        Array(name.utf8).withUnsafeBytes { recent.hint(at: recent.place(of: $0, in: folder), named: $0, among: hints) }
+    }
+
+    @Test func `a file is identified by its directory and whole name, for one turn`() {
+        var tree = FolderTree()
+        let (one, other) = (tree.addRoot("/one"), tree.addRoot("/other"))
+        let hints = ["/one/a", "/one/aa"].map { Hint(path: $0, signs: .written, origin: .live) }
+        var recent = RecentFiles()
+        recent.set(0, at: place("a", one, recent))
+        recent.set(1, at: place("aa", one, recent))
+        #expect(hint("a", one, recent, hints) == 0)
+        #expect(hint("aa", one, recent, hints) == 1)
+        #expect(hint("aaa", one, recent, hints) == nil)
+        #expect(hint("a", other, recent, hints) == nil)
+        recent.removeAll()
+        #expect(hint("a", one, recent, hints) == nil)
+    }
+
+    @Test func `of several files with the same position, the last one is known`() {
+        var tree = FolderTree()
+        let folder = tree.addRoot("/in")
+        var recent = RecentFiles()
+        var hints: [Hint] = []
+        for index in 0..<20_000 {
+            recent.set(hints.count, at: place("f\(index)", folder, recent))
+            hints.append(Hint(path: PathBytes("/in/f\(index)"), signs: .written, origin: .live))
+        }
+        let known = (0..<20_000).filter { index in
+            let found = hint("f\(index)", folder, recent, hints)
+            #expect(found == nil || found == index)
+            return found != nil
+        }
+        #expect(known.contains(19_999))
+        #expect(known.count <= 4096)
+    }
+}
