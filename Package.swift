@@ -83,7 +83,8 @@ let package = Package(
         layer("Globbing", in: "Base/Matching/Globbing"),
         layer("RegularExpressions", in: "Base/Matching/RegularExpressions", ["CLibPCRE2"]),
         layer("ContentTypes", in: "Base/Matching/ContentTypes", ["CLibMagic"]),
-        layer("PluginProtocol", in: "Libraries/PluginProtocol"),
+        layer("JSON", in: "Base/JSON"),
+        layer("PluginProtocol", in: "Libraries/PluginProtocol", ["JSON"]),
 
         // The first stages of the pipeline, which are a library of their own without rules.
         layer("FileEvents", in: "Model/FileEvents", ["System"]),
@@ -99,25 +100,29 @@ let package = Package(
         // Rules, what is stored, and what is done.
         layer(
             "Rules", in: "Model/Rules",
-            ["FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
+            [
+                "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol", "RegularExpressions",
+                "Settling",
+            ]),
         layer(
             "Storage", in: "Storage",
             [
-                "CAlightLinux", "FileEvents", "System", "Globbing", "PluginProtocol", "Reconciling", "Rules",
+                "CAlightLinux", "FileEvents", "System", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules",
                 "Settling", grdb,
                 sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",
             [
-                "CLibYAML", "FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions",
+                "CLibYAML", "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol",
+                "RegularExpressions",
                 "Rules",
                 "Settling",
             ]),
         layer(
             "ActionAPI", in: "Actions/ActionAPI",
             [
-                "CAlightLinux", "ContentTypes", "Digests", "FileEvents", "Globbing", "PluginProtocol", "Rules",
+                "CAlightLinux", "ContentTypes", "Digests", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Rules",
                 "Settling", "System", logging,
             ]),
 
@@ -125,7 +130,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "PluginProtocol", "Reconciling",
+                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "JSON", "PluginProtocol", "Reconciling",
                 "Rules",
                 "Settling", "Storage", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
@@ -134,44 +139,49 @@ let package = Package(
         layer(
             "FileActions", in: "Actions/FileActions",
             [
-                "ActionAPI", "CAlightLinux", "CLibArchive", "Digests", "FileEvents", "Globbing", "PluginProtocol",
+                "ActionAPI", "CAlightLinux", "CLibArchive", "Digests", "FileEvents", "Globbing", "JSON",
+                "PluginProtocol",
                 "Rules", "Settling", "System", logging,
             ]),
         .target(
             name: "Programs",
             dependencies: [
-                "ActionAPI", "CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", "System", logging,
+                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Rules", "Settling", "System",
+                logging,
             ], path: "Sources/Actions/Programs", exclude: ["alight-launch"], swiftSettings: strict),
         layer(
             "PersistentPlugins", in: "Actions/PersistentPlugins",
             [
-                "ActionAPI", "CAlightLinux", "FileEvents", "PluginProtocol", "Programs", "Rules", "System", logging,
+                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Programs", "Rules", "System",
+                logging,
             ]),
         layer(
             "Plugins", in: "Actions/Plugins",
             [
-                "ActionAPI", "CAlightLinux", "FileEvents", "PersistentPlugins", "PluginProtocol", "Programs", "Rules",
+                "ActionAPI", "CAlightLinux", "FileEvents", "PersistentPlugins", "JSON", "PluginProtocol", "Programs",
+                "Rules",
                 "Settling", "System", logging,
             ]),
         layer(
             "OtherActions", in: "Actions/OtherActions",
             [
-                "ActionAPI", "CAlightLinux", "CLibCurl", "Digests", "FileEvents", "PluginProtocol", "Programs", "Rules",
+                "ActionAPI", "CAlightLinux", "CLibCurl", "Digests", "FileEvents", "JSON", "PluginProtocol", "Programs",
+                "Rules",
                 "System", logging,
             ]),
         layer(
             "PluginConformance", in: "Actions/PluginConformance",
             [
-                "ActionAPI", "CAlightLinux", "FileEvents", "PluginProtocol", "Plugins", "Programs", "Rules",
+                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Plugins", "Programs", "Rules",
                 "Settling", "System", logging,
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
         layer(
             "ControlAPI", in: "Interfaces/ControlAPI",
-            ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "PluginProtocol", "System", metrics]),
+            ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "JSON", "PluginProtocol", "System", metrics]),
         .target(
-            name: "Dashboard", dependencies: ["ControlAPI", "FileEvents", "PluginProtocol", "System"],
+            name: "Dashboard", dependencies: ["ControlAPI", "FileEvents", "JSON", "PluginProtocol", "System"],
             path: "Sources/Interfaces/Dashboard", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
             name: "alight",
@@ -180,7 +190,7 @@ let package = Package(
                 "System",
                 "FileObserving", "Watching", "Globbing", "ActionAPI", "FileActions", "OtherActions",
                 "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "Reconciling", "Storage", logging,
-                metrics, "Pipeline", "PluginProtocol", "Configuration", "Rules", "Settling",
+                metrics, "Pipeline", "JSON", "PluginProtocol", "Configuration", "Rules", "Settling",
             ],
             path: "Sources/Interfaces/CommandLine",
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
@@ -204,7 +214,7 @@ let package = Package(
             path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         .executableTarget(
-            name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
+            name: "stub-plugin", dependencies: ["JSON", "PluginProtocol"], path: "Tests/Support/stub-plugin",
             swiftSettings: strict),
 
         // Drivers. The first works on files at random, and compares what the program tells with what is there.
@@ -220,7 +230,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
+                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "JSON", "PluginProtocol",
                 "Reconciling",
                 "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulator/Simulation",
@@ -239,7 +249,9 @@ let package = Package(
         tests("Globbing", in: "Base/Matching", ["Globbing", "TestKit"]),
         tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions", "TestKit"]),
         tests("ContentTypes", in: "Base/Matching", ["ContentTypes", "FileEvents", "System", "TestKit"]),
-        tests("PluginProtocol", in: "Libraries", ["FileEvents", "System", "PluginProtocol", "TestKit", "stub-plugin"]),
+        tests(
+            "PluginProtocol", in: "Libraries",
+            ["FileEvents", "System", "JSON", "PluginProtocol", "TestKit", "stub-plugin"]),
         tests("FileEvents", in: "Model", ["FileEvents", "System", "TestKit"]),
         tests(
             "Watching", in: "Pipeline",
@@ -249,21 +261,21 @@ let package = Package(
         tests(
             "Rules", in: "Model",
             [
-                "FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
+                "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
                 "Settling",
                 "TestKit",
             ]),
         tests(
             "Storage",
             [
-                "FileEvents", "System", "Globbing", "JournalFixtures", "PluginProtocol", "Reconciling", "Rules",
+                "FileEvents", "System", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "Reconciling", "Rules",
                 "Settling",
                 "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Configuration", in: "Configuration",
             [
-                "FileEvents", "System", "Watching", "Globbing", "PluginProtocol", "RegularExpressions",
+                "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol", "RegularExpressions",
                 "Configuration",
                 "Rules", "Settling", "TestKit",
             ],
@@ -272,7 +284,8 @@ let package = Package(
             "Actions", in: "Actions",
             [
                 "CAlightLinux", "FileEvents", "System", "Globbing", "ActionAPI", "Digests", "FileActions",
-                "OtherActions", "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "PluginProtocol",
+                "OtherActions", "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "JSON",
+                "PluginProtocol",
                 "Rules", "Settling",
                 "TestKit",
                 "alight-launch", logging,
@@ -280,18 +293,18 @@ let package = Package(
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "PluginProtocol",
+                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "JSON", "PluginProtocol",
                 "Reconciling",
                 "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),
         tests(
             "Dashboard", in: "Interfaces",
-            ["ControlAPI", "Dashboard", "FileEvents", "System", "PluginProtocol", "TestKit", metrics],
+            ["ControlAPI", "Dashboard", "FileEvents", "System", "JSON", "PluginProtocol", "TestKit", metrics],
             exclude: ["Golden"]),
         tests(
             "EndToEnd", in: "Interfaces",
             [
-                "FileEvents", "System", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight",
+                "FileEvents", "System", "JournalFixtures", "JSON", "PluginProtocol", "Rules", "TestKit", "alight",
                 "alight-launch",
                 "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],

@@ -1,6 +1,6 @@
 package import FileEvents
 package import Globbing
-package import PluginProtocol
+package import JSON
 package import Rules
 package import System
 

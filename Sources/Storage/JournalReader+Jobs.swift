@@ -1,7 +1,7 @@
 import FileEvents
 import Foundation
 import GRDB
-import PluginProtocol
+import JSON
 package import Rules
 package import System
 

@@ -1,6 +1,6 @@
 import FileEvents
 package import GRDB
-import PluginProtocol
+import JSON
 package import Reconciling
 package import System
 

@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import GRDB
+import JSON
 import PluginProtocol
 import Reconciling
 import Rules

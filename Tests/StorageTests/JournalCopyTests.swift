@@ -2,6 +2,7 @@
 import FileEvents
 import GRDB
 import Glibc
+import JSON
 import PluginProtocol
 import Reconciling
 import Rules

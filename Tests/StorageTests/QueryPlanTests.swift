@@ -1,6 +1,7 @@
 import FileEvents
 import GRDB
 import GRDBSQLite
+import JSON
 import PluginProtocol
 import Rules
 import Storage

@@ -1,4 +1,5 @@
 import FileEvents
+import JSON
 package import Logging
 package import PluginProtocol
 package import Rules

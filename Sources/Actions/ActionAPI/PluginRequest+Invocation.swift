@@ -1,5 +1,6 @@
 package import FileEvents
 import Glibc
+import JSON
 package import PluginProtocol
 import Rules
 package import System

@@ -2,6 +2,7 @@ package import ActionAPI
 import FileEvents
 import Foundation
 import Glibc
+import JSON
 import PluginProtocol
 package import Rules
 import System

@@ -1,4 +1,5 @@
 import Digests
+import JSON
 import PluginProtocol
 
 /// The kind of signature by which a receiver verifies that the sender knows the secret.

@@ -1,5 +1,5 @@
 import FileEvents
-package import PluginProtocol
+package import JSON
 package import System
 
 /// A requirement of the protocol, and the verdict on it.

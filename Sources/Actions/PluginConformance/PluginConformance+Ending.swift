@@ -1,5 +1,5 @@
 import Glibc
-import PluginProtocol
+import JSON
 import Programs
 import Rules
 

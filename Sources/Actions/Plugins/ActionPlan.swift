@@ -1,6 +1,7 @@
 package import ActionAPI
 package import FileEvents
-package import PluginProtocol
+package import JSON
+import PluginProtocol
 package import Programs
 package import Rules
 package import System

@@ -1,5 +1,6 @@
 package import ActionAPI
 import FileEvents
+import JSON
 import PluginProtocol
 package import Rules
 import System

@@ -1,4 +1,5 @@
 import FileEvents
+import JSON
 package import PluginProtocol
 import Rules
 package import System

@@ -1,7 +1,8 @@
 package import ActionAPI
 import FileEvents
 import Foundation
-package import PluginProtocol
+package import JSON
+import PluginProtocol
 package import Programs
 package import Rules
 import Synchronization

@@ -1,5 +1,6 @@
 package import ActionAPI
 import FileEvents
+import JSON
 import PersistentPlugins
 import PluginProtocol
 package import Rules

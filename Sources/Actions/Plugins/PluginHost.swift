@@ -1,6 +1,7 @@
 package import ActionAPI
 import FileEvents
 import Foundation
+import JSON
 import Logging
 package import PersistentPlugins
 import PluginProtocol

@@ -1,4 +1,4 @@
-import PluginProtocol
+import JSON
 import Rules
 
 /// The members of an object by type; each is optional, and a member of another type is a problem.

@@ -1,4 +1,5 @@
 import FileEvents
+import JSON
 import PluginProtocol
 package import Rules
 package import System

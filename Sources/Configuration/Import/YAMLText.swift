@@ -1,4 +1,4 @@
-import PluginProtocol
+import JSON
 import Rules
 
 /// Writes strings as YAML, for generated rules.

@@ -1,5 +1,5 @@
 import FileEvents
-import PluginProtocol
+import JSON
 import Rules
 import System
 

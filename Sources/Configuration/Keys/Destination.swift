@@ -1,5 +1,6 @@
 import FileEvents
 import Globbing
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,4 +1,4 @@
-import PluginProtocol
+import JSON
 
 /// The form of a value: its reader, its JSON Schema and its name in the reference.
 struct Form<Reader: NodeReading, Value>: Sendable {

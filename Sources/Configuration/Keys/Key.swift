@@ -1,4 +1,4 @@
-import PluginProtocol
+import JSON
 
 /// The definition of a key in a mapping.
 ///

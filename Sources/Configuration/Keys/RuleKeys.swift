@@ -1,6 +1,6 @@
 import FileEvents
 import Globbing
-import PluginProtocol
+import JSON
 import Rules
 import Settling
 import System

@@ -1,4 +1,4 @@
-package import PluginProtocol
+package import JSON
 
 /// The JSON Schema of the configuration file, for editors.
 ///

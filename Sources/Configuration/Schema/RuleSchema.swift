@@ -1,4 +1,5 @@
-package import PluginProtocol
+package import JSON
+import PluginProtocol
 package import Rules
 
 /// The JSON Schema of rules files, for editors.

@@ -1,5 +1,5 @@
 import FileEvents
-package import PluginProtocol
+package import JSON
 package import Rules
 package import System
 

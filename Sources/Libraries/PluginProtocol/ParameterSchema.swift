@@ -1,3 +1,5 @@
+public import JSON
+
 /// The part of JSON Schema 2020-12 that describes parameters.
 ///
 /// A schema with any other key is rejected, so that no constraint of a plugin is

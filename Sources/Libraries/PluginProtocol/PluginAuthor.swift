@@ -1,3 +1,5 @@
+package import JSON
+
 /// The process that caused an event, with its attributes at that time.
 ///
 /// Members are null, not omitted, if the process had exited before they could be

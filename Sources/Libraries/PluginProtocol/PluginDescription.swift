@@ -1,3 +1,5 @@
+package import JSON
+
 /// The description of a plugin, from `plugin.yaml` or the verb `describe`.
 public struct PluginDescription: Sendable, Hashable {
     public var name: String

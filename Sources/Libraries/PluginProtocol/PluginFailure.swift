@@ -1,3 +1,5 @@
+import JSON
+
 /// An error that finishes a request with an outcome other than success.
 ///
 /// Throw the result of one of its functions: `throw PluginFailure.retry("the server is busy")`.

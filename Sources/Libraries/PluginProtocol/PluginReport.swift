@@ -1,4 +1,5 @@
 #if canImport(Musl)
+public import JSON
 import Musl
 #else
 import Glibc

@@ -1,3 +1,5 @@
+public import JSON
+
 // A file name on Linux is bytes. These are exact even where the readable members contain U+FFFD.
 extension PluginEvent {
     /// The path of the file.

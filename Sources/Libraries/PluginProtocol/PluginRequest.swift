@@ -1,3 +1,5 @@
+public import JSON
+
 /// The request that a plugin reads from standard input for one attempt of one job.
 ///
 /// Members are optional only where the protocol specifies it; both sides ignore

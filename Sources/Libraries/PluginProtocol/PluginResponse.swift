@@ -1,3 +1,5 @@
+public import JSON
+
 /// The response that a plugin writes to standard output: the result of the attempt.
 public struct PluginResponse: Sendable, Hashable {
     /// The outcome of an attempt.

@@ -1,3 +1,5 @@
+@_exported public import JSON
+
 /// The supported versions of the plugin protocol.
 public enum ProtocolVersion {
     /// The version in requests.

@@ -1,5 +1,6 @@
 import ActionAPI
 import FileEvents
+import JSON
 import PluginProtocol
 import Reconciling
 import Rules

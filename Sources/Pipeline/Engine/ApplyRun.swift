@@ -1,5 +1,6 @@
 package import ActionAPI
 import FileEvents
+import JSON
 package import Logging
 import PluginProtocol
 package import Rules

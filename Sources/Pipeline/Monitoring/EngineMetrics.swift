@@ -1,5 +1,6 @@
 package import CoreMetrics
 import FileEvents
+import JSON
 import PluginProtocol
 import Rules
 import Synchronization

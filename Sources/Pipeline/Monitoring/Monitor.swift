@@ -1,4 +1,5 @@
 package import FileEvents
+import JSON
 import PluginProtocol
 package import Rules
 import Settling

@@ -1,5 +1,5 @@
 package import FileEvents
-package import PluginProtocol
+package import JSON
 package import System
 
 // The string in the column `facts` of a job. Members that are nil, false or empty are omitted.

@@ -1,5 +1,5 @@
 package import FileEvents
-package import PluginProtocol
+package import JSON
 package import System
 
 // The forms of values in the JSON of the journal.

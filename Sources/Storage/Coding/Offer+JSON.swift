@@ -1,4 +1,4 @@
-package import PluginProtocol
+package import JSON
 package import Reconciling
 
 // The string in the column `progress`: everything except the key, the state, the attempt and the event.

@@ -1,5 +1,6 @@
 import FileEvents
-package import PluginProtocol
+package import JSON
+import PluginProtocol
 package import Rules
 import System
 

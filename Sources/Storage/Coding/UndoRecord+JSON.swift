@@ -1,4 +1,4 @@
-package import PluginProtocol
+package import JSON
 import Rules
 
 // The string in the column `undone` of an attempt.

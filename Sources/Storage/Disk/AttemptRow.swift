@@ -1,4 +1,5 @@
 import FileEvents
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,6 +1,6 @@
 import FileEvents
 import GRDB
-import PluginProtocol
+import JSON
 import Rules
 import System
 

@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import JSON
 import PluginProtocol
 import Reconciling
 import Rules

@@ -1,6 +1,6 @@
 import FileEvents
 import GRDB
-import PluginProtocol
+import JSON
 import Reconciling
 import Rules
 import System

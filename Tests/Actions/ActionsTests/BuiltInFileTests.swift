@@ -2,6 +2,7 @@ import ActionAPI
 import FileActions
 import FileEvents
 import Glibc
+import JSON
 import OtherActions
 import PluginProtocol
 import Rules

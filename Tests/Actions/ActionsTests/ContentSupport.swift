@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Globbing
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -2,7 +2,7 @@ import ActionAPI
 import FileActions
 import FileEvents
 import Glibc
-import PluginProtocol
+import JSON
 import Rules
 import System
 import TestKit

@@ -2,6 +2,7 @@ import ActionAPI
 import FileActions
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

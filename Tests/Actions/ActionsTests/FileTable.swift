@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

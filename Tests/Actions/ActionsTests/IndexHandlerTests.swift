@@ -4,6 +4,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Globbing
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -3,6 +3,7 @@ import CAlightLinux
 import FileActions
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 import PluginProtocol
 import Rules
 import Testing

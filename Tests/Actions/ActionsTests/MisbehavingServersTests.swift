@@ -2,6 +2,7 @@ import ActionAPI
 import FileEvents
 import Foundation
 import Glibc
+import JSON
 import PersistentPlugins
 import PluginProtocol
 import Plugins

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

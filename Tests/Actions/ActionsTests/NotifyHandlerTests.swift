@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Glibc
+import JSON
 import OtherActions
 import PluginProtocol
 import Rules

@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Foundation
+import JSON
 import PluginProtocol
 import Plugins
 import Rules

@@ -1,5 +1,6 @@
 import FileEvents
 import Foundation
+import JSON
 import PluginProtocol
 import Rules
 import System

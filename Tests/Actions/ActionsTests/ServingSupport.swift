@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Foundation
+import JSON
 import PersistentPlugins
 import PluginProtocol
 import Plugins

@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

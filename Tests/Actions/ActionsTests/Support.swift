@@ -2,6 +2,7 @@ import CAlightLinux
 import FileEvents
 import Foundation
 import Globbing
+import JSON
 import Logging
 import PluginProtocol
 import Rules

@@ -4,6 +4,7 @@ import FileActions
 import FileEvents
 import Glibc
 import Globbing
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -2,6 +2,7 @@ import ActionAPI
 import FileEvents
 import Foundation
 import Glibc
+import JSON
 import OtherActions
 import PluginProtocol
 import Rules

@@ -1,7 +1,7 @@
 import FileEvents
 import Foundation
 import Glibc
-import PluginProtocol
+import JSON
 import System
 import TestKit
 import Testing

@@ -1,5 +1,6 @@
 import Configuration
 import FileEvents
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,7 +1,7 @@
 import Configuration
 import FileEvents
 import Globbing
-import PluginProtocol
+import JSON
 import Rules
 import Settling
 import System

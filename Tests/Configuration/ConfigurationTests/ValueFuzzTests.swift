@@ -1,5 +1,5 @@
+import JSON
 import FileEvents
-import PluginProtocol
 import RegularExpressions
 import Rules
 import System

@@ -1,7 +1,7 @@
 import ControlAPI
 import Dashboard
 import FileEvents
-import PluginProtocol
+import JSON
 import Synchronization
 import System
 import TestKit

@@ -1,6 +1,6 @@
 import FileEvents
 import Foundation
-import PluginProtocol
+import JSON
 import System
 import TestKit
 import Testing

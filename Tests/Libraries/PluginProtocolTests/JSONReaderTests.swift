@@ -1,8 +1,7 @@
 import Foundation
+import JSON
 import TestKit
 import Testing
-
-@testable import PluginProtocol
 
 /// The JSON reader, which agrees with Foundation, runs in linear time and limits the depth.
 struct JSONReaderTests {

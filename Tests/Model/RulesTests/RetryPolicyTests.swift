@@ -1,3 +1,4 @@
+import JSON
 import PluginProtocol
 import Rules
 import TestKit

@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Globbing
+import JSON
 import Pipeline
 import PluginProtocol
 import RegularExpressions

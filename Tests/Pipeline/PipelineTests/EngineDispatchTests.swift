@@ -1,5 +1,6 @@
 import ActionAPI
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Rules

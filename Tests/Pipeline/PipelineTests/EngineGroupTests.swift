@@ -2,6 +2,7 @@ import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
+import JSON
 import Pipeline
 import PluginProtocol
 import Rules

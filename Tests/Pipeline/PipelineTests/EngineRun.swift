@@ -1,6 +1,7 @@
 import ActionAPI
 import FileEvents
 import Globbing
+import JSON
 import Logging
 import Pipeline
 import PluginProtocol

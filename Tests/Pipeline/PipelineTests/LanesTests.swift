@@ -1,6 +1,6 @@
 import FileEvents
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import System
 import TestKit

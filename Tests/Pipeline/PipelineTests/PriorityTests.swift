@@ -1,4 +1,5 @@
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Rules

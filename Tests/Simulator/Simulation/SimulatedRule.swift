@@ -1,6 +1,6 @@
 package import FileEvents
 import Globbing
-import PluginProtocol
+import JSON
 package import Rules
 import Settling
 import System

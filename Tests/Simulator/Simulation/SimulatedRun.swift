@@ -1,5 +1,6 @@
 import ActionAPI
 import FileEvents
+import JSON
 import Logging
 import Pipeline
 import PluginProtocol

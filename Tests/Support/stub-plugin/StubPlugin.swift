@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import PluginProtocol
 
 /// A plugin for the tests of `Plugin`; the parameter `play` selects its behavior.

@@ -1,6 +1,7 @@
 package import ActionAPI
 import FileEvents
 import Glibc
+import JSON
 import Logging
 import PluginProtocol
 package import Rules

@@ -2,6 +2,7 @@ import CAlightLinux
 import CLibArchive
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -2,6 +2,7 @@ import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,5 +1,5 @@
 import FileEvents
-import PluginProtocol
+import JSON
 import System
 
 /// A sorted list of files with a formatted line for each entry.

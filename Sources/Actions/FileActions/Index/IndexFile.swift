@@ -2,6 +2,7 @@ import ActionAPI
 import FileEvents
 import Glibc
 import Globbing
+import JSON
 import Logging
 import PluginProtocol
 import Rules

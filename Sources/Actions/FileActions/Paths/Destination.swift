@@ -1,6 +1,7 @@
 package import ActionAPI
 import FileEvents
 import Glibc
+import JSON
 package import PluginProtocol
 import Rules
 package import System

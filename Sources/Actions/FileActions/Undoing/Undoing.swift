@@ -1,6 +1,7 @@
 import CAlightLinux
 package import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 package import Rules
 import System

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import JSON
 import PluginProtocol
 package import Rules
 package import System

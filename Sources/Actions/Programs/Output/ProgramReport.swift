@@ -1,3 +1,4 @@
+import JSON
 package import Logging
 import PluginProtocol
 import System

@@ -1,4 +1,5 @@
 import FileEvents
+import JSON
 package import PluginProtocol
 package import System
 

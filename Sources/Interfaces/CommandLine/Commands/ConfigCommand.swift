@@ -1,6 +1,6 @@
 import ArgumentParser
 import Configuration
-import PluginProtocol
+import JSON
 
 /// `alight config`: prints the configuration in effect, and the origin of each value.
 struct ConfigCommand: ParsableCommand {

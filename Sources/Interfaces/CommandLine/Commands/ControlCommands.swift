@@ -1,5 +1,5 @@
 import ArgumentParser
-import PluginProtocol
+import JSON
 
 /// `alight pause`: pauses all rules, or one.
 struct PauseCommand: ParsableCommand {

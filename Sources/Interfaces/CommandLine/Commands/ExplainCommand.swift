@@ -2,7 +2,7 @@ import ArgumentParser
 import Configuration
 import FileEvents
 import Glibc
-import PluginProtocol
+import JSON
 import Rules
 import Storage
 import System

@@ -2,7 +2,7 @@ import ArgumentParser
 import FileEvents
 import Glibc
 import Globbing
-import PluginProtocol
+import JSON
 import Rules
 import Storage
 import System

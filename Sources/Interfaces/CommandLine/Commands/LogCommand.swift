@@ -3,7 +3,7 @@ import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc
-import PluginProtocol
+import JSON
 import System
 
 /// `alight log`: follows the attempts of the running instance.

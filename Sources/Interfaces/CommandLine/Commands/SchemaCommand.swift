@@ -1,7 +1,7 @@
 import ActionAPI
 import ArgumentParser
 import Configuration
-import PluginProtocol
+import JSON
 import Plugins
 import Rules
 

@@ -1,5 +1,5 @@
 import ArgumentParser
-import PluginProtocol
+import JSON
 import Storage
 
 /// `alight show`: prints all details of a job.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Glibc
-import PluginProtocol
+import JSON
 
 /// `alight status`: shows the status of the running instance.
 struct StatusCommand: ParsableCommand {

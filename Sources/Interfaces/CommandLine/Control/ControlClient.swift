@@ -4,7 +4,7 @@ import Dashboard
 import FileEvents
 import Foundation
 import Glibc
-import PluginProtocol
+import JSON
 import System
 
 /// A client of the running instance, which sends requests to its control socket and waits for the answers.

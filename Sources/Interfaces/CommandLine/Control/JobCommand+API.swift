@@ -1,8 +1,8 @@
 import ControlAPI
 import Dashboard
 import FileEvents
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Storage
 import System

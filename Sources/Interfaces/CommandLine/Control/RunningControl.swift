@@ -3,8 +3,8 @@ import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Storage
 import System

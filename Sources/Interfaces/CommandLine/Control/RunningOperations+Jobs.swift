@@ -4,8 +4,8 @@ import Dashboard
 import FileEvents
 import Glibc
 import Globbing
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Storage
 import System

@@ -2,8 +2,8 @@ import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Settling
 import Storage

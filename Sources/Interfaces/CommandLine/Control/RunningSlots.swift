@@ -1,7 +1,7 @@
 import Configuration
 import FileEvents
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Storage
 import System

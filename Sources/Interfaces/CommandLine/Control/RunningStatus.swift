@@ -1,7 +1,7 @@
 import FileEvents
 import Glibc
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Storage
 import System

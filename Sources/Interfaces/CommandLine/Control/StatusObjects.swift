@@ -1,7 +1,7 @@
 import FileEvents
 import Globbing
+import JSON
 import Pipeline
-import PluginProtocol
 import Rules
 import Settling
 import Storage

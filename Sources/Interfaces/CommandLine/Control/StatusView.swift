@@ -1,6 +1,6 @@
 import Configuration
 import Glibc
-import PluginProtocol
+import JSON
 
 /// The display of `alight status --watch`, refreshed every second.
 ///

@@ -1,6 +1,6 @@
 import ActionAPI
 import FileEvents
-import PluginProtocol
+import JSON
 import Plugins
 import Rules
 import System

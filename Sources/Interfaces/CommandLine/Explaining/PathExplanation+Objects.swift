@@ -1,7 +1,7 @@
 import ActionAPI
 import FileEvents
 import Globbing
-import PluginProtocol
+import JSON
 import Plugins
 import Rules
 import Settling

@@ -1,7 +1,7 @@
 import ActionAPI
 import FileEvents
 import Glibc
-import PluginProtocol
+import JSON
 import Plugins
 import Programs
 import Rules

@@ -1,6 +1,7 @@
 import ActionAPI
 import Configuration
 import FileEvents
+import JSON
 import Logging
 import PluginProtocol
 import Plugins

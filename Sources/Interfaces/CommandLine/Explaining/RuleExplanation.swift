@@ -1,4 +1,4 @@
-import PluginProtocol
+import JSON
 import Rules
 
 // How the actions of a rule run, for `alight explain`.

@@ -1,6 +1,6 @@
 import Configuration
 import FileEvents
-import PluginProtocol
+import JSON
 import Rules
 import System
 

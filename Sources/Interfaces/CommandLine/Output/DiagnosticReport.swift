@@ -1,6 +1,6 @@
 import ArgumentParser
 import Configuration
-import PluginProtocol
+import JSON
 import Rules
 
 /// The format of diagnostics about rules files.

@@ -1,5 +1,6 @@
 import ActionAPI
 import FileEvents
+import JSON
 import PluginProtocol
 import Plugins
 import Rules

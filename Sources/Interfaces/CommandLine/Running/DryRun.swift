@@ -1,6 +1,7 @@
 import ActionAPI
 import Configuration
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Plugins

@@ -4,6 +4,7 @@ import Dashboard
 import FileEvents
 import Foundation
 import Glibc
+import JSON
 import Pipeline
 import PluginProtocol
 import Reconciling

@@ -1,4 +1,4 @@
-package import PluginProtocol
+package import JSON
 
 /// A response to a request.
 package struct APIResponse: Sendable {

@@ -1,4 +1,4 @@
-package import PluginProtocol
+package import JSON
 
 /// The operations of a running instance.
 ///

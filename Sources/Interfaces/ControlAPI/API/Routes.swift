@@ -1,4 +1,4 @@
-import PluginProtocol
+import JSON
 
 /// The routes of the server.
 package struct Routes: Sendable {

@@ -1,6 +1,6 @@
 import CLibMicroHTTPD
 import Foundation
-import PluginProtocol
+import JSON
 import Synchronization
 import System
 

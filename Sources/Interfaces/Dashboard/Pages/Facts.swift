@@ -1,5 +1,5 @@
 import ControlAPI
-import PluginProtocol
+import JSON
 
 // Access to the objects of the API. Missing members read as empty values, so that pages can always be rendered.
 extension JSONValue {

@@ -1,5 +1,5 @@
 import ControlAPI
-package import PluginProtocol
+package import JSON
 
 /// The common frame of all pages.
 struct Frame {

@@ -1,5 +1,5 @@
 import ControlAPI
-import PluginProtocol
+import JSON
 
 /// The plots of the overview, from the history object of the API.
 struct HistoryPlots {

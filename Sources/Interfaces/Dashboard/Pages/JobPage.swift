@@ -1,5 +1,5 @@
 import ControlAPI
-package import PluginProtocol
+package import JSON
 
 /// The page of one job: its file, its event, and each attempt with its output.
 package struct JobPage {

@@ -1,5 +1,5 @@
 import ControlAPI
-package import PluginProtocol
+package import JSON
 
 /// The page with the jobs, newest first, and filters.
 package struct JobsPage {

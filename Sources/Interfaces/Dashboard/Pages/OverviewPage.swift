@@ -1,5 +1,5 @@
 import ControlAPI
-package import PluginProtocol
+package import JSON
 
 /// The overview: what is watched, what is running, and the last half hour.
 package struct OverviewPage {

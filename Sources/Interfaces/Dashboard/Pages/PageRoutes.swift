@@ -1,7 +1,7 @@
 package import ControlAPI
 import FileEvents
 import Glibc
-import PluginProtocol
+import JSON
 import System
 
 /// Responds to requests for pages, and to forms submitted without the script.

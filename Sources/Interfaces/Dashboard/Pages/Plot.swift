@@ -1,5 +1,5 @@
 import ControlAPI
-import PluginProtocol
+import JSON
 
 /// A small plot of the last half hour, as SVG that scales to any width.
 ///

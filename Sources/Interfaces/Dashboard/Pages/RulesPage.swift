@@ -1,5 +1,5 @@
 import ControlAPI
-package import PluginProtocol
+package import JSON
 
 /// The page with all rules, their pending jobs and their failures.
 package struct RulesPage {

@@ -1,4 +1,5 @@
 #if canImport(Musl)
+import JSON
 import Musl
 #else
 import Glibc

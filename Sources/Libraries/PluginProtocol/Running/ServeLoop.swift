@@ -1,3 +1,4 @@
+import JSON
 import Synchronization
 
 /// Answers the requests of a `serve` process.

@@ -1,3 +1,4 @@
+package import JSON
 package import PluginProtocol
 
 /// The value of `with:` in a rule: JSON whose strings are templates.

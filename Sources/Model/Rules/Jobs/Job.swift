@@ -1,4 +1,5 @@
 package import FileEvents
+import JSON
 package import PluginProtocol
 import Synchronization
 package import System

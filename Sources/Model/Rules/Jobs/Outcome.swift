@@ -1,4 +1,5 @@
 import FileEvents
+package import JSON
 package import PluginProtocol
 package import System
 

@@ -1,3 +1,4 @@
+import JSON
 import PluginProtocol
 
 /// The number of attempts at a job, and the delays between them.

@@ -2,7 +2,7 @@ import ControlAPI
 import Dashboard
 import FileEvents
 import Glibc
-import PluginProtocol
+import JSON
 import System
 import TestKit
 import Testing

@@ -1,6 +1,6 @@
 import ControlAPI
 import Dashboard
-import PluginProtocol
+import JSON
 
 /// Pages of one instance, in which every external text has the same words.
 struct SamplePages {

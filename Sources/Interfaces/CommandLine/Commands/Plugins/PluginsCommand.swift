@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import FileEvents
 import Foundation
+import JSON
 import PluginProtocol
 import Plugins
 import Rules

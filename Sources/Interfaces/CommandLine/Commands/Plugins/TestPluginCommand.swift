@@ -4,6 +4,7 @@ import Configuration
 import FileEvents
 import Foundation
 import Glibc
+import JSON
 import PluginConformance
 import PluginProtocol
 import Plugins

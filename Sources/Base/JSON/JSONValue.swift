@@ -72,7 +72,7 @@ extension JSONValue {
     }
 
     /// Whether it contains an infinite number or NaN.
-    var holdsNoNumber: Bool {
+    package var holdsNoNumber: Bool {
         switch self {
         case .number(let number): !number.isFinite
         case .array(let elements): elements.contains(where: \.holdsNoNumber)
