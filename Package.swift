@@ -92,47 +92,43 @@ let package = Package(
         layer("Settling", in: "Pipeline/Settling", ["FileEvents", "System", heap]),
         layer(
             "Reconciling", in: "Pipeline/Reconciling",
-            ["FileEvents", "System", "Watching", "Globbing", "Settling", heap]),
+            ["FileEvents", "Globbing", "Settling", "System", "Watching", heap]),
         layer(
             "FileObserving", in: "Libraries/FileObserving",
-            ["FileEvents", "System", "Watching", "Globbing", "Reconciling", "Settling"]),
+            ["FileEvents", "Globbing", "Reconciling", "Settling", "System", "Watching"]),
 
         // Rules, what is stored, and what is done.
         layer(
             "Rules", in: "Model/Rules",
             [
-                "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol", "RegularExpressions",
-                "Settling",
+                "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Settling", "System",
+                "Watching",
             ]),
         layer(
             "Storage", in: "Storage",
             [
-                "CAlightLinux", "FileEvents", "System", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", grdb,
-                sqlite,
+                "CAlightLinux", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "System",
+                grdb, sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",
             [
-                "CLibYAML", "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol",
-                "RegularExpressions",
-                "Rules",
-                "Settling",
+                "CLibYAML", "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
+                "Settling", "System", "Watching",
             ]),
         layer(
             "ActionAPI", in: "Actions/ActionAPI",
             [
                 "CAlightLinux", "ContentTypes", "Digests", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Rules",
-                "Settling", "System", logging,
+                "System", logging,
             ]),
 
         // The rest of the pipeline.
         .target(
             name: "Pipeline",
             dependencies: [
-                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "JSON", "PluginProtocol", "Reconciling",
-                "Rules",
-                "Settling", "Storage", heap, logging, metrics,
+                "ActionAPI", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "Settling",
+                "Storage", "System", "Watching", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
         // The actions.
@@ -140,57 +136,49 @@ let package = Package(
             "FileActions", in: "Actions/FileActions",
             [
                 "ActionAPI", "CAlightLinux", "CLibArchive", "Digests", "FileEvents", "Globbing", "JSON",
-                "PluginProtocol",
-                "Rules", "Settling", "System", logging,
+                "PluginProtocol", "Rules", "Settling", "System", logging,
             ]),
         .target(
             name: "Programs",
             dependencies: [
-                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Rules", "Settling", "System",
-                logging,
+                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Rules", "System", logging,
             ], path: "Sources/Actions/Programs", exclude: ["alight-launch"], swiftSettings: strict),
         layer(
             "PersistentPlugins", in: "Actions/PersistentPlugins",
-            [
-                "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Programs", "Rules", "System",
-                logging,
-            ]),
+            ["ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Programs", "System", logging]),
         layer(
             "Plugins", in: "Actions/Plugins",
             [
-                "ActionAPI", "CAlightLinux", "FileEvents", "PersistentPlugins", "JSON", "PluginProtocol", "Programs",
-                "Rules",
-                "Settling", "System", logging,
+                "ActionAPI", "FileEvents", "JSON", "PersistentPlugins", "PluginProtocol", "Programs", "Rules", "System",
+                logging,
             ]),
         layer(
             "OtherActions", in: "Actions/OtherActions",
             [
-                "ActionAPI", "CAlightLinux", "CLibCurl", "Digests", "FileEvents", "JSON", "PluginProtocol", "Programs",
-                "Rules",
+                "ActionAPI", "CLibCurl", "Digests", "FileEvents", "JSON", "PluginProtocol", "Programs", "Rules",
                 "System", logging,
             ]),
         layer(
             "PluginConformance", in: "Actions/PluginConformance",
             [
                 "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Plugins", "Programs", "Rules",
-                "Settling", "System", logging,
+                "Settling", "System",
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
         layer(
             "ControlAPI", in: "Interfaces/ControlAPI",
-            ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "JSON", "PluginProtocol", "System", metrics]),
+            ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "JSON", "System", metrics]),
         .target(
-            name: "Dashboard", dependencies: ["ControlAPI", "FileEvents", "JSON", "PluginProtocol", "System"],
+            name: "Dashboard", dependencies: ["ControlAPI", "FileEvents", "JSON", "System"],
             path: "Sources/Interfaces/Dashboard", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "ControlAPI", "Dashboard", "FileEvents",
-                "System",
-                "FileObserving", "Watching", "Globbing", "ActionAPI", "FileActions", "OtherActions",
-                "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "Reconciling", "Storage", logging,
-                metrics, "Pipeline", "JSON", "PluginProtocol", "Configuration", "Rules", "Settling",
+                "ActionAPI", "CAlightLinux", "CBuildCommit", "Configuration", "ContentTypes", "ControlAPI", "Dashboard",
+                "FileActions", "FileEvents", "FileObserving", "Globbing", "JSON", "OtherActions", "Pipeline",
+                "PluginConformance", "PluginProtocol", "Plugins", "Programs", "Reconciling", "Rules", "Settling",
+                "Storage", "System", "Watching", argumentParser, logging, metrics,
             ],
             path: "Sources/Interfaces/CommandLine",
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
@@ -207,7 +195,7 @@ let package = Package(
         .target(name: "CTestKit", path: "Tests/Support/CTestKit"),
         // Journals with rows that a test puts in.
         .target(
-            name: "JournalFixtures", dependencies: ["FileEvents", "System", "Rules", "Storage", grdb],
+            name: "JournalFixtures", dependencies: ["FileEvents", "Rules", "Storage", "System", grdb],
             path: "Tests/Support/JournalFixtures", swiftSettings: strict),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "System", "Watching"],
@@ -224,15 +212,14 @@ let package = Package(
         // Kills the program while files change, and compares what was done with what is there.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/Drivers/CrashRecorder"),
         .executableTarget(
-            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "System", "Storage", "TestKit", grdb],
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "System", "TestKit", grdb],
             path: "Tests/Drivers/CrashDriver", swiftSettings: strict),
         // Runs the core in a simulated world, by a seed.
         .target(
             name: "Simulation",
             dependencies: [
-                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "JSON", "PluginProtocol",
-                "Reconciling",
-                "Rules", "Settling", "Storage", "TestKit", logging,
+                "ActionAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol", "Reconciling", "Rules",
+                "Settling", "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
@@ -241,72 +228,64 @@ let package = Package(
         tests(
             "Simulation", in: "Simulator",
             [
-                "CTestKit", "FileEvents", "System", "Watching", "Reconciling", "Settling", "Simulation", "TestKit",
-                "simulator",
+                "CTestKit", "FileEvents", "Reconciling", "Rules", "Simulation", "simulator", "System", "TestKit",
+                "Watching",
             ]),
 
         // Tests.
         tests("Globbing", in: "Base/Matching", ["Globbing", "TestKit"]),
-        tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions", "TestKit"]),
+        tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions"]),
         tests("ContentTypes", in: "Base/Matching", ["ContentTypes", "FileEvents", "System", "TestKit"]),
         tests(
             "PluginProtocol", in: "Libraries",
-            ["FileEvents", "System", "JSON", "PluginProtocol", "TestKit", "stub-plugin"]),
+            ["FileEvents", "JSON", "PluginProtocol", "stub-plugin", "System", "TestKit"]),
         tests("FileEvents", in: "Model", ["FileEvents", "System", "TestKit"]),
         tests(
             "Watching", in: "Pipeline",
-            ["CAlightLinux", "FileEvents", "System", "Watching", "TestKit", "watch-hints"]),
-        tests("Settling", in: "Pipeline", ["FileEvents", "System", "Settling", "TestKit"]),
-        tests("FileObserving", in: "Libraries", ["FileEvents", "System", "FileObserving", "TestKit"]),
+            ["CAlightLinux", "FileEvents", "System", "TestKit", "watch-hints", "Watching"]),
+        tests("Settling", in: "Pipeline", ["FileEvents", "Settling", "System", "TestKit"]),
+        tests("FileObserving", in: "Libraries", ["FileEvents", "FileObserving", "System", "TestKit"]),
         tests(
             "Rules", in: "Model",
             [
-                "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
-                "Settling",
-                "TestKit",
+                "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules", "Settling", "System",
+                "TestKit", "Watching",
             ]),
         tests(
             "Storage",
             [
-                "FileEvents", "System", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "Reconciling", "Rules",
-                "Settling",
-                "Storage", "TestKit", grdb, sqlite,
+                "FileEvents", "Globbing", "JournalFixtures", "JSON", "PluginProtocol", "Reconciling", "Rules",
+                "Storage", "System", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Configuration", in: "Configuration",
             [
-                "FileEvents", "System", "Watching", "Globbing", "JSON", "PluginProtocol", "RegularExpressions",
-                "Configuration",
-                "Rules", "Settling", "TestKit",
+                "Configuration", "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
+                "Settling", "System", "TestKit", "Watching",
             ],
             exclude: ["Golden"]),
         tests(
             "Actions", in: "Actions",
             [
-                "CAlightLinux", "FileEvents", "System", "Globbing", "ActionAPI", "Digests", "FileActions",
-                "OtherActions", "PersistentPlugins", "PluginConformance", "Plugins", "Programs", "JSON",
-                "PluginProtocol",
-                "Rules", "Settling",
-                "TestKit",
-                "alight-launch", logging,
+                "ActionAPI", "alight-launch", "CAlightLinux", "Digests", "FileActions", "FileEvents", "Globbing",
+                "JSON", "OtherActions", "PersistentPlugins", "PluginConformance", "PluginProtocol", "Plugins",
+                "Programs", "Rules", "System", "TestKit", logging,
             ]),
         tests(
             "Pipeline", in: "Pipeline",
             [
-                "FileEvents", "System", "Watching", "Globbing", "ActionAPI", "Pipeline", "JSON", "PluginProtocol",
-                "Reconciling",
-                "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
+                "ActionAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol", "Reconciling",
+                "RegularExpressions", "Rules", "Settling", "Storage", "System", "TestKit", logging,
             ]),
         tests(
             "Dashboard", in: "Interfaces",
-            ["ControlAPI", "Dashboard", "FileEvents", "System", "JSON", "PluginProtocol", "TestKit", metrics],
+            ["ControlAPI", "Dashboard", "FileEvents", "JSON", "System", "TestKit", metrics],
             exclude: ["Golden"]),
         tests(
             "EndToEnd", in: "Interfaces",
             [
-                "FileEvents", "System", "JournalFixtures", "JSON", "PluginProtocol", "Rules", "TestKit", "alight",
-                "alight-launch",
-                "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
+                "alight", "alight-launch", "crash-driver", "crash-recorder", "digest-plugin", "FileEvents",
+                "JournalFixtures", "JSON", "mirror-driver", "PluginProtocol", "Rules", "System", "TestKit",
             ],
             exclude: ["Golden", "Scenarios"]),
     ],

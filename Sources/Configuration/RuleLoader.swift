@@ -6,7 +6,7 @@ package import System
 /// Loads rules files and reports all problems at once.
 package struct RuleLoader: Sendable {
     /// The environment on which rules depend, since the core reads no environment itself.
-    package struct Surroundings: Sendable {
+    package struct Environment: Sendable {
         /// The value of `~`.
         package var home: String?
         /// Returns the value of an environment variable, for `${env:NAME}`.
@@ -45,9 +45,9 @@ package struct RuleLoader: Sendable {
     }
 
     private let catalog: any HandlerCatalog
-    private let surroundings: Surroundings
+    private let surroundings: Environment
 
-    package init(catalog: any HandlerCatalog, surroundings: Surroundings) {
+    package init(catalog: any HandlerCatalog, surroundings: Environment) {
         self.catalog = catalog
         self.surroundings = surroundings
     }

@@ -25,7 +25,7 @@ package struct DuePathTable {
             $0.bind(rule.number)
         } _: { row in
             guard let path = try errors.row({ try row.path(0, of: "due") }) else { return }
-            paths.append(StoredDuePath(path: path, writer: row.utf8(1).flatMap { Author(record: $0) }))
+            paths.append(StoredDuePath(path: path, writer: row.utf8(1).flatMap { Writer(record: $0) }))
         }
         return paths
     }

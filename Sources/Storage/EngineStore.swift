@@ -49,7 +49,7 @@ package protocol EngineStore: LedgerStore {
     ///
     /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes
     ///   again, with later ones.
-    func commit(_ changes: TurnChanges, at clocks: ClockPair) -> JournalFault?
+    func commit(_ changes: TurnChanges, at clocks: ClockPair) -> StorageError?
 }
 
 /// The stored state of a rule.

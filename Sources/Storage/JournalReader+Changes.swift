@@ -14,7 +14,7 @@ extension JournalReader {
     ///   - rule: Only jobs of the rule with that name.
     /// - Returns: Their ids.
     /// - Throws: An error if the journal can't be read.
-    package func jobsWithChanges(since: Timestamp?, rule: String?) throws(JournalFault) -> [JobID] {
+    package func jobsWithChanges(since: Timestamp?, rule: String?) throws(StorageError) -> [JobID] {
         try read { database in
             let sql = """
                 SELECT job, max(started) AS last FROM attempts JOIN jobs ON jobs.id = attempts.job
@@ -27,7 +27,7 @@ extension JournalReader {
     }
 
     /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
-    package func changes(of job: JobID) throws(JournalFault) -> [KeptChanges] {
+    package func changes(of job: JobID) throws(StorageError) -> [KeptChanges] {
         try read { database in
             try Row.fetchAll(database, sql: KeptChanges.query, arguments: [job.description]).compactMap { row in
                 KeptChanges(

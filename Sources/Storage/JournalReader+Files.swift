@@ -27,7 +27,7 @@ extension JournalReader {
     /// - Throws: An error if the journal can't be read.
     package func records(
         of path: PathBytes, rules: [String], limit: Int
-    ) throws(JournalFault) -> [String: PathRecord] {
+    ) throws(StorageError) -> [String: PathRecord] {
         let wanted = Set(rules)
         let key = Data(path.bytes)
         return try read { database in

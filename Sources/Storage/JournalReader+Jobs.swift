@@ -14,7 +14,7 @@ extension JournalReader {
     /// - Parameter query: The query.
     /// - Returns: The jobs, and whether there are more than the query's limit.
     /// - Throws: An error if the journal can't be read.
-    package func jobs(_ query: JournalQuery) throws(JournalFault) -> (jobs: [JobEntry], hasMore: Bool) {
+    package func jobs(_ query: JournalQuery) throws(StorageError) -> (jobs: [JobEntry], hasMore: Bool) {
         let (sql, arguments) = Self.select(query)
         guard !sql.isEmpty else { return ([], false) }
         return try read { database in
@@ -30,7 +30,7 @@ extension JournalReader {
     }
 
     /// Returns the number of jobs in each state that has any.
-    package func counts() throws(JournalFault) -> [JobState: Int] {
+    package func counts() throws(StorageError) -> [JobState: Int] {
         try read { database in
             var counts: [JobState: Int] = [:]
             for row in try Row.fetchAll(database, sql: "SELECT state, count(*) FROM jobs GROUP BY state") {
@@ -48,7 +48,7 @@ extension JournalReader {
     ///   - limit: The maximum number of jobs.
     /// - Returns: The jobs.
     /// - Throws: An error if the journal can't be read.
-    package func jobs(beginningWith prefix: String, limit: Int) throws(JournalFault) -> [JobEntry] {
+    package func jobs(beginningWith prefix: String, limit: Int) throws(StorageError) -> [JobEntry] {
         try read { database in
             let sql = "SELECT \(Self.columns) FROM jobs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
             // A tilde sorts after all characters of an id.
@@ -58,7 +58,7 @@ extension JournalReader {
     }
 
     /// Returns the details of a job; nil for an unknown id.
-    package func details(of id: JobID) throws(JournalFault) -> JobDetails? {
+    package func details(of id: JobID) throws(StorageError) -> JobDetails? {
         try read { database in
             let sql = "SELECT \(Self.columns), is_interrupted, facts, steps FROM jobs WHERE id = ?"
             guard let row = try Row.fetchOne(database, sql: sql, arguments: [id.description]) else { return nil }
@@ -79,7 +79,7 @@ extension JournalReader {
     }
 
     /// Returns the states of jobs; unknown ids are omitted.
-    package func states(of ids: [JobID]) throws(JournalFault) -> [JobID: JobState] {
+    package func states(of ids: [JobID]) throws(StorageError) -> [JobID: JobState] {
         try read { database in
             var states: [JobID: JobState] = [:]
             let statement = try database.cachedStatement(sql: "SELECT state FROM jobs WHERE id = ?")
@@ -92,7 +92,7 @@ extension JournalReader {
     }
 
     /// Returns the last accepted job of a rule and path, in any state.
-    package func newest(rule: String, path: PathBytes) throws(JournalFault) -> JobID? {
+    package func newest(rule: String, path: PathBytes) throws(StorageError) -> JobID? {
         try read { database in
             try String.fetchOne(
                 database,

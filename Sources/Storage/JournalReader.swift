@@ -22,7 +22,7 @@ package final class JournalReader: Sendable {
     ///   be read.
     package init(
         _ path: PathBytes, isTraceless: Bool = false, isOwn: Bool = false
-    ) throws(JournalFault) {
+    ) throws(StorageError) {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
@@ -33,16 +33,16 @@ package final class JournalReader: Sendable {
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
             let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
             guard application == JournalSchema.application || version == 0 else {
-                throw JournalFault(.foreign(path), help: Self.naming)
+                throw StorageError(.foreign(path), help: Self.naming)
             }
             guard version > 0 else { throw Self.unfinished(path) }
             let known = JournalSchema.version
-            guard version <= known else { throw JournalFault(.newer(path, version: version, known: known)) }
+            guard version <= known else { throw StorageError(.newer(path, version: version, known: known)) }
         }
     }
 
     /// Runs queries that all see the same state.
-    func read<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
+    func read<Answer>(_ body: (Database) throws -> Answer) throws(StorageError) -> Answer {
         do {
             return try database.read(body)
         } catch {
@@ -51,7 +51,7 @@ package final class JournalReader: Sendable {
     }
 
     /// Opens a read-only connection.
-    private static func open(_ path: PathBytes, isOwn: Bool) throws(JournalFault) -> DatabaseQueue {
+    private static func open(_ path: PathBytes, isOwn: Bool) throws(StorageError) -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-reader"
         configuration.readonly = true
@@ -72,7 +72,7 @@ package final class JournalReader: Sendable {
     }
 
     /// Opens the current content of the files.
-    private static func openResting(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
+    private static func openResting(_ path: PathBytes) throws(StorageError) -> DatabaseQueue {
         do {
             return try JournalFile.openReading(path)
         } catch {
@@ -85,7 +85,7 @@ package final class JournalReader: Sendable {
 
 extension JournalReader {
     /// Checks the file itself, about which SQLite's messages say little.
-    private static func check(_ path: PathBytes) throws(JournalFault) {
+    private static func check(_ path: PathBytes) throws(StorageError) {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else {
             let number = errno
@@ -94,27 +94,27 @@ extension JournalReader {
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            throw JournalFault(isFolder ? .isFolder(path) : .notJournal(path), help: naming)
+            throw StorageError(isFolder ? .isFolder(path) : .notJournal(path), help: naming)
         }
         guard path.withCString({ access($0, R_OK) }) == 0 else {
             throw unreadable(path, String(cString: strerror(errno)))
         }
-        if status.st_size == 0 { throw JournalFault(.notJournal(path), help: naming) }
+        if status.st_size == 0 { throw StorageError(.notJournal(path), help: naming) }
         do throws(JournalError) {
             try CompanionFile.check(of: path)
         } catch {
-            throw JournalFault(error)
+            throw StorageError(error)
         }
     }
 
-    private static func missing(_ path: PathBytes) -> JournalFault {
-        JournalFault(
+    private static func missing(_ path: PathBytes) -> StorageError {
+        StorageError(
             mayPass: false, description: "there is no journal at '\(path)'",
             help: "run `alight run`, or name it with --journal")
     }
 
-    private static func unreadable(_ path: PathBytes, _ reason: String) -> JournalFault {
-        JournalFault(
+    private static func unreadable(_ path: PathBytes, _ reason: String) -> StorageError {
+        StorageError(
             mayPass: false, description: "the journal '\(path)' can't be read: \(reason)",
             help: "run it as the user that Alight runs as, or as root")
     }
@@ -122,30 +122,30 @@ extension JournalReader {
     /// The remedy for a wrong file.
     private static let naming = "name the journal's file with --journal"
 
-    private static func unfinished(_ path: PathBytes) -> JournalFault {
-        JournalFault(
+    private static func unfinished(_ path: PathBytes) -> StorageError {
+        StorageError(
             mayPass: false, description: "'\(path)' is a file of which no journal has been made yet", help: naming)
     }
 
     /// Converts an error of SQLite.
-    private static func fault(_ error: any Error, _ path: PathBytes) -> JournalFault {
-        if let fault = error as? JournalFault { return fault }
+    private static func fault(_ error: any Error, _ path: PathBytes) -> StorageError {
+        if let fault = error as? StorageError { return fault }
         if let error = error as? JournalError {
             switch error {
-            case .notJournal, .foreign: return JournalFault(error, help: naming)
-            default: return JournalFault(error)
+            case .notJournal, .foreign: return StorageError(error, help: naming)
+            default: return StorageError(error)
             }
         }
         guard let error = error as? DatabaseError else { return unreadable(path, "\(error)") }
         switch error.resultCode {
-        case .SQLITE_NOTADB: return JournalFault(.notJournal(path), help: naming)
-        case .SQLITE_CORRUPT: return JournalFault(JournalError(error, at: path))
+        case .SQLITE_NOTADB: return StorageError(.notJournal(path), help: naming)
+        case .SQLITE_CORRUPT: return StorageError(JournalError(error, at: path))
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
-            return JournalFault(
+            return StorageError(
                 mayPass: false, description: "the journal '\(path)' can't be written",
                 help: "run it as the user that Alight runs as, or as root")
-        case .SQLITE_BUSY, .SQLITE_LOCKED: return JournalFault(.busy(path), help: "end that program, or try again")
-        case .SQLITE_FULL: return JournalFault(.full(path), help: "make room on the disk")
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return StorageError(.busy(path), help: "end that program, or try again")
+        case .SQLITE_FULL: return StorageError(.full(path), help: "make room on the disk")
         default: return unreadable(path, error.message ?? "\(error)")
         }
     }

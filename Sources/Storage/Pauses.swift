@@ -53,10 +53,10 @@ extension Pauses {
 
 extension JournalReader {
     /// Returns the paused rules, as recorded in the journal.
-    package func pauses() throws(JournalFault) -> Pauses { try read { try Pauses($0) } }
+    package func pauses() throws(StorageError) -> Pauses { try read { try Pauses($0) } }
 
     /// Returns the number of failed jobs of each rule that has any.
-    package func deadCounts() throws(JournalFault) -> [String: Int] {
+    package func deadCounts() throws(StorageError) -> [String: Int] {
         try read { database in
             let rows = try Row.fetchAll(
                 database, sql: "SELECT rule, count(*) FROM jobs WHERE state = 'dead' GROUP BY rule")
@@ -65,7 +65,7 @@ extension JournalReader {
     }
 
     /// Returns the jobs that failed last, the newest first.
-    package func lastDead(_ limit: Int) throws(JournalFault) -> [JobEntry] {
+    package func lastDead(_ limit: Int) throws(StorageError) -> [JobEntry] {
         try read { database in
             let sql = "SELECT \(Self.columns) FROM jobs WHERE state = 'dead' ORDER BY ended DESC, id DESC LIMIT ?"
             return try Row.fetchAll(database, sql: sql, arguments: [limit]).map(Self.job)

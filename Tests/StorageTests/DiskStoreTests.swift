@@ -45,7 +45,7 @@ struct DiskStoreTests {
     }
 
     @Test func `uncommitted changes are lost after a kill, and empty rows are deleted`() throws {
-        let writer = Author.process(WritingProcess(pid: 7, name: "cp", executable: "/usr/bin/cp", uid: 1000))
+        let writer = Writer.process(WritingProcess(pid: 7, name: "cp", executable: "/usr/bin/cp", uid: 1000))
         try bench.commit {
             $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
             $0.due[rule] = ["/in/b": .stored(writer), "/in/a": .stored(nil), "/in/c": .stored(nil)]

@@ -156,7 +156,7 @@ struct JournalReaderTests {
             ]
             for (name, description, help) in expected {
                 let path = tree.path(name)
-                let fault = #expect(throws: JournalFault.self, "\(name)") { _ = try JournalReader(path) }
+                let fault = #expect(throws: StorageError.self, "\(name)") { _ = try JournalReader(path) }
                 #expect(fault?.description.contains(description) == true, "\(fault?.description ?? "")")
                 #expect(fault?.description.contains("'\(path)'") == true, "\(fault?.description ?? "")")
                 #expect(fault?.help.hasPrefix(help) == true, "\(fault?.help ?? "")")
@@ -181,7 +181,7 @@ struct JournalReaderTests {
             // All pages except the first one, which has the names of the tables.
             for index in 4096..<bytes.count { bytes[index] = 0x5A }
             TestFile.write(path, bytes)
-            let fault = #expect(throws: JournalFault.self) {
+            let fault = #expect(throws: StorageError.self) {
                 _ = try JournalReader(path).jobs(JournalQuery())
             }
             #expect(fault?.description.hasPrefix("the journal '\(path)' is damaged: ") == true, "\(fault as Any)")

@@ -33,7 +33,7 @@ package final class ServeRequest: Sendable {
         /// Its answer is longer than a response may be.
         case tooLarge
         /// Its process died; the reason is a clause that follows the plugin's name.
-        case lost(String, Ended.Way)
+        case lost(String, ProgramResult.Termination)
         case refused(Refusal)
     }
 

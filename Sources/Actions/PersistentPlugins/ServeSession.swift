@@ -315,7 +315,7 @@ package struct ServeSession: Sendable {
 
 extension ServeSession {
     /// Returns the reason why it accepts no requests, for a process that has exited before it was ready.
-    func refusal(for way: Ended.Way, _ reason: String) -> ServeRequest.Refusal {
+    func refusal(for way: ProgramResult.Termination, _ reason: String) -> ServeRequest.Refusal {
         switch (way, fault) {
         case (.notLaunched(let reason), _): .notLaunched(reason)
         case (.couldNotStart(let reason), _): .couldNotStart(reason)
@@ -325,7 +325,7 @@ extension ServeSession {
     }
 
     /// Returns the reason why it exited, as a clause that follows its name.
-    func reason(for way: Ended.Way, lastLine: String?) -> String {
+    func reason(for way: ProgramResult.Termination, lastLine: String?) -> String {
         let said = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
         switch fault {
         case .neverReady: return "did not say 'ready' within \(Int(limits.ready / .seconds(1))) s\(said)"

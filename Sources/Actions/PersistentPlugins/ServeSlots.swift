@@ -188,7 +188,7 @@ struct ServeSlots: Sendable {
     ///   - now: The current time.
     /// - Returns: The reason why it died; nil if its exit was expected.
     mutating func end(
-        _ number: Int, _ way: Ended.Way, lastLine: String?, at now: ContinuousClock.Instant
+        _ number: Int, _ way: ProgramResult.Termination, lastLine: String?, at now: ContinuousClock.Instant
     ) -> String? {
         guard let process = processes.removeValue(forKey: number) else { return nil }
         let session = process.session

@@ -18,12 +18,12 @@ package final class ServedPlugin: Sendable {
     }
 
     let launcher: ProcessLauncher
-    let scratchFolders: ScratchFolders
+    let scratchFolders: ScratchDirectories
     private let state: Mutex<State>
     /// The group of all threads of processes.
     private let threads = DispatchGroup()
 
-    init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchFolders) {
+    init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchDirectories) {
         self.launcher = launcher
         self.scratchFolders = scratchFolders
         state = Mutex(State(slots: ServeSlots(parallel: parallel, limits: limits)))
@@ -93,7 +93,7 @@ package final class ServedPlugin: Sendable {
     }
 
     /// Handles the exit of a process, whose thread calls this; returns why it died, or nil if its exit was expected.
-    func end(_ process: Int, _ way: Ended.Way, lastLine: String?) -> String? {
+    func end(_ process: Int, _ way: ProgramResult.Termination, lastLine: String?) -> String? {
         state.withLock { $0.wakers[process] = nil }
         return change(by: process) { $0.end(process, way, lastLine: lastLine, at: $1) }
     }
@@ -144,11 +144,11 @@ package final class ServedPlugins: Sendable {
     private static let pause = Duration.seconds(1)
 
     private let launcher: ProcessLauncher
-    private let scratchFolders: ScratchFolders
+    private let scratchFolders: ScratchDirectories
     private let limits: ServeLimits
     private let state = Mutex(State())
 
-    package init(launcher: ProcessLauncher, scratchFolders: ScratchFolders, limits: ServeLimits) {
+    package init(launcher: ProcessLauncher, scratchFolders: ScratchDirectories, limits: ServeLimits) {
         self.launcher = launcher
         self.scratchFolders = scratchFolders
         self.limits = limits

@@ -39,7 +39,7 @@ final class ServingProcess {
         var scratch: PathBytes?
         var logger = request.ownLogger
         var lastLine: String?
-        let way: Ended.Way
+        let way: ProgramResult.Termination
         do throws(ScratchFailure) {
             let folder = try plugin.scratchFolders.make()
             scratch = folder
@@ -73,7 +73,7 @@ final class ServingProcess {
         logger = request.ownLogger
     }
 
-    private func stay() -> Ended.Way {
+    private func stay() -> ProgramResult.Termination {
         while true {
             let (commands, deadline) = plugin.change(by: number) { [number] in $0.turn(of: number, at: $1) }
             for command in commands { obey(command) }
@@ -98,7 +98,7 @@ final class ServingProcess {
         return finish()
     }
 
-    private func finish() -> Ended.Way {
+    private func finish() -> ProgramResult.Termination {
         process.input.close()
         // The launcher has waited for all processes that could write. If a process has escaped, no more is read than a
         // pipe can contain.

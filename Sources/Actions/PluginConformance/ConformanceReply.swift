@@ -9,7 +9,7 @@ import System
 struct ConformanceReply {
     /// The title of the case, for the checks that inspect all replies.
     let title: String
-    let ended: Ended
+    let ended: ProgramResult
     /// The response that it printed; nil if it printed nothing, or something else.
     private(set) var response: PluginResponse?
     /// The reason why its output is not a response.
@@ -19,7 +19,7 @@ struct ConformanceReply {
     /// The timeout of the request.
     private let limit: Duration
 
-    init(title: String, ended: Ended, folder: PathBytes, limit: Duration) {
+    init(title: String, ended: ProgramResult, folder: PathBytes, limit: Duration) {
         self.title = title
         self.ended = ended
         self.limit = limit

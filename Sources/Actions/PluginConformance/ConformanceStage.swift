@@ -52,7 +52,7 @@ struct ConformanceStage {
 
     /// Empties the scratch directory, as for each attempt.
     func renewScratch() {
-        try? ScratchFolders(base: folder).remove(scratch)
+        try? ScratchDirectories(base: folder).remove(scratch)
         Self.makeFolder(scratch)
     }
 
@@ -72,7 +72,7 @@ struct ConformanceStage {
         path.relative(to: folder).map { PathBytes($0).description } ?? path.description
     }
 
-    func remove(_ path: PathBytes) { try? ScratchFolders(base: folder).remove(path) }
+    func remove(_ path: PathBytes) { try? ScratchDirectories(base: folder).remove(path) }
 
     /// Returns the environment that the protocol specifies for a request; without a request, that of every call.
     ///

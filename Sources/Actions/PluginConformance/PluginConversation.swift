@@ -76,7 +76,7 @@ final class PluginConversation {
     }
 
     /// Waits until the program and all its descendants have exited; returns nil when they do not in time.
-    func end(within limit: Duration) -> Ended.Way? {
+    func end(within limit: Duration) -> ProgramResult.Termination? {
         poll(within: limit, every: .milliseconds(10)) {
             guard process.lookForEnd() else { return nil }
             take()

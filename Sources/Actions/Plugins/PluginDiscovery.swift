@@ -270,7 +270,7 @@ package final class PluginDiscovery: Sendable {
         let reason: String
         switch ended.way {
         case .exited(status: 0):
-            do throws(JSONFault) {
+            do throws(JSONError) {
                 return try JSONValue(reading: ended.output)
             } catch {
                 reason = "what it prints for 'describe' \(error.clause)"

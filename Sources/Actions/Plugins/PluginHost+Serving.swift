@@ -69,8 +69,9 @@ extension OutcomeTable {
     func outcomes(
         of reply: ServeRequest.Reply, log: HeadAndTail, count: Int
     ) -> (outcomes: [Outcome], remarks: [String]) {
-        func ended(_ way: Ended.Way, _ output: [UInt8] = []) -> (outcomes: [Outcome], remarks: [String]) {
-            var ended = Ended(way: way)
+        func ended(_ way: ProgramResult.Termination, _ output: [UInt8] = []) -> (outcomes: [Outcome], remarks: [String])
+        {
+            var ended = ProgramResult(way: way)
             ended.output = output
             ended.log = log
             return outcomes(of: ended, count: count)
@@ -108,5 +109,5 @@ extension OutcomeTable {
 }
 
 extension ServeSession.Cause {
-    fileprivate var way: Ended.Way { self == .timeOut ? .timedOut : .stopped }
+    fileprivate var way: ProgramResult.Termination { self == .timeOut ? .timedOut : .stopped }
 }

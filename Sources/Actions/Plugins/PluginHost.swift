@@ -14,7 +14,7 @@ import System
 /// Plugins, `exec` and `shell` differ only in the command, and in whether their output is a response.
 package struct PluginHost: Sendable {
     let launcher: ProcessLauncher
-    let scratchFolders: ScratchFolders
+    let scratchFolders: ScratchDirectories
     let environment: ProgramEnvironment
     /// How long a program may take to exit after SIGTERM.
     let grace: Duration
@@ -24,7 +24,7 @@ package struct PluginHost: Sendable {
     let ownership = OwnershipRecord()
 
     package init(
-        launcher: ProcessLauncher, scratchFolders: ScratchFolders, environment: ProgramEnvironment,
+        launcher: ProcessLauncher, scratchFolders: ScratchDirectories, environment: ProgramEnvironment,
         grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()
     ) {
         self.launcher = launcher

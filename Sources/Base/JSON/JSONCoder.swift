@@ -237,7 +237,7 @@ extension JSONRecord {
     }
 
     /// Reads an object.
-    package init(reading value: JSONValue) throws(JSONFault) {
+    package init(reading value: JSONValue) throws(JSONError) {
         guard let members = value.object else { throw .noObject }
         var json = JSONCoder(reading: members)
         self = .blank

@@ -1,5 +1,5 @@
 /// An error in JSON input.
-package enum JSONFault: Error, Sendable, Hashable {
+package enum JSONError: Error, Sendable, Hashable {
     /// The input is not JSON, or contains a number or character that can't be represented; with the byte offset at
     /// which parsing stopped.
     case invalid(at: Int)
@@ -49,7 +49,7 @@ struct JSONReader {
     /// - Throws: The first error; if the input is nested too deep, nothing of it is stored.
     static func value(
         of text: UnsafeBufferPointer<UInt8>, isRecord: Bool = false, isLenient: Bool = false
-    ) throws(JSONFault) -> JSONValue {
+    ) throws(JSONError) -> JSONValue {
         var reader = JSONReader(bytes: text, isRecord: isRecord, isLenient: isLenient)
         let value = try reader.value()
         reader.skipSpace()
@@ -64,7 +64,7 @@ struct JSONReader {
         self.isLenient = isLenient
     }
 
-    private var invalid: JSONFault { .invalid(at: position) }
+    private var invalid: JSONError { .invalid(at: position) }
 
     private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
@@ -80,17 +80,17 @@ struct JSONReader {
         return true
     }
 
-    private mutating func expect(_ scalar: Unicode.Scalar) throws(JSONFault) {
+    private mutating func expect(_ scalar: Unicode.Scalar) throws(JSONError) {
         guard take(scalar) else { throw invalid }
     }
 
-    private mutating func take(_ word: StaticString, _ value: JSONValue) throws(JSONFault) -> JSONValue {
+    private mutating func take(_ word: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
         guard word.withUTF8Buffer({ bytes[position...].starts(with: $0) }) else { throw invalid }
         position += word.utf8CodeUnitCount
         return value
     }
 
-    private mutating func value() throws(JSONFault) -> JSONValue {
+    private mutating func value() throws(JSONError) -> JSONValue {
         skipSpace()
         switch next {
         case UInt8(ascii: "{"), UInt8(ascii: "["):
@@ -104,7 +104,7 @@ struct JSONReader {
             return next == UInt8(ascii: "{") ? try object() : try array()
         default:
             let start = position
-            do throws(JSONFault) {
+            do throws(JSONError) {
                 return try scalar()
             } catch {
                 guard isLenient else { throw error }
@@ -115,7 +115,7 @@ struct JSONReader {
         }
     }
 
-    private mutating func scalar() throws(JSONFault) -> JSONValue {
+    private mutating func scalar() throws(JSONError) -> JSONValue {
         switch next {
         case UInt8(ascii: "\""): return .string(try string())
         case UInt8(ascii: "t"): return try take("true", .bool(true))
@@ -125,7 +125,7 @@ struct JSONReader {
         }
     }
 
-    private mutating func object() throws(JSONFault) -> JSONValue {
+    private mutating func object() throws(JSONError) -> JSONValue {
         try expect("{")
         var members: [String: JSONValue] = [:]
         if take("}") { return .object(members) }
@@ -140,7 +140,7 @@ struct JSONReader {
         return .object(members)
     }
 
-    private mutating func array() throws(JSONFault) -> JSONValue {
+    private mutating func array() throws(JSONError) -> JSONValue {
         try expect("[")
         var elements: [JSONValue] = []
         if take("]") { return .array(elements) }
@@ -150,7 +150,7 @@ struct JSONReader {
     }
 
     /// Skips an array or an object; its content is only parsed to find its end.
-    private mutating func skipNested() throws(JSONFault) {
+    private mutating func skipNested() throws(JSONError) {
         var open = 0
         repeat {
             switch next {
@@ -167,7 +167,7 @@ struct JSONReader {
     }
 
     /// Skips a string, or whatever is in place of a number or a word.
-    private mutating func skipScalar() throws(JSONFault) {
+    private mutating func skipScalar() throws(JSONError) {
         guard next == UInt8(ascii: "\"") else {
             let start = position
             while let byte = next, byte > 0x20, !",]}".utf8.contains(byte) { position += 1 }
@@ -190,7 +190,7 @@ struct JSONReader {
         return position - start
     }
 
-    private mutating func number() throws(JSONFault) -> JSONValue {
+    private mutating func number() throws(JSONError) -> JSONValue {
         let start = position
         let isNegative = next == UInt8(ascii: "-")
         if isNegative { position += 1 }
@@ -223,7 +223,7 @@ struct JSONReader {
 
     // MARK: - Strings
 
-    private mutating func string() throws(JSONFault) -> String {
+    private mutating func string() throws(JSONError) -> String {
         guard next == UInt8(ascii: "\"") else { throw invalid }
         position += 1
         let start = position
@@ -239,13 +239,13 @@ struct JSONReader {
         throw invalid
     }
 
-    private func text(_ content: some Collection<UInt8>) throws(JSONFault) -> String {
+    private func text(_ content: some Collection<UInt8>) throws(JSONError) -> String {
         guard let text = String(validating: content, as: UTF8.self) else { throw invalid }
         return text
     }
 
     /// Continues to parse a string that contains escapes.
-    private mutating func escapedString(_ beginning: [UInt8]) throws(JSONFault) -> String {
+    private mutating func escapedString(_ beginning: [UInt8]) throws(JSONError) -> String {
         var content = beginning
         while let byte = next, byte >= 0x20 {
             position += 1
@@ -272,7 +272,7 @@ struct JSONReader {
         throw invalid
     }
 
-    private mutating func escapedScalar() throws(JSONFault) -> Unicode.Scalar {
+    private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
         let first = try fourDigits()
         if let scalar = Unicode.Scalar(first) { return scalar }
         let isHigh = (0xD800..<0xDC00).contains(first)
@@ -291,7 +291,7 @@ struct JSONReader {
         throw invalid
     }
 
-    private mutating func fourDigits() throws(JSONFault) -> UInt32 {
+    private mutating func fourDigits() throws(JSONError) -> UInt32 {
         guard position + 4 <= bytes.count else { throw invalid }
         var number: UInt32 = 0
         for byte in bytes[position..<(position + 4)] {
@@ -311,7 +311,7 @@ struct JSONReader {
 
 extension JSONValue {
     /// Parses external JSON; nesting deeper than 64 levels is an error, before anything is stored.
-    package init(reading bytes: some Collection<UInt8>, isLenient: Bool = false) throws(JSONFault) {
+    package init(reading bytes: some Collection<UInt8>, isLenient: Bool = false) throws(JSONError) {
         self = try Self.read(bytes, isRecord: false, isLenient: isLenient)
     }
 
@@ -323,9 +323,9 @@ extension JSONValue {
 
     fileprivate static func read(
         _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool
-    ) throws(JSONFault) -> JSONValue {
-        func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONFault> {
-            Result { () throws(JSONFault) in
+    ) throws(JSONError) -> JSONValue {
+        func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONError> {
+            Result { () throws(JSONError) in
                 try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient)
             }
         }

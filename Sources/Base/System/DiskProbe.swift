@@ -5,7 +5,7 @@ import Glibc
 ///
 /// All calls block for as long as the file system does.
 package enum DiskProbe {
-    package enum Sight: Sendable, Hashable {
+    package enum StatResult: Sendable, Hashable {
         case present(Snapshot)
         /// The path does not exist.
         case absent
@@ -23,11 +23,11 @@ package enum DiskProbe {
     }
 
     /// Returns the metadata of the path now, without following a final symbolic link.
-    package static func look(at path: PathBytes, reading extras: Extras = []) -> Sight {
+    package static func look(at path: PathBytes, reading extras: Extras = []) -> StatResult {
         look(at: Place(path), reading: extras)
     }
 
-    package static func look(at place: Place, reading extras: Extras = []) -> Sight {
+    package static func look(at place: Place, reading extras: Extras = []) -> StatResult {
         var status = cal_stat()
         let error: Int32
         var extended: [ExtendedAttribute]?

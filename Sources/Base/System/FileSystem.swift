@@ -16,7 +16,7 @@ package protocol FileSystem: Sendable {
     func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory
 
     /// Returns the current metadata, without following a final symbolic link.
-    func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.Sight
+    func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult
 
     /// Returns the names in a directory in the order of the file system, without `.` and `..`.
     ///
@@ -58,9 +58,9 @@ extension FileSystem where Self == KernelFileSystem {
 
 extension FileSystem {
     /// Returns the current metadata of the path, without following a final symbolic link.
-    package func stat(_ path: PathBytes) -> DiskProbe.Sight { stat(DiskProbe.Place(path), reading: []) }
+    package func stat(_ path: PathBytes) -> DiskProbe.StatResult { stat(DiskProbe.Place(path), reading: []) }
 
-    package func stat(_ place: DiskProbe.Place) -> DiskProbe.Sight { stat(place, reading: []) }
+    package func stat(_ place: DiskProbe.Place) -> DiskProbe.StatResult { stat(place, reading: []) }
 
     /// Whether the path exists, following links.
     package func exists(_ path: PathBytes) -> Bool { resolve(path) != nil }
@@ -79,12 +79,12 @@ package struct KernelFileSystem: FileSystem {
         try OpenDirectory(path, beneath: directory)
     }
 
-    package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.Sight {
+    package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
         DiskProbe.look(at: place, reading: extras)
     }
 
     package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
-        var listing = try FolderNames(place.name, in: place.descriptor)
+        var listing = try DirectoryNames(place.name, in: place.descriptor)
         let names = listing.rest()
         guard listing.error == 0 else { throw SystemError(errno: listing.error) }
         return names

@@ -42,11 +42,11 @@ package final class WatchedPaths {
     }
 
     /// Returns the current metadata of the path, without following any link below the root.
-    package func look(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.Sight {
+    package func look(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.StatResult {
         do throws(SystemError) {
             return fileSystem.stat(try place(of: path), reading: extras)
         } catch {
-            return DiskProbe.Sight(directory: error.errno)
+            return DiskProbe.StatResult(directory: error.errno)
         }
     }
 
@@ -176,7 +176,7 @@ extension DiskProbe {
     }
 
     /// Returns the current metadata of the path, below the root that it is watched by.
-    package static func look(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> Sight {
+    package static func look(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> StatResult {
         WatchedPaths(roots: [root]).look(at: path, reading: extras)
     }
 
@@ -192,7 +192,7 @@ extension DiskProbe {
     }
 }
 
-extension DiskProbe.Sight {
+extension DiskProbe.StatResult {
     /// Creates the result for a path in a directory that cannot be opened: absent if the directory does not exist, or
     /// is behind a link.
     package init(directory errno: Int32) {

@@ -87,10 +87,10 @@ package enum WriterSearch {
     /// Calls the closure for each regular file that a process has open for writing.
     private static func search(_ body: (Int32, File) -> Void) {
         var left = bound
-        guard var processes = try? FolderNames("/proc") else { return }
+        guard var processes = try? DirectoryNames("/proc") else { return }
         while left > 0, let process = processes.next() {
             guard let number = Int32("\(process)"),
-                var descriptors = try? FolderNames(process.appending("fd"), in: processes.descriptor)
+                var descriptors = try? DirectoryNames(process.appending("fd"), in: processes.descriptor)
             else { continue }
             while left > 0, let descriptor = descriptors.next() {
                 left -= 1

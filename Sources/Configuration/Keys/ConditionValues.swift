@@ -223,7 +223,7 @@ extension RuleDecoder {
     }
 }
 
-extension RuleLoader.Surroundings {
+extension RuleLoader.Environment {
     /// Returns the uid of a user of this machine.
     package static func user(named name: String) -> UInt32? {
         var record = passwd()

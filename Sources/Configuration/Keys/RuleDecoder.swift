@@ -27,7 +27,7 @@ struct RuleDecoder: NodeReading {
     let folder: PathBytes
     /// The name of the file without its extension, from which the names of unnamed rules are derived.
     let stem: String
-    let surroundings: RuleLoader.Surroundings
+    let surroundings: RuleLoader.Environment
     let catalog: CatalogCache
     let names: RuleNames
     let problems: DiagnosticCollector

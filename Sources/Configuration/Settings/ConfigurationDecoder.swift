@@ -5,7 +5,7 @@ import System
 /// Converts the tree of a configuration file into values.
 struct ConfigurationDecoder: NodeReading {
     let source: SourceText
-    let surroundings: RuleLoader.Surroundings
+    let surroundings: RuleLoader.Environment
     let problems: DiagnosticCollector
     /// The absolute directory to which the file's paths are relative; nil for an environment variable.
     let folder: PathBytes?

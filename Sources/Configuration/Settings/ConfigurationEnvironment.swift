@@ -8,9 +8,9 @@ import System
 /// empty variable sets nothing. Several paths are separated by colons, as in `PATH`, and several URLs by commas.
 package struct ConfigurationEnvironment {
     private let variables: [String: String]
-    private let surroundings: RuleLoader.Surroundings
+    private let surroundings: RuleLoader.Environment
 
-    package init(_ variables: [String: String], surroundings: RuleLoader.Surroundings) {
+    package init(_ variables: [String: String], surroundings: RuleLoader.Environment) {
         self.variables = variables
         self.surroundings = surroundings
     }

@@ -4,9 +4,9 @@ package import System
 
 /// Reads the configuration file and reports all problems at once.
 package struct ConfigurationLoader: Sendable {
-    private let surroundings: RuleLoader.Surroundings
+    private let surroundings: RuleLoader.Environment
 
-    package init(surroundings: RuleLoader.Surroundings) { self.surroundings = surroundings }
+    package init(surroundings: RuleLoader.Environment) { self.surroundings = surroundings }
 
     /// Reads a file.
     ///

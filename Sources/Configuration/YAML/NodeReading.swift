@@ -6,7 +6,7 @@ import Rules
 /// problem.
 protocol NodeReading: SendableMetatype {
     var source: SourceText { get }
-    var surroundings: RuleLoader.Surroundings { get }
+    var surroundings: RuleLoader.Environment { get }
     var problems: DiagnosticCollector { get }
 }
 

@@ -240,7 +240,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         do throws(YAMLSyntaxError) {
             return try reader.next()
         } catch {
-            throw SyntaxFault.problem(for: error, in: source)
+            throw SyntaxDiagnosis.problem(for: error, in: source)
         }
     }
 

@@ -84,16 +84,16 @@ package struct Explanation: Sendable {
 
 extension Explanation {
     /// The observed state of a path and of the directories above it.
-    package struct Sights: Sendable {
-        package var path: DiskProbe.Sight
+    package struct Inspection: Sendable {
+        package var path: DiskProbe.StatResult
         package var writers: DiskProbe.Holders
         package var locks: DiskProbe.Holders
         /// The companion file that shows that the transfer is not complete; nil for none.
         package var companion: PathBytes?
         /// Returns the metadata of a directory without following a link.
-        package var folder: @Sendable (PathBytes) -> DiskProbe.Sight
+        package var folder: @Sendable (PathBytes) -> DiskProbe.StatResult
         /// Returns the metadata of a root, which may be a link to a directory.
-        package var root: @Sendable (PathBytes) -> DiskProbe.Sight
+        package var root: @Sendable (PathBytes) -> DiskProbe.StatResult
         /// Returns the reason why a directory must be polled; nil if the kernel reports all changes there.
         package var polling: @Sendable (PathBytes) -> PollingReason?
         /// Returns the content type; called only if a condition depends on it.
@@ -102,9 +102,9 @@ extension Explanation {
         package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
         package init(
-            path: DiskProbe.Sight, writers: DiskProbe.Holders = .nobody, locks: DiskProbe.Holders = .nobody,
-            folder: @escaping @Sendable (PathBytes) -> DiskProbe.Sight,
-            root: @escaping @Sendable (PathBytes) -> DiskProbe.Sight,
+            path: DiskProbe.StatResult, writers: DiskProbe.Holders = .nobody, locks: DiskProbe.Holders = .nobody,
+            folder: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
+            root: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
             polling: @escaping @Sendable (PathBytes) -> PollingReason?
         ) {
             self.path = path
@@ -123,7 +123,7 @@ extension Explanation {
     ///   - isEnabled: Whether the rule is enabled.
     ///   - path: The path, with the name that the rule uses for it.
     ///   - sights: The observed state of the disk.
-    package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, sights: Sights) {
+    package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, sights: Inspection) {
         self.rule = rule
         self.path = path
         holds = []
@@ -163,7 +163,7 @@ extension Explanation {
     }
 
     /// Returns the first reason on the disk, or in the rule, that prevents an event for a path with a matching name.
-    private static func obstacle(_ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Sights) -> Reason? {
+    private static func obstacle(_ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Inspection) -> Reason? {
         switch sights.root(place.root) {
         case .absent: return .rootMissing(place.root)
         case .present(let snapshot) where snapshot.type != .directory:
@@ -186,7 +186,7 @@ extension Explanation {
 
     /// Evaluates the rule's conditions at the current time.
     private static func conditions(
-        _ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Sights
+        _ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Inspection
     ) -> (ConditionAnswer, findings: [String]) {
         // A unit is evaluated with its own metadata, which is not read here.
         guard let condition = rule.condition, place.unit == nil else { return (.holds, []) }
@@ -207,7 +207,7 @@ extension Explanation {
         return rules.contains { $0.backend == .auto } ? folders.lazy.compactMap(reason).first : nil
     }
 
-    private static func holds(_ rule: Rule, _ sights: Sights, isPolled: Bool) -> [Hold] {
+    private static func holds(_ rule: Rule, _ sights: Inspection, isPolled: Bool) -> [Hold] {
         guard case .present(let snapshot) = sights.path, snapshot.type == .file else { return [] }
         var holds: [Hold] = []
         let waits = rule.settle.waitsForHolder(of: snapshot, at: sights.now)

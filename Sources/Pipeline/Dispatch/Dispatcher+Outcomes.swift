@@ -73,7 +73,7 @@ extension Dispatcher {
         var reports: [AttemptReport] = []
         for part in result.parts {
             let chance = isCollected ? random : host.random()
-            let ended = Ended(
+            let ended = ProgramResult(
                 part: part, index: index, started: result.started, duration: duration, random: chance,
                 wasRestarted: wasRestarted, now: now)
             if let line = record(ended, &reconciler) { reports.append(line) }
@@ -96,7 +96,7 @@ extension Dispatcher {
     }
 
     /// One job at the end of an attempt.
-    private struct Ended {
+    private struct ProgramResult {
         var part: Attempt.Part
         var index: Int
         var started: Timestamp
@@ -110,7 +110,7 @@ extension Dispatcher {
     }
 
     /// Records the end of one job of an attempt; returns nil if its action has not started.
-    private mutating func record(_ ended: Ended, _ reconciler: inout Reconciler) -> AttemptReport? {
+    private mutating func record(_ ended: ProgramResult, _ reconciler: inout Reconciler) -> AttemptReport? {
         switch ended.part.termination {
         case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
         case .gone, .changed:
@@ -143,7 +143,7 @@ extension Dispatcher {
     }
 
     private mutating func postpone(
-        _ ended: Ended, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
+        _ ended: ProgramResult, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
     ) {
         let (index, number) = (ended.index, ended.number)
         if ended.part.input.isFrozen {
@@ -164,7 +164,7 @@ extension Dispatcher {
 
     /// Records the outcome of one job of an attempt; returns nil if it is reported when `on_failure` is finished.
     private mutating func record(
-        _ ended: Ended, _ outcome: Outcome, _ reconciler: inout Reconciler
+        _ ended: ProgramResult, _ outcome: Outcome, _ reconciler: inout Reconciler
     ) -> AttemptReport? {
         let (index, job, now) = (ended.index, ended.job, ended.now)
         let rule = rules[index].rule
@@ -192,7 +192,7 @@ extension Dispatcher {
     /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts or
     /// resumes.
     private mutating func giveUp(
-        _ ended: Ended, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
+        _ ended: ProgramResult, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
     ) {
         let (index, number) = (ended.index, ended.number)
         guard !ended.part.input.isFrozen else {
@@ -210,7 +210,7 @@ extension Dispatcher {
 
     /// Records the steps of an attempt, and whether it has removed the file or may have removed it.
     private mutating func recordEffects(
-        _ ended: Ended, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
+        _ ended: ProgramResult, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
     ) {
         let (index, number) = (ended.index, ended.number)
         reconciler.update(index, number) { offer in
@@ -228,7 +228,7 @@ extension Dispatcher {
     }
 
     private mutating func recordOffer(
-        _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+        _ ended: ProgramResult, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
     ) {
         let (index, number, now) = (ended.index, ended.number, ended.now)
         // A built-in step that has failed may have removed the file.
@@ -282,7 +282,7 @@ extension Dispatcher {
     // MARK: Frozen jobs
 
     private mutating func recordFrozen(
-        _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+        _ ended: ProgramResult, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
     ) {
         let (index, number) = (ended.index, ended.number)
         rules[index].frozen[number]?.job.finishedSteps = ended.job.finishedSteps
@@ -413,7 +413,7 @@ extension Dispatcher {
             let (sign, message) = Self.sign(of: parts)
             guard !engine.options.isOnce, sign != .nothing || rules[index].breaker != nil, let first = parts.first
             else { continue }
-            var breaker = rules[index].breaker ?? Breaker()
+            var breaker = rules[index].breaker ?? CircuitBreaker()
             let change = breaker.note(sign, of: first.job.event.path, random: host.random(), at: now)
             rules[index].breaker = sign == .works ? nil : breaker
             let name = rules[index].rule.name
@@ -429,8 +429,8 @@ extension Dispatcher {
     /// Returns the significance of an attempt for the rule's action, and the message of a failure.
     ///
     /// One success in a batch is enough, since the shared cause then works.
-    private static func sign(of parts: ArraySlice<Attempt.Part>) -> (Breaker.Sign, String) {
-        var sign = Breaker.Sign.nothing
+    private static func sign(of parts: ArraySlice<Attempt.Part>) -> (CircuitBreaker.Sign, String) {
+        var sign = CircuitBreaker.Sign.nothing
         var message = ""
         for part in parts where part.hasStarted {
             guard case .outcome(let outcome) = part.termination, !outcome.isInterrupted else { continue }

@@ -22,7 +22,7 @@ package final class ApplyRun: Sendable {
         /// The files with unfinished jobs.
         package var open: Set<PathBytes>
         /// The reason why the last changes are not stored.
-        package var fault: JournalFault?
+        package var fault: StorageError?
     }
 
     /// Creates a run for one rule.
@@ -80,7 +80,7 @@ extension Engine {
     /// Carries out a request for jobs without a run: nothing is watched, and no action starts.
     ///
     /// - Returns: Nil once it is committed.
-    package static func carryOut(_ command: JobCommand, _ ruleset: Ruleset, in store: any EngineStore) -> JournalFault?
+    package static func carryOut(_ command: JobCommand, _ ruleset: Ruleset, in store: any EngineStore) -> StorageError?
     {
         var options = Options(jobs: 1, isOnce: true)
         options.isWatching = false

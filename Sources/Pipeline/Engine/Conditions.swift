@@ -32,7 +32,7 @@ final class Conditions {
         case none
         /// The kernel does not report writers to this process.
         case denied
-        case recorder(AuthorRecorder)
+        case recorder(WriterRecorder)
     }
 
     init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Rule, Action, Job) -> Bool)?) {
@@ -71,13 +71,13 @@ final class Conditions {
     }
 
     /// Returns the process that caused an event; rules that stop others may also request it.
-    func writer(of event: FileEvent, rule index: Int) -> Author {
+    func writer(of event: FileEvent, rule index: Int) -> Writer {
         guard ruleset.needsAuthors, !event.kind.isLifecycle, !event.kind.isRaw else { return .notAsked }
         switch writers {
         case .none: return .unknown(.unseen)
         case .denied: return .unknown(.denied)
         case .recorder(let recorder):
-            let question = AuthorRecorder.Question(event, isTree: ruleset.rules[index].settle.isTree)
+            let question = WriterRecorder.Question(event, isTree: ruleset.rules[index].settle.isTree)
             return recorder.authors(of: [question]).first ?? .unknown(.unseen)
         }
     }
@@ -100,7 +100,7 @@ final class Conditions {
     func listen(_ report: (EngineReport) -> Void) {
         guard case .none = writers else { return }
         do {
-            writers = .recorder(try AuthorRecorder())
+            writers = .recorder(try WriterRecorder())
         } catch {
             report(.authorsUntold(error))
             writers = .denied

@@ -46,7 +46,7 @@ package enum EngineReport: Sendable {
     /// Jobs of a rule that does not run wait until it is loaded.
     case waiting(rule: String, jobs: Int)
     /// The journal can't be read or written; nil once it can be again.
-    case journal(JournalFault?)
+    case journal(StorageError?)
     /// A turn is finished; reported as often as ``Engine/Options/signOfLife`` specifies.
     case alive
     /// A stop was requested; the given number of jobs are finished first.
@@ -108,11 +108,11 @@ package struct EngineSummary: Sendable {
     /// The reason why the engine could not continue.
     package var fault: WatchError?
     /// The reason why the journal could not store the last changes.
-    package var journalFault: JournalFault?
+    package var journalFault: StorageError?
 
     package init(
         succeeded: Int, skipped: Int, dead: Int, unfinished: Int, unsettled: [PathBytes], isForced: Bool,
-        fault: WatchError?, journalFault: JournalFault?
+        fault: WatchError?, journalFault: StorageError?
     ) {
         self.succeeded = succeeded
         self.skipped = skipped

@@ -4,9 +4,9 @@ import Synchronization
 package import System
 
 /// The messages of other threads to the engine's thread, and its sleep.
-package final class Mailbox<Ended: Sendable>: Sendable {
+package final class Mailbox<ProgramResult: Sendable>: Sendable {
     package enum Message: Sendable {
-        case ended(Ended)
+        case ended(ProgramResult)
         /// A step of a job has succeeded, and another one follows.
         case advanced(JobID, [FinishedStep], Set<PathBytes>)
         /// The running step of a job is about to write a path.

@@ -34,7 +34,7 @@ struct RunState {
     var limit: ContinuousClock.Instant?
     var fault: WatchError?
     /// The reason why the store cannot be written, and the time of the next attempt.
-    var storeFault: JournalFault?
+    var storeFault: StorageError?
     var storeRetry: ContinuousClock.Instant?
     /// The time of the next report ``EngineReport/alive``.
     var nextSign: ContinuousClock.Instant?

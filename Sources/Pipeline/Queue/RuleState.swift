@@ -17,7 +17,7 @@ final class RuleState {
     var jobs: [UInt64: Job] = [:]
     /// Collects the events of a batch.
     var batch: BatchWindow?
-    var breaker: Breaker?
+    var breaker: CircuitBreaker?
     /// The number of jobs of the next attempt, if the actions are brief; 1 after a failure.
     var briefCount = 1
     /// The opening time for which waiting jobs were already reported.

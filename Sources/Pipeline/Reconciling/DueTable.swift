@@ -6,14 +6,14 @@ package import System
 package struct StoredDuePath: Sendable, Hashable {
     package var path: PathBytes
     /// The process that made it due; nil if it is not known yet, or not requested.
-    package var writer: Author?
+    package var writer: Writer?
 
-    package init(path: PathBytes, writer: Author? = nil) { (self.path, self.writer) = (path, writer) }
+    package init(path: PathBytes, writer: Writer? = nil) { (self.path, self.writer) = (path, writer) }
 }
 
 /// The change of the stored row of a due path.
 package enum DueChange: Sendable, Hashable {
-    case stored(Author?), deleted
+    case stored(Writer?), deleted
 }
 
 /// The due paths of one view, and the order in which they are leased.
@@ -35,7 +35,7 @@ struct DueTable {
         /// The time at which it settled.
         var time: Timestamp
         /// The process that made it due; nil until it is known.
-        var writer: Author?
+        var writer: Writer?
         private var identity: FileIdentity?
         private var rare: Box<(announced: FileIdentity?, digest: [UInt8]?)>?
         private var waiting: Box<(wait: Wait, reason: Reconciler.Reason?)>?
@@ -215,7 +215,7 @@ struct DueTable {
     /// Marks a path as settling.
     mutating func unsettle(_ path: PathBytes) { entries[path]?.settled = nil }
 
-    mutating func setWriter(_ path: PathBytes, _ writer: Author) { entries[path]?.writer = writer }
+    mutating func setWriter(_ path: PathBytes, _ writer: Writer) { entries[path]?.writer = writer }
 
     mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
 

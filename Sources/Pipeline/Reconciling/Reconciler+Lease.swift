@@ -16,7 +16,7 @@ extension Reconciler {
     }
 
     /// Compares a path with its ledger row, as it is now or as it was just inspected.
-    func judge(_ view: Int, _ path: PathBytes, as seen: DiskProbe.Sight? = nil) -> Judgement {
+    func judge(_ view: Int, _ path: PathBytes, as seen: DiskProbe.StatResult? = nil) -> Judgement {
         let row = row(view, path)
         switch seen ?? sight(view, path) {
         case .unreadable: return .unreadable
@@ -501,7 +501,7 @@ extension Reconciler {
     }
 }
 
-extension DiskProbe.Sight {
+extension DiskProbe.StatResult {
     fileprivate var snapshot: Snapshot? {
         if case .present(let snapshot) = self { snapshot } else { nil }
     }

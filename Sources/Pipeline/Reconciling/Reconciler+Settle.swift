@@ -58,7 +58,7 @@ extension Reconciler {
                 isPolled: entry.note.signs.contains(.polled) || isPolled(key.path), sample: entry.note.sample?.value,
                 round: entry.rounds, waited: now - entry.since)
         } catch {
-            return DiskProbe.Sight(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
+            return DiskProbe.StatResult(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
         }
     }
 

@@ -64,7 +64,7 @@ package struct Reconciler: ~Copyable {
         /// The paths that running actions have declared as their outputs, by number of the offer.
         var outputs: [PathBytes: UInt64] = [:]
         /// The processes that made paths due in an earlier run, until the paths have settled.
-        var formerWriters: [PathBytes: Author] = [:]
+        var formerWriters: [PathBytes: Writer] = [:]
         /// The number of unfinished frozen events by path.
         var frozen: [PathBytes: Int] = [:]
         /// The paths of frozen events whose actions run.
@@ -116,7 +116,7 @@ package struct Reconciler: ~Copyable {
     /// Whether the interrupted step of an offer finds its own output, whatever is at the path by now.
     let hasWork: (Int, Offer) -> Bool
     /// Returns the process that caused an event, as far as a view requests it.
-    let writer: (Int, FileEvent) -> Author
+    let writer: (Int, FileEvent) -> Writer
     let warn: (Warning) -> Void
 
     /// A rule of the core that a test leaves out.
@@ -177,7 +177,7 @@ package struct Reconciler: ~Copyable {
         views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
         admits: @escaping (Int, FileEvent) -> Bool = { _, _ in true },
         hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false },
-        writer: @escaping (Int, FileEvent) -> Author = { _, _ in .notAsked },
+        writer: @escaping (Int, FileEvent) -> Writer = { _, _ in .notAsked },
         warn: @escaping (Warning) -> Void = { _ in }
     ) {
         let policies = Self.policies(of: views)
@@ -250,12 +250,12 @@ package struct Reconciler: ~Copyable {
     /// Returns the state of a path for a view: absent behind a symbolic link, or if the file has another type.
     ///
     /// The path is not inspected if a snapshot is passed, unless the view compares extended attributes.
-    func sight(_ view: Int, _ path: PathBytes, as seen: Snapshot? = nil) -> DiskProbe.Sight {
+    func sight(_ view: Int, _ path: PathBytes, as seen: Snapshot? = nil) -> DiskProbe.StatResult {
         guard let root = root(view, path), !files.isBehindLink(path, root: root), !otherSpellings.contains(path) else {
             return .absent
         }
         let readsExtended = states[view].view.readsExtended
-        let known = seen.flatMap { readsExtended ? nil : DiskProbe.Sight.present($0) }
+        let known = seen.flatMap { readsExtended ? nil : DiskProbe.StatResult.present($0) }
         let sight = known ?? files.look(at: path, reading: readsExtended ? .extended : [])
         guard case .present(let snapshot) = sight, !states[view].view.types.contains(snapshot.type) else {
             return sight

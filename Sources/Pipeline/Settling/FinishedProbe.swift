@@ -42,7 +42,7 @@ package enum FinishedProbe {
     /// The state of a path as read by one check.
     package struct Look: Sendable, Hashable {
         /// The metadata of the path, read after everything else.
-        package var sight: DiskProbe.Sight
+        package var sight: DiskProbe.StatResult
         /// Whether a process can write; nil when the policy does not ask for it.
         package var writers: DiskProbe.Holders?
         /// Whether a process holds a write lock; nil when the policy does not ask for it.
@@ -51,12 +51,12 @@ package enum FinishedProbe {
         /// for it.
         package var companion: PathBytes?
         /// The contents of the directory; nil unless the path is a directory that is one unit.
-        package var tree: DiskProbe.TreeSight?
+        package var tree: DiskProbe.TreeResult?
         package var time: Timestamp
 
         package init(
-            _ sight: DiskProbe.Sight, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
-            companion: PathBytes? = nil, tree: DiskProbe.TreeSight? = nil, time: Timestamp
+            _ sight: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
+            companion: PathBytes? = nil, tree: DiskProbe.TreeResult? = nil, time: Timestamp
         ) {
             self.sight = sight
             self.writers = writers

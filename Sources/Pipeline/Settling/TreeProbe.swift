@@ -28,7 +28,7 @@ package struct TreeFacts: Sendable, Hashable {
 }
 
 extension DiskProbe {
-    package enum TreeSight: Sendable, Hashable {
+    package enum TreeResult: Sendable, Hashable {
         /// No process writes to any of the files.
         case resting(TreeFacts)
         /// A regular file has a writer, or an entry vanished during the walk.
@@ -51,7 +51,7 @@ extension FileSystem {
     ///   - folder: The directory.
     ///   - askingWriters: Whether a regular file with a writer stops the walk.
     /// - Returns: The result of the walk.
-    package func tree(at folder: DiskProbe.Place, askingWriters: Bool = true) -> DiskProbe.TreeSight {
+    package func tree(at folder: DiskProbe.Place, askingWriters: Bool = true) -> DiskProbe.TreeResult {
         let root: OpenDirectory
         do throws(SystemError) {
             root = try open(folder)

@@ -9,7 +9,7 @@ import System
 /// second hint, which the queue merges.
 struct RecentFiles {
     private struct Entry {
-        var folder: FolderTree.ID?
+        var folder: DirectoryTree.ID?
         var hint: Int32 = 0
         var turn: UInt32 = 0
     }
@@ -17,13 +17,13 @@ struct RecentFiles {
     /// The position of a file in the table, whether it is present or not.
     struct Place {
         fileprivate var index: Int
-        fileprivate var folder: FolderTree.ID
+        fileprivate var folder: DirectoryTree.ID
     }
 
     private var entries = [Entry](repeating: Entry(), count: 4096)
     private var turn: UInt32 = 1
 
-    func place(of name: UnsafeRawBufferPointer, in folder: FolderTree.ID) -> Place {
+    func place(of name: UnsafeRawBufferPointer, in folder: DirectoryTree.ID) -> Place {
         // If names are chosen to collide, each event costs a hint, as it would without this table.
         var hash = UInt64(folder.number)
         var offset = 0

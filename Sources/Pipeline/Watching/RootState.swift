@@ -24,7 +24,7 @@ struct RootState {
 
     var presence = Presence.unknown
     /// The top of its tree, while the root is present.
-    var folder: FolderTree.ID?
+    var folder: DirectoryTree.ID?
     var identity: FileIdentity?
     /// The path of the root with all symbolic links resolved.
     var physical: PathBytes?
@@ -63,7 +63,7 @@ struct RootState {
 }
 
 /// The directories above a root, starting at `/`.
-struct Way {
+struct AncestorWatch {
     struct Step {
         var watch: WatchDescriptor
         /// The name in the directory that leads to the root; nil when only the directory itself matters.
@@ -86,7 +86,7 @@ struct Way {
 }
 
 /// The roots that depend on each watch.
-struct WayTable {
+struct AncestorTable {
     private struct NamedStep: Hashable {
         var watch: WatchDescriptor
         var name: [UInt8]
@@ -94,7 +94,7 @@ struct WayTable {
 
     private var users: [WatchDescriptor: [Int]] = [:]
     private var namedUsers: [NamedStep: [Int]] = [:]
-    private var steps: [Int: [Way.Step]] = [:]
+    private var steps: [Int: [AncestorWatch.Step]] = [:]
     private var shortCounts: [Int: Int] = [:]
     private(set) var shortCount = 0
 
@@ -114,7 +114,7 @@ struct WayTable {
     /// Sets the directories above a root.
     ///
     /// - Returns: The watches that no root needs any more.
-    mutating func set(_ way: Way, of root: Int) -> [WatchDescriptor] {
+    mutating func set(_ way: AncestorWatch, of root: Int) -> [WatchDescriptor] {
         let old = steps[root] ?? []
         for step in way.steps {
             users[step.watch, default: []].append(root)

@@ -73,12 +73,12 @@ extension WatchLoop {
     }
 
     /// Schedules an immediate poll of the parent directory if it has no watch.
-    private func lookAgain(around folder: FolderTree.ID) {
+    private func lookAgain(around folder: DirectoryTree.ID) {
         guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil else { return }
         urgent.insert(parent)
     }
 
-    private func handle(_ event: InotifyEvent, in folder: FolderTree.ID) {
+    private func handle(_ event: InotifyEvent, in folder: DirectoryTree.ID) {
         let isAppearing = event.has([.create, .movedTo])
         let isVanishing = event.has([.delete, .movedFrom])
         var signs: Hint.Signs = []
@@ -126,7 +126,7 @@ extension WatchLoop {
     }
 
     private func handleFolder(
-        _ event: InotifyEvent, in folder: FolderTree.ID, _ path: PathBytes, isAppearing: Bool, isVanishing: Bool
+        _ event: InotifyEvent, in folder: DirectoryTree.ID, _ path: PathBytes, isAppearing: Bool, isVanishing: Bool
     ) {
         guard let index = rootOfFolder[tree.root(of: folder)], isEntered(path, index) else { return }
         let child = tree.child(of: folder, named: event.name)

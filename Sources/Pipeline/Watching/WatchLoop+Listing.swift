@@ -5,8 +5,8 @@ import System
 
 /// The state of a directory listing that is read in chunks.
 struct Listing {
-    var reader: FolderReader
-    var folder: FolderTree.ID
+    var reader: DirectoryReader
+    var folder: DirectoryTree.ID
     /// The directory's path with a slash at the end.
     var prefix: [UInt8]
     var origin: EventOrigin
@@ -19,7 +19,7 @@ struct Listing {
     /// The signs of each hint from this listing.
     var signs: Hint.Signs
     /// The entries found, for comparison at the next poll; nil if the directory is not polled.
-    var memory: PolledFolder?
+    var memory: PolledDirectory?
 }
 
 extension WatchLoop {
@@ -50,11 +50,11 @@ extension WatchLoop {
         tree.markUnseen(below: folder)
         current = Listing(
             reader: reader, folder: folder, prefix: Self.prefix(path), origin: visit.origin, root: index,
-            isTour: isTour, isComparison: false, signs: signs, memory: isPolled ? PolledFolder() : nil)
+            isTour: isTour, isComparison: false, signs: signs, memory: isPolled ? PolledDirectory() : nil)
     }
 
     /// Registers the directory with the recorder, before its watch can report events.
-    private func record(_ reader: FolderReader, at path: PathBytes, isRoot: Bool) {
+    private func record(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) {
         guard let recorder = scope.recorder else { return }
         let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
         if error != 0 { reports.append(.authorsUntold(path, errno: error)) }
@@ -92,7 +92,7 @@ extension WatchLoop {
         finish(listing)
     }
 
-    private func take(_ entry: FolderReader.Entry, in listing: inout Listing, _ earlier: PolledFolder?) {
+    private func take(_ entry: DirectoryReader.Entry, in listing: inout Listing, _ earlier: PolledDirectory?) {
         let path = Self.path(listing.prefix, entry.name)
         let isFolder = listing.reader.isFolder(entry)
         let isTaken = (scope.hintsFoundFolders || !isFolder || listing.origin != .scan) && scope.takes(path)
@@ -131,7 +131,7 @@ extension WatchLoop {
         tree.insert(.listed, of: folder)
         var memory = listing.memory
         memory?.seal()
-        if listing.isComparison, let memory { tell(memory, since: polled[folder] ?? PolledFolder(), listing) }
+        if listing.isComparison, let memory { tell(memory, since: polled[folder] ?? PolledDirectory(), listing) }
         for child in tree.unseen(below: folder) { lose(child) }
         if tree.flags(of: folder).isDisjoint(with: [.polled, .short]) {
             if !polled.isEmpty { polled[folder] = nil }
@@ -165,7 +165,7 @@ extension WatchLoop {
 
     // MARK: Watches
 
-    private func isToBeWatched(_ folder: FolderTree.ID, _ index: Int) -> Bool {
+    private func isToBeWatched(_ folder: DirectoryTree.ID, _ index: Int) -> Bool {
         if !roots[index].wantsWatch { return false }
         return !tree.flags(of: folder).contains(.polled) || roots[index].wantsPoll && !isUntold(folder)
     }
@@ -177,14 +177,14 @@ extension WatchLoop {
     }
 
     /// Opens a directory of a root's tree.
-    func open(_ path: PathBytes, in index: Int, error: inout Int32) -> FolderReader? {
-        FolderReader(path, below: roots[index].path, error: &error)
+    func open(_ path: PathBytes, in index: Int, error: inout Int32) -> DirectoryReader? {
+        DirectoryReader(path, below: roots[index].path, error: &error)
     }
 
     /// Adds a watch to the directory; returns 0 or the errno.
     ///
     /// When the limit of watches is reached, the directory is polled.
-    func watch(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader) -> Int32 {
+    func watch(_ folder: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader) -> Int32 {
         guard let inotify else {
             tree.insert(.short, of: folder)
             return ENOSPC
@@ -211,7 +211,7 @@ extension WatchLoop {
     /// The directories are this one and those below it. A watched directory keeps its
     /// watch when the program loses access to it; directories created in it then fail
     /// for that reason.
-    func retry(_ folder: FolderTree.ID, origin: EventOrigin = .live) {
+    func retry(_ folder: DirectoryTree.ID, origin: EventOrigin = .live) {
         // A polled root is polled again in any case.
         if tree.isRoot(folder), tree.flags(of: folder).contains(.polled) { return }
         for failed in tree.failed(in: folder) { visits.append(Visit(folder: failed, origin: origin)) }
@@ -229,7 +229,7 @@ extension WatchLoop {
     }
 
     /// Reports, once, that a directory can't be read.
-    func fail(_ folder: FolderTree.ID, _ path: PathBytes, errno: Int32) {
+    func fail(_ folder: DirectoryTree.ID, _ path: PathBytes, errno: Int32) {
         let root = rootOfFolder[folder]
         // A root behind a symbolic link that is not followed exists, and would be found again at once.
         if errno == ENOENT || errno == ENOTDIR || errno == ELOOP && root == nil {

@@ -69,7 +69,7 @@ extension WatchLoop {
             case .start, .unmounted: break
             default: hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
             }
-            tours.append(Tour(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
+            tours.append(Scan(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
         case .missing(let nearest, let isOther):
             guard root.presence != .missing else { return }
             if case .unmounted(let point) = cause, root.presence == .present {
@@ -135,20 +135,20 @@ extension WatchLoop {
     // MARK: Directories above a root
 
     /// Resolves the path from `/` on, and watches each directory before it accesses the next one.
-    private func walk(to path: PathBytes) -> Way {
+    private func walk(to path: PathBytes) -> AncestorWatch {
         for _ in 0..<8 {
-            var way = Way()
+            var way = AncestorWatch()
             if follow(path, &way) { return way }
         }
         // A process keeps moving directories; the root is checked again later.
-        var way = Way()
+        var way = AncestorWatch()
         way.end = .missing(nearest: "/", isOther: false)
         way.isReliable = false
         return way
     }
 
     /// Resolves the path once; returns false when a directory vanished meanwhile.
-    private func follow(_ path: PathBytes, _ way: inout Way) -> Bool {
+    private func follow(_ path: PathBytes, _ way: inout AncestorWatch) -> Bool {
         var folder = PathBytes("/")
         var rest = Array(path.bytes.split(separator: .slash).reversed())
         var links = 0
@@ -202,7 +202,7 @@ extension WatchLoop {
 
     /// Watches a directory above a root; returns false on failure.
     private func step(
-        _ way: inout Way, into folder: PathBytes, name: ArraySlice<UInt8>?, error: inout Int32
+        _ way: inout AncestorWatch, into folder: PathBytes, name: ArraySlice<UInt8>?, error: inout Int32
     ) -> Bool {
         guard let inotify else {
             way.isReliable = false
@@ -210,7 +210,7 @@ extension WatchLoop {
         }
         let watch = inotify.add(folder, name == nil ? .itself : .names)
         if watch >= 0 {
-            way.steps.append(Way.Step(watch: watch, name: name.map { Array($0) }))
+            way.steps.append(AncestorWatch.Step(watch: watch, name: name.map { Array($0) }))
             return true
         }
         error = -watch
@@ -241,7 +241,7 @@ extension WatchLoop {
     ///   - folder: The directory.
     ///   - keepingItself: Whether only the directories below it are forgotten.
     /// - Returns: Whether some of them were polled, so that the kernel has not reported everything that vanished there.
-    @discardableResult func forget(_ folder: FolderTree.ID, keepingItself: Bool = false) -> Bool {
+    @discardableResult func forget(_ folder: DirectoryTree.ID, keepingItself: Bool = false) -> Bool {
         let forgotten = tree.forget(folder, keepingItself: keepingItself)
         for watch in forgotten.watches { release(watch) }
         for folder in forgotten.polled { polled[folder] = nil }
@@ -252,7 +252,7 @@ extension WatchLoop {
     ///
     /// A btrfs subvolume, which has a device number of its own, is deleted without events for its contents. There are
     /// no events either for the contents of a directory that has not been listed since it appeared.
-    func lose(_ folder: FolderTree.ID) {
+    func lose(_ folder: DirectoryTree.ID) {
         let path = tree.path(of: folder)
         let device = tree.device(of: folder)
         let isOwnDevice = device != 0 && tree.parent(of: folder).map { tree.device(of: $0) != device } ?? false
@@ -286,7 +286,7 @@ extension WatchLoop {
                 }
                 continue
             }
-            var folder: FolderTree.ID? = top
+            var folder: DirectoryTree.ID? = top
             for name in relative.split(separator: .slash) {
                 folder = folder.flatMap { inner in name.withUnsafeBytes { tree.child(of: inner, named: $0) } }
             }
@@ -295,7 +295,7 @@ extension WatchLoop {
     }
 
     /// Handles a mount over a directory, or an unmount that uncovers it.
-    private func remount(_ folder: FolderTree.ID, isMounted: Bool) {
+    private func remount(_ folder: DirectoryTree.ID, isMounted: Bool) {
         let path = tree.path(of: folder)
         reports.append(isMounted ? .mounted(path) : .unmounted(path, point: path))
         polled[folder] = nil
@@ -351,7 +351,7 @@ struct DeviceTable {
     }
 
     /// Returns the name of the file system type if it has to be polled; determined once per device.
-    mutating func untold(_ number: UInt16, _ reader: FolderReader) -> String? {
+    mutating func untold(_ number: UInt16, _ reader: DirectoryReader) -> String? {
         if number != 0, let known = names[number] { return known }
         let name = reader.untoldFileSystem
         names[number] = .some(name)

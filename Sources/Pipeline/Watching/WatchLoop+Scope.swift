@@ -34,7 +34,7 @@ extension WatchLoop {
         retired.insert(index)
         rootOfPath[roots[index].path] = nil
         toldPolling.remove(roots[index].path)
-        for watch in ways.set(Way(), of: index) { release(watch) }
+        for watch in ways.set(AncestorWatch(), of: index) { release(watch) }
         suspects.remove(index)
     }
 

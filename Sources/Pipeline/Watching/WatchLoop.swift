@@ -15,12 +15,12 @@ import System
 final class WatchLoop {
     /// A directory to be watched and listed.
     struct Visit {
-        var folder: FolderTree.ID
+        var folder: DirectoryTree.ID
         var origin: EventOrigin
     }
 
     /// The listing of a whole root.
-    struct Tour {
+    struct Scan {
         var root: Int
         var origin: EventOrigin
         var visits: [Visit]
@@ -36,17 +36,17 @@ final class WatchLoop {
     var instanceLimit: InotifyLimit?
     var hasToldRefusal = false
     var mounts = MountTable()
-    var tree = FolderTree()
+    var tree = DirectoryTree()
     var roots: [RootState] = []
     var rootOfPath: [PathBytes: Int] = [:]
-    var rootOfFolder: [FolderTree.ID: Int] = [:]
+    var rootOfFolder: [DirectoryTree.ID: Int] = [:]
     /// The roots to check when something happens in a directory above them.
-    var ways = WayTable()
+    var ways = AncestorTable()
     var suspects: Set<Int> = []
     /// Roots that the scope no longer contains; they keep their watches until their replacement has been listed.
     var retired: Set<Int> = []
 
-    var tours: [Tour] = []
+    var tours: [Scan] = []
     /// Directories that appeared outside a tour; they are visited first.
     var visits: [Visit] = []
     var current: Listing?
@@ -55,11 +55,11 @@ final class WatchLoop {
     var postponedUntil = ContinuousClock.now
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
 
-    var polled: [FolderTree.ID: PolledFolder] = [:]
+    var polled: [DirectoryTree.ID: PolledDirectory] = [:]
     var schedule = PollSchedule()
     var isPollNext = false
     /// Polled directories with a reported change, to be polled before they are due.
-    var urgent: Set<FolderTree.ID> = []
+    var urgent: Set<DirectoryTree.ID> = []
     var devices = DeviceTable()
     /// The paths that were reported as polled.
     var toldPolling: Set<PathBytes> = []
@@ -74,10 +74,10 @@ final class WatchLoop {
     var reports: [WatchReport] = []
     var recent = RecentFiles()
     /// The directory of the last event and its path with a slash at the end; successive events often share a directory.
-    var lastPrefix: (folder: FolderTree.ID, bytes: [UInt8])?
+    var lastPrefix: (folder: DirectoryTree.ID, bytes: [UInt8])?
 
     /// The directory counts of trees, cached from the last survey.
-    var counted: (edition: Int, counts: [FolderTree.ID: FolderTree.Counts]) = (0, [:])
+    var counted: (edition: Int, counts: [DirectoryTree.ID: DirectoryTree.Counts]) = (0, [:])
 
     /// The state of the rescan after changes that may have been missed.
     struct Rescan {

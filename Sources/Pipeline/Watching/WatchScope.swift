@@ -33,7 +33,7 @@ package struct WatchScope: Sendable {
     /// The number of watches used elsewhere in the program, which count towards the same limit.
     package var watchesBeside = 0
     /// Records which processes cause events in the watched directories; nil when no rule needs that.
-    package var recorder: AuthorRecorder?
+    package var recorder: WriterRecorder?
     /// Whether any path strictly below the directory could match.
     package var reaches: @Sendable (PathBytes) -> Bool
     /// Whether the path itself matches.

@@ -40,7 +40,7 @@ package struct WatchSurvey: Sendable {
                     guard seen.insert(folder).inserted else { continue }
                 }
                 var error: Int32 = 0
-                guard let reader = FolderReader(folder, below: path, error: &error) else { continue }
+                guard let reader = DirectoryReader(folder, below: path, error: &error) else { continue }
                 defer { reader.close() }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.untoldFileSystem {
                     polled.append((folder, .fileSystem(name)))
@@ -77,7 +77,7 @@ package struct WatchSurvey: Sendable {
     /// Returns the entries of a directory that start with a digit; nil when it can't be listed.
     private static func numbers(in folder: PathBytes) -> [PathBytes]? {
         var error: Int32 = 0
-        guard let reader = FolderReader(folder, below: folder, error: &error) else { return nil }
+        guard let reader = DirectoryReader(folder, below: folder, error: &error) else { return nil }
         defer { reader.close() }
         var found: [PathBytes] = []
         withUnsafeTemporaryAllocation(byteCount: 32_768, alignment: 8) { buffer in

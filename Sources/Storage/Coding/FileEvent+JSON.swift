@@ -29,7 +29,7 @@ extension FileEvent: JSONRecord {
     }
 }
 
-extension Author: JSONForm {
+extension Writer: JSONForm {
     /// Writes an object with the known values, or a word with the reason why there are none.
     package func write(to json: inout JSONCoder) {
         switch self {
@@ -43,7 +43,7 @@ extension Author: JSONForm {
         if let process = WritingProcess(value: value) {
             self = .process(process)
         } else {
-            guard let reason = value.string.flatMap(UnknownAuthor.init) else { return nil }
+            guard let reason = value.string.flatMap(UnknownWriter.init) else { return nil }
             self = .unknown(reason)
         }
     }

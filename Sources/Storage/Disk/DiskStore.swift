@@ -109,7 +109,7 @@ package final class DiskStore: EngineStore {
     ///
     /// - Returns: Nil on success; after an error the file is in the state of the last commit.
     @discardableResult
-    package func close(at now: Timestamp) -> JournalFault? {
+    package func close(at now: Timestamp) -> StorageError? {
         guarded.withLock { guarded in
             defer { guarded.state = nil }
             return guarded.state?.stop(ClockPair(now, clock()))
@@ -186,7 +186,7 @@ package final class DiskStore: EngineStore {
         read { try $0.refusal(rule, path, snapshot) } ?? nil
     }
 
-    package func commit(_ changes: TurnChanges, at clocks: ClockPair) -> JournalFault? {
+    package func commit(_ changes: TurnChanges, at clocks: ClockPair) -> StorageError? {
         access { $0.commit(changes, clocks) } ?? nil
     }
 }

@@ -35,18 +35,18 @@ package enum JournalError: Error, Sendable, Hashable {
             return
         }
         guard let error = error as? DatabaseError else {
-            self = .damaged(path, JournalFault.detail(of: error))
+            self = .damaged(path, StorageError.detail(of: error))
             return
         }
         switch error.resultCode {
-        case .SQLITE_CORRUPT: self = .damaged(path, JournalFault.detail(of: error))
+        case .SQLITE_CORRUPT: self = .damaged(path, StorageError.detail(of: error))
         case .SQLITE_NOTADB: self = .notJournal(path)
         case .SQLITE_FULL: self = .full(path)
         case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy(path)
         case .SQLITE_IOERR where path.isOnFullDisk: self = .full(path)
         case .SQLITE_READONLY: self = .noAccess(path, errno: EROFS)
         case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: self = .noAccess(path, errno: EACCES)
-        default: self = .failed(path, JournalFault.detail(of: error))
+        default: self = .failed(path, StorageError.detail(of: error))
         }
     }
 }
@@ -95,7 +95,7 @@ extension JournalError: CustomStringConvertible {
     private static func text(_ errno: Int32) -> String { String(cString: strerror(errno)) }
 }
 
-extension JournalFault {
+extension StorageError {
     /// Creates the error for a reader of the journal: with the message of a run, and possibly another remedy.
     package init(_ error: JournalError, help: String? = nil) {
         self.init(mayPass: false, description: error.description, help: help ?? error.help)

@@ -9,14 +9,14 @@ extension StoreState {
     /// Writes the changes in one transaction.
     ///
     /// - Returns: The error after which nothing was written; nil on success, and if nothing has changed.
-    func commit(_ changes: TurnChanges, _ clocks: ClockPair) -> JournalFault? {
+    func commit(_ changes: TurnChanges, _ clocks: ClockPair) -> StorageError? {
         reading.end()
-        if fault == nil, let error = errors.take() { fault = JournalFault(error, at: path, isReading: true) }
+        if fault == nil, let error = errors.take() { fault = StorageError(error, at: path, isReading: true) }
         if let fault { return fault }
         receive(changes)
         guard hasChanges || !changes.isEmpty else { return nil }
         guard lock == nil || identity == DiskProbe.identity(of: path) else {
-            let fault = JournalFault(
+            let fault = StorageError(
                 mayPass: false, description: "the journal '\(path)' was removed or exchanged while Alight had it open",
                 help: "put it back if it was moved; what was done since is not in it, and may be done again")
             self.fault = fault
@@ -26,7 +26,7 @@ extension StoreState {
             try writeMakingRoom(changes, clocks)
             return nil
         } catch {
-            let fault = JournalFault(error, at: path)
+            let fault = StorageError(error, at: path)
             if !fault.mayPass { self.fault = fault }
             return fault
         }

@@ -17,8 +17,8 @@ final class StoreState {
         let fact: SQLStatement
         let reading: ReadTransaction
         let transaction: WriteTransaction
-        let rules: RuleBook
-        let mounts: MountBook
+        let rules: StoredRules
+        let mounts: StoredMounts
         let pauses: Pauses
         let facts: [String: Int64]
     }
@@ -37,10 +37,10 @@ final class StoreState {
     /// The checkpoint; nil for a store in memory.
     let checkpoint: LogCheckpoint?
     let errors: ReadErrors
-    var rules: RuleBook
+    var rules: StoredRules
     /// The ids of all rules.
     var ruleIDs: Set<Int64>
-    var mounts: MountBook
+    var mounts: StoredMounts
     var pauses: Pauses
     var storedPauses: Pauses
     /// The number of this run, counted from 1.
@@ -56,7 +56,7 @@ final class StoreState {
     /// Whether the clean stop is to be recorded.
     var isStopping = false
     /// The error after which nothing more is read or written.
-    var fault: JournalFault?
+    var fault: StorageError?
     private(set) var interrupted = 0
     private(set) var unreadable: [JobID] = []
     /// Declared after the statements, so that it outlives them.
@@ -103,7 +103,7 @@ final class StoreState {
             history: HistoryPruning(database, retention),
             fact: SQLStatement("INSERT OR REPLACE INTO facts VALUES (?, ?)", in: database),
             reading: ReadTransaction(database, errors), transaction: WriteTransaction(database),
-            rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts)
+            rules: StoredRules(database), mounts: StoredMounts(database), pauses: Pauses(database), facts: facts)
     }
 
     private static func run(after facts: [String: Int64]) -> Int64 { (facts["run"] ?? 0) + 1 }
@@ -131,7 +131,7 @@ final class StoreState {
     }
 
     /// Records the clean stop, and moves the log into the file.
-    func stop(_ clocks: ClockPair) -> JournalFault? {
+    func stop(_ clocks: ClockPair) -> StorageError? {
         isStopping = true
         setTimeout(Self.lastTimeout)
         if let fault = commit(TurnChanges(), clocks) { return fault }

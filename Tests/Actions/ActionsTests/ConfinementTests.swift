@@ -19,7 +19,7 @@ struct ConfinementTests {
 
     init() throws { launcher = try makeLauncher() }
 
-    func run(_ script: String, _ change: (inout ProgramConfinement) -> Void) -> Ended {
+    func run(_ script: String, _ change: (inout ProgramConfinement) -> Void) -> ProgramResult {
         var command = shell(script)
         change(&command.confinement)
         return launcher.run(command, stop: stop)
@@ -27,7 +27,7 @@ struct ConfinementTests {
 
     func python(
         _ script: String, timeout: Duration = .seconds(60), _ change: (inout ProgramConfinement) -> Void
-    ) -> Ended {
+    ) -> ProgramResult {
         var command = Command(
             executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: timeout,
             grace: .milliseconds(200))
@@ -40,8 +40,8 @@ struct ConfinementTests {
         confinements[1].user = RunAsTests.nobody
         confinements[2].grants = []
         confinements[3].allowsNetwork = false
-        #expect(confinements.map { Ended.Miss.forbidden.mayPass(in: $0) } == [true, false, false, false])
-        #expect(confinements.map { Ended.Miss.gone.mayPass(in: $0) } == [true, true, true, true])
+        #expect(confinements.map { ProgramResult.Miss.forbidden.mayPass(in: $0) } == [true, false, false, false])
+        #expect(confinements.map { ProgramResult.Miss.gone.mayPass(in: $0) } == [true, true, true, true])
     }
 
     // MARK: - Priorities
@@ -125,7 +125,7 @@ struct ConfinementTests {
             "fs = []\ntry:\n  while True: fs.append(open('/dev/null'))\nexcept OSError as e: print(e.errno)"
         ) { $0.limits.files = 32 }
         #expect(files.text == "\(EMFILE)\n")
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let size = run("exec head -c 100000 /dev/zero >'\(folder.path)/f'") { $0.limits.fileSize = 1000 }
         #expect(size.way == .signalled(SIGXFSZ))
     }
@@ -163,7 +163,7 @@ struct ConfinementTests {
     }
 
     /// Sends these bytes to a launcher as a plan and returns how it ended.
-    private static func feed(_ bytes: [UInt8], to path: PathBytes) throws -> Ended.Way? {
+    private static func feed(_ bytes: [UInt8], to path: PathBytes) throws -> ProgramResult.Termination? {
         let launcher = try LauncherProcess(path)
         var pipe: [Int32] = [-1, -1]
         try #require(cal_pipe(&pipe) == 0)

@@ -25,7 +25,7 @@ struct LauncherPoolTests {
     private func run(
         _ script: String, by launcher: ProcessLauncher? = nil, timeout: Duration = .seconds(60),
         _ change: (inout ProgramConfinement) -> Void = { _ in }
-    ) throws -> (said: String, launcher: pid_t, way: Ended.Way) {
+    ) throws -> (said: String, launcher: pid_t, way: ProgramResult.Termination) {
         var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
         change(&command.confinement)
         let ended = (launcher ?? self.launcher).run(command, stop: stop)
@@ -216,7 +216,7 @@ struct LauncherPoolTests {
     }
 
     /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
-    private func filling(_ folder: TemporaryFolder, then rest: String, timeout: Duration = .seconds(60)) -> Command {
+    private func filling(_ folder: TemporaryDirectory, then rest: String, timeout: Duration = .seconds(60)) -> Command {
         let script = """
             import os, sys, time
             pipe = os.open('/proc/self/fd/0', os.O_WRONLY | os.O_NONBLOCK)
@@ -233,7 +233,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program that fills its own input ends at its timeout`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let command = filling(folder, then: "time.sleep(600)", timeout: .milliseconds(100))
         func input() -> [UInt8] {
             #expect(eventually { folder.text(of: "full") != nil })
@@ -245,7 +245,7 @@ struct LauncherPoolTests {
 
     @Test(arguments: [4000, 300_000])
     func `a request that does not fit into the pipe yet arrives complete`(size: Int) throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rest = """
             print('full', file=sys.stderr, flush=True)
             while not os.path.exists('\(folder.path)/go'): time.sleep(0.01)
@@ -289,7 +289,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a stopped launcher is resumed when its program times out`() throws {
-        let ids = try TemporaryFolder()
+        let ids = try TemporaryDirectory()
         let first = try run("echo hi")
         let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
         let ended = try run(script, timeout: .seconds(1))
@@ -302,7 +302,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a launcher that cannot be resumed is killed with all its processes`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         // SIGCONT does not resume a traced process.
         let script = """
             import ctypes, os, subprocess, time
@@ -382,7 +382,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program is killed when nothing refers to its run any more`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         func begin() throws {
             let program = try launcher.start(
                 shell("echo $$ >'\(folder.path)/i'; mv '\(folder.path)/i' '\(folder.path)/ids'; sleep 600"))

@@ -215,7 +215,7 @@ private func children() -> [String] {
 /// Runs a command, and repeats this while it could not be launched.
 ///
 /// On a busy machine so many programs run at once that descriptors run out. The engine retries as well.
-private func runWhenThereIsRoom(_ command: Command, by launcher: ProcessLauncher, stop: StopSignal) -> Ended {
+private func runWhenThereIsRoom(_ command: Command, by launcher: ProcessLauncher, stop: StopSignal) -> ProgramResult {
     let deadline = ContinuousClock.now + .seconds(120)
     while true {
         let ended = launcher.run(command, stop: stop)

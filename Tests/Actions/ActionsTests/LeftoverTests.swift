@@ -16,11 +16,11 @@ import Testing
 struct LeftoverTests {
     let launcher: ProcessLauncher
     let stop = StopSignal()
-    let folder: TemporaryFolder
+    let folder: TemporaryDirectory
 
     init() throws {
         launcher = try makeLauncher()
-        folder = try TemporaryFolder()
+        folder = try TemporaryDirectory()
     }
 
     /// A program whose children try to escape in several ways and write their process IDs into `ids`.

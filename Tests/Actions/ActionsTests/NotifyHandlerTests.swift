@@ -25,7 +25,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `title and body are arguments, and never markup`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let program = try folder.write("notify-send", Self.standIn)
         let rule = ContentRule(folder.path, try handler(program))
         TestFile.write(rule.path("<b>&\\n"), "")
@@ -40,7 +40,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `without parameters the notification shows the rule and the event`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let program = try folder.write("notify-send", Self.standIn)
         let rule = ContentRule(folder.path, try handler(program))
         TestFile.write(rule.path("a"), "")
@@ -50,7 +50,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `the message names what is missing`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(folder.path, handler).run("a", [:]) }
         let nowhere = outcome(try handler("/bin/true", bus: nil))
         #expect(nowhere.ending == .failed)
@@ -61,7 +61,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `a desktop that refuses is retried, with its reason`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let program = try folder.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
         let outcome = ContentRule(folder.path, try handler(program)).run("a", [:])
         #expect(outcome.ending == .retry)
@@ -69,7 +69,7 @@ struct NotifyHandlerTests {
     }
 
     @Test func `a desktop that hangs is abandoned at a stop and at the timeout`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let program = try folder.write("notify-send", "#!/bin/sh\nexec sleep 1000\n")
         var rule = ContentRule(folder.path, try handler(program))
         rule.timeout = .milliseconds(100)
@@ -88,7 +88,7 @@ struct NotifyHandlerTests {
             print("skipped: needs dbus-daemon, notify-send, python3-dbus and python3-gi")
             return
         }
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let address = "unix:path=\(folder.path)/bus"
         let daemon = RunningProgram(
             "/usr/bin/dbus-daemon", ["--session", "--nofork", "--address=\(address)"], in: folder.path,

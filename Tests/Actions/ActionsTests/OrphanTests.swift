@@ -40,7 +40,7 @@ struct OrphanTests {
             Orphans.adopt()
             let launcher = try makeLauncher()
             for _ in 0..<3 {
-                let folder = try TemporaryFolder()
+                let folder = try TemporaryDirectory()
                 let command = OrphanTests.command(
                     OrphanTests.killer, [folder.path.description, "", LeftoverTests.escape])
                 #expect(launcher.run(command, stop: StopSignal()).way == .signalled(SIGKILL))
@@ -75,14 +75,14 @@ struct OrphanTests {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let launcher = try makeLauncher()
-            let folder = try TemporaryFolder()
+            let folder = try TemporaryDirectory()
             let path = folder.path.description
             let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: folder.path)
             #expect(background.status == 0)
             let other = try #require(folder.processes(in: "other").first)
             // A confinement of this process also applies to the other one.
             let isOther = !Descendants.hasNoNewPrivileges(other)
-            let way = Locked<Ended.Way?>(nil)
+            let way = Locked<ProgramResult.Termination?>(nil)
             Thread.detachNewThread {
                 let script = "echo $$ >'\(path)/neighbour'; until test -e '\(path)/go'; do sleep 0.01; done; exit 7"
                 let ended = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
@@ -102,7 +102,7 @@ struct OrphanTests {
     @Test func `the processes of a serving plugin die with the launcher that it kills`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
-            let folder = try TemporaryFolder()
+            let folder = try TemporaryDirectory()
             let serving = try ServingStage(
                 """
                 import subprocess, time

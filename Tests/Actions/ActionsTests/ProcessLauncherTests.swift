@@ -16,7 +16,7 @@ struct ProcessLauncherTests {
 
     init() throws { launcher = try makeLauncher() }
 
-    func run(_ command: Command) -> Ended { launcher.run(command, stop: stop) }
+    func run(_ command: Command) -> ProgramResult { launcher.run(command, stop: stop) }
 
     // MARK: - Setup of a program
 
@@ -148,7 +148,7 @@ struct ProcessLauncherTests {
     }
 
     @Test func `lines arrive while the program runs`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let script = "echo waiting >&2; while ! [ -e '\(folder.path)/go' ]; do sleep 0.01; done"
         let ended = launcher.run(shell(script), stop: stop) { line in
             if line.elementsEqual("waiting".utf8) { _ = try? folder.write("go", "") }
@@ -192,9 +192,9 @@ struct ProcessLauncherTests {
     }
 
     @Test func `a file that is not a program cannot be started, with the reason`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let script = try folder.write("script", "#!/bin/sh\n")
-        let cases: [(file: PathBytes, reason: String, miss: Ended.Miss?)] = [
+        let cases: [(file: PathBytes, reason: String, miss: ProgramResult.Miss?)] = [
             (try folder.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
             (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' is not there", nil),
             (try folder.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' is not there", nil),
@@ -209,7 +209,7 @@ struct ProcessLauncherTests {
     }
 
     @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
         let place = try #require(binary.range(of: Data("/ld-".utf8)))
         binary.replaceSubrange(place, with: Data("/no-".utf8))
@@ -239,7 +239,7 @@ struct ProcessLauncherTests {
     // MARK: - Timeout and stop
 
     /// Runs a script that prints `up`, with a timeout that is long enough for this machine.
-    private func runUntilUp(_ script: String, grace: Duration) -> Ended {
+    private func runUntilUp(_ script: String, grace: Duration) -> ProgramResult {
         var ended = run(shell(script, timeout: .milliseconds(300), grace: grace))
         for timeout in [5, 60] where ended.text.isEmpty {
             ended = run(shell(script, timeout: .seconds(timeout), grace: grace))
@@ -268,7 +268,7 @@ struct ProcessLauncherTests {
     }
 
     @Test func `raising the stop signal ends the program`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let stop = stop
         Thread.detachNewThread {
             _ = eventually { folder.text(of: "up") != nil }

@@ -14,10 +14,10 @@ import Testing
 
 /// A name is removed only while the file that makes it redundant exists under another name.
 struct RemovalTests {
-    private static func open(_ path: PathBytes) throws -> OpenFolder {
+    private static func open(_ path: PathBytes) throws -> DirectoryHandle {
         let opened = path.withCString { cal_open_root($0) }
         try #require(opened >= 0)
-        return OpenFolder(opened, path)
+        return DirectoryHandle(opened, path)
     }
 
     /// A short name, a name that leaves just enough space for a temporary name, and one that leaves none.
@@ -75,7 +75,7 @@ struct RemovalTests {
             }
             try #require(isMounted)
             defer { _ = disk.withCString { umount2($0, Int32(MNT_DETACH)) } }
-            let error = FolderRemoval.remove("top", in: try Self.open(tree.path("in"))) { false }
+            let error = DirectoryRemoval.remove("top", in: try Self.open(tree.path("in"))) { false }
             #expect(error == EBUSY)
             #expect(TestFile.read(tree.path("precious/a")) == Array("text".utf8))
         }

@@ -171,7 +171,7 @@ struct ServeSlotsTests {
 
     @Test(arguments: [
         (
-            Ended.Way.couldNotStart("cannot start '/x'"), ServeMessage?.none,
+            ProgramResult.Termination.couldNotStart("cannot start '/x'"), ServeMessage?.none,
             ServeRequest.Refusal.couldNotStart("cannot start '/x'")
         ),
         (.notLaunched("no pipe"), nil, .notLaunched("no pipe")),
@@ -185,7 +185,7 @@ struct ServeSlotsTests {
         ),
     ])
     func `a process that never becomes ready refuses all waiting requests`(
-        way: Ended.Way, message: ServeMessage?, refusal: ServeRequest.Refusal
+        way: ProgramResult.Termination, message: ServeMessage?, refusal: ServeRequest.Refusal
     ) {
         var slots = slots()
         let requests = submit(&slots, "a", "b", at: 0)

@@ -65,7 +65,7 @@ struct ServingStage {
         plugin = InstalledPlugin(description: description, location: executable, executable: executable)
     }
 
-    private static func text(_ script: String, in folder: TemporaryFolder) -> String {
+    private static func text(_ script: String, in folder: TemporaryDirectory) -> String {
         beginning.replacing("@HERE@", with: folder.path.description) + script
     }
 

@@ -18,7 +18,7 @@ import Testing
 @testable import Programs
 
 /// A temporary directory for one test, removed with its contents.
-final class TemporaryFolder: Sendable {
+final class TemporaryDirectory: Sendable {
     let path: PathBytes
 
     init() throws {
@@ -99,7 +99,7 @@ func shell(
         grace: grace, linger: linger)
 }
 
-extension Ended {
+extension ProgramResult {
     /// The standard output as a string.
     var text: String { String(decoding: output, as: UTF8.self) }
 }
@@ -139,7 +139,7 @@ final class Locked<Value: Sendable>: Sendable {
 
 /// An environment for plugins and commands, with its own launcher, scratch directories and log.
 struct Stage {
-    let folder: TemporaryFolder
+    let folder: TemporaryDirectory
     let host: PluginHost
     let launcher: ProcessLauncher
     let environment: ProgramEnvironment
@@ -148,11 +148,11 @@ struct Stage {
     let progress = Locked<[String]>([])
 
     init(grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()) throws {
-        folder = try TemporaryFolder()
+        folder = try TemporaryDirectory()
         launcher = try makeLauncher()
         environment = ProgramEnvironment(home: "/home/nobody", timeZone: "Europe/Berlin", isRoot: geteuid() == 0)
         host = PluginHost(
-            launcher: launcher, scratchFolders: ScratchFolders(base: folder.path.appending("scratch")),
+            launcher: launcher, scratchFolders: ScratchDirectories(base: folder.path.appending("scratch")),
             environment: environment, grace: grace, serveLimits: serveLimits)
     }
 

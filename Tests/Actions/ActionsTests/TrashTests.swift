@@ -96,7 +96,7 @@ struct TrashTests {
     @Test(arguments: ["none", "sticky", "not sticky", "a link"])
     func `on another file system the trash is a directory at its top`(shared: String) throws {
         try withTempTree { tree in
-            guard let disk = FileFaultTests.Mounted(tree.path("disk")) else { return }
+            guard let disk = FileErrorTests.Mounted(tree.path("disk")) else { return }
             let common = disk.path.appending(".Trash")
             switch shared {
             case "sticky", "not sticky":
@@ -123,7 +123,7 @@ struct TrashTests {
 
     @Test func `without a trash the file stays, and the message says why`() {
         withTempTree { tree in
-            guard let disk = FileFaultTests.Mounted(tree.path("disk")) else { return }
+            guard let disk = FileErrorTests.Mounted(tree.path("disk")) else { return }
             TestFile.write(disk.path.appending("a"), "new")
             TestFile.write(disk.path.appending(".Trash-\(geteuid())"), "no folder")
             let outcome = BuiltInRun(TrashHandler(trash: Self.trash(nil)))(disk.path.appending("a"), [:])

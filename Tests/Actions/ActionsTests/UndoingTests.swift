@@ -9,11 +9,11 @@ import Testing
 
 /// Undoing changes on disk.
 struct UndoingTests {
-    let folder: TemporaryFolder
+    let folder: TemporaryDirectory
     let event: FileEvent
 
     init() throws {
-        folder = try TemporaryFolder()
+        folder = try TemporaryDirectory()
         for name in ["in", "in/sub", "out"] { try folder.folder(name) }
         try folder.write("in/a", "text", mode: 0o644)
         var event = Stage.event(path: folder.path.appending("in/a"))

@@ -13,7 +13,7 @@ import Testing
 /// Requests that `webhook` sends, and the outcomes of the responses.
 struct WebhookHandlerTests {
     /// Creates a rule for a file in the given directory.
-    private func rule(_ folder: TemporaryFolder, name: String = "a b.txt") -> ContentRule {
+    private func rule(_ folder: TemporaryDirectory, name: String = "a b.txt") -> ContentRule {
         let rule = ContentRule(folder.path, WebhookHandler())
         TestFile.write(rule.path(name), "text")
         return rule
@@ -23,7 +23,7 @@ struct WebhookHandlerTests {
 
     @Test func `a CloudEvent has all metadata and is the same at each attempt`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         var rule = rule(folder)
         for attempt in 1...2 {
             rule.attempt = attempt
@@ -57,7 +57,7 @@ struct WebhookHandlerTests {
 
     @Test func `a name that is not UTF-8 is exact in the data`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let path = tree(folder, [0x66, 0xFF])
         TestFile.write(path, "")
@@ -67,13 +67,13 @@ struct WebhookHandlerTests {
         #expect(event["data"]?.object?["relative_base64"] == "Zv8=")
     }
 
-    private func tree(_ folder: TemporaryFolder, _ name: [UInt8]) -> PathBytes {
+    private func tree(_ folder: TemporaryDirectory, _ name: [UInt8]) -> PathBytes {
         folder.path.appending("in").appending(name)
     }
 
     @Test func `a custom body is valid JSON for any file name`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let name = "quote\" \\ \n end"
         let rule = rule(folder, name: name)
         let mapping: JSONValue = [
@@ -95,7 +95,7 @@ struct WebhookHandlerTests {
 
     @Test func `a name in the URL cannot lead elsewhere`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let name = "a?b#c&d=é %\r\n"
         let rule = rule(folder, name: name)
         let url = JSONValue.string("http://127.0.0.1:\(server.port)/x/${relative}?name=${name}")
@@ -106,7 +106,7 @@ struct WebhookHandlerTests {
 
     @Test func `headers are sent, even empty ones, and can change the content type`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let headers: JSONValue = [
             "Authorization": "Bearer abcdef", "X-Name": "${name}", "X-Number": 5, "X-Empty": "",
@@ -124,7 +124,7 @@ struct WebhookHandlerTests {
     @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "tab is fine\tbut \u{7F} not"])
     func `a line break in a name adds no header`(name: String) throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder, name: name)
         let outcome = rule.run(name, ["url": server.url("/"), "headers": ["X-Name": "${name}"]])
         #expect(outcome.ending == .failed)
@@ -135,7 +135,7 @@ struct WebhookHandlerTests {
 
     @Test(arguments: ["X Name", "X:Name", "", "Ünicode", "Content-Length", "transfer-encoding"])
     func `an invalid header is refused`(name: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let headers = JSONValue.object([name: "1"])
         let outcome = rule.run("a b.txt", ["url": "http://127.0.0.1:9/", "headers": headers])
@@ -147,7 +147,7 @@ struct WebhookHandlerTests {
 
     @Test func `signatures equal those of openssl`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         #expect(
             rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).ending == .succeeded)
@@ -174,7 +174,7 @@ struct WebhookHandlerTests {
         }
     }
 
-    private func hmac(_ bytes: [UInt8], options: [String], in folder: TemporaryFolder) throws -> [UInt8] {
+    private func hmac(_ bytes: [UInt8], options: [String], in folder: TemporaryDirectory) throws -> [UInt8] {
         TestFile.write(folder.path.appending("signed"), bytes)
         let arguments = ["dgst", "-sha256", "-binary", "-out", "digest"] + options + ["signed"]
         let made = call("/usr/bin/openssl", arguments, in: folder.path)
@@ -195,7 +195,7 @@ struct WebhookHandlerTests {
 
     @Test func `each status has its outcome`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         for (status, ending) in Self.statuses {
             let outcome = rule.run("a b.txt", ["url": server.url("/?status=\(status)")])
@@ -208,7 +208,7 @@ struct WebhookHandlerTests {
 
     @Test func `Retry-After is respected, in seconds or as a date, up to a day`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let seconds = rule.run("a b.txt", ["url": server.url("/?status=503&after=7")])
         #expect(seconds.retryAfter == .seconds(7))
@@ -222,7 +222,7 @@ struct WebhookHandlerTests {
 
     @Test func `the first 200 bytes of a response are reported on one line`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         // Encoded in base64, because content of the URL is not reported.
         func content(_ text: String) -> String {
@@ -237,7 +237,7 @@ struct WebhookHandlerTests {
 
     @Test func `a key in the URL is not reported, even if the server returns the path`() throws {
         let server = try WebhookServer()
-        let rule = rule(try TemporaryFolder())
+        let rule = rule(try TemporaryDirectory())
         let outcome = rule.run("a b.txt", ["url": server.url("/express/key%2012345/a?status=404&token=secret77")])
         #expect(outcome.message == "http://127.0.0.1:\(server.port) answered 404: Cannot POST ***")
         let part = rule.run("a b.txt", ["url": server.url("/express/key%2012345?status=404"), "method": "PUT"])
@@ -246,7 +246,7 @@ struct WebhookHandlerTests {
 
     @Test func `a response without an end is not waited for`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         #expect(rule.run("a b.txt", ["url": server.url("/endless")]).ending == .succeeded)
         let outcome = rule.run("a b.txt", ["url": server.url("/endless?status=500")])
@@ -256,7 +256,7 @@ struct WebhookHandlerTests {
 
     @Test func `headers without an end are not read`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let outcome = rule(folder).run("a b.txt", ["url": server.url("/headers")])
         #expect(outcome.ending == .retry)
         #expect(outcome.message.contains("the headers of the answer have more than 64 KiB"), "\(outcome.message)")
@@ -264,7 +264,7 @@ struct WebhookHandlerTests {
 
     @Test func `secrets of the request are not reported, even if the server returns them`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let with: JSONValue = [
             "url": server.url("/echo?status=400"), "secret": "sign-secret",
@@ -282,7 +282,7 @@ struct WebhookHandlerTests {
 
     @Test func `network errors are retried`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let dropped = rule.run("a b.txt", ["url": server.url("/drop")])
         #expect(dropped.ending == .retry)
@@ -298,7 +298,7 @@ struct WebhookHandlerTests {
 
     @Test func `a slow server is abandoned at the timeout and at a stop`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         var rule = rule(folder)
         rule.timeout = .milliseconds(200)
         let late = rule.run("a b.txt", ["url": server.url("/slow")])
@@ -326,7 +326,7 @@ struct WebhookHandlerTests {
     @Test(arguments: [301, 302, 307, 308])
     func `a redirect on the same host gets the same request`(status: Int) throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let with: JSONValue = [
             "url": server.url("/?status=\(status)&to=/there?status=202"), "secret": "key", "signature": "github",
@@ -345,7 +345,7 @@ struct WebhookHandlerTests {
     @Test func `nothing is sent to another host or another port`() throws {
         let server = try WebhookServer()
         let other = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         for target in [
             "http://127.0.0.1:\(other.port)/", "http://localhost:\(server.port)/", "http://127.0.0.2/",
@@ -364,7 +364,7 @@ struct WebhookHandlerTests {
 
     @Test func `an endless chain of redirects is abandoned`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let outcome = rule(folder).run("a b.txt", ["url": server.url("/circle")])
         #expect(outcome.ending == .failed)
         #expect(outcome.message.hasSuffix("redirects more than 5 times"))
@@ -375,7 +375,7 @@ struct WebhookHandlerTests {
 
     @Test func `over TLS the certificate must be trusted`() throws {
         let server = try WebhookServer(isSecure: true)
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let rule = rule(folder)
         let unknown = rule.run("a b.txt", ["url": server.url("/")])
         #expect(unknown.ending == .failed)
@@ -401,7 +401,7 @@ struct WebhookHandlerTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, certificate authorities that others can change are not trusted`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let file = try folder.write("ca.pem", "", mode: 0o646)
         let outcome = rule(folder).run("a b.txt", ["url": "https://127.0.0.1:1/", "ca_file": .string("\(file)")])
         #expect(outcome.ending == .failed)

@@ -8,7 +8,7 @@ import Testing
 
 /// A server that responds as the path of the request specifies, and records the requests.
 final class WebhookServer {
-    let folder: TemporaryFolder
+    let folder: TemporaryDirectory
     private let program: RunningProgram
     let port: Int
     let scheme: String
@@ -29,7 +29,7 @@ final class WebhookServer {
     /// - Parameter isSecure: Whether the server uses TLS, with a certificate of its own authority, `ca.pem`.
     /// - Throws: An error if the server does not start.
     init(isSecure: Bool = false) throws {
-        folder = try TemporaryFolder()
+        folder = try TemporaryDirectory()
         scheme = isSecure ? "https" : "http"
         try folder.write("server.py", Self.script)
         if isSecure {

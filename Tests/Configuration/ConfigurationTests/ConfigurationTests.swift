@@ -14,7 +14,7 @@ struct ConfigurationTests {
         withTempTree { tree in
             TestFile.write(tree.path("config.yaml"), text)
             let environment = ["STORE": "/srv/store"]
-            var surroundings = RuleLoader.Surroundings(
+            var surroundings = RuleLoader.Environment(
                 home: "/home/ada", environment: { environment[$0] }, currentFolder: tree.root)
             surroundings.distrust = distrust
             var configuration = Configuration()
@@ -181,7 +181,7 @@ struct ConfigurationTests {
     @Test func `rules that root must not trust are not read`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules: [{ path: in/*, action: log }]\n")
-            var surroundings = RuleLoader.Surroundings(home: nil, environment: { _ in nil }, currentFolder: tree.root)
+            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentFolder: tree.root)
             surroundings.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
             let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
             #expect(loaded.diagnostics.map(\.message) == ["'\(tree.path("rules.yaml"))' is open"])
@@ -195,7 +195,7 @@ struct ConfigurationTests {
     private static func read(
         _ variables: [String: String], over configuration: Configuration = Configuration()
     ) throws -> Configuration {
-        let surroundings = RuleLoader.Surroundings(home: "/home/ada", environment: { _ in nil }, currentFolder: "/")
+        let surroundings = RuleLoader.Environment(home: "/home/ada", environment: { _ in nil }, currentFolder: "/")
         var configuration = configuration
         try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &configuration)
         return configuration

@@ -110,7 +110,7 @@ struct DocumentationTests {
             .filter { TestFile.exists(Places.checkout.appending($0)) }
         let loader = RuleLoader(
             catalog: OpenCatalog(),
-            surroundings: RuleLoader.Surroundings(
+            surroundings: RuleLoader.Environment(
                 home: "/home/ada", environment: { _ in nil }, currentFolder: Places.checkout))
         for path in ["rules"] + examples {
             let loaded = loader.load([path])

@@ -112,7 +112,7 @@ func makeLoader(in folder: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoa
     let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": ""]
     return RuleLoader(
         catalog: FakeCatalog(),
-        surroundings: RuleLoader.Surroundings(
+        surroundings: RuleLoader.Environment(
             home: "/home/ada", environment: { environment[$0] }, currentFolder: folder,
             maximumFileSize: maximumFileSize))
 }

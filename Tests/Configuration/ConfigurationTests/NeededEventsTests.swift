@@ -46,7 +46,7 @@ struct NeededEventsTests {
             TestFile.write(tree.path("rules.yaml"), rules)
             let loader = RuleLoader(
                 catalog: Catalog(),
-                surroundings: RuleLoader.Surroundings(home: nil, environment: { _ in nil }, currentFolder: tree.root))
+                surroundings: RuleLoader.Environment(home: nil, environment: { _ in nil }, currentFolder: tree.root))
             let text = loader.load(["rules.yaml"]).diagnostics.map(\.description).joined(separator: "\n")
             #expect(text == expected)
         }

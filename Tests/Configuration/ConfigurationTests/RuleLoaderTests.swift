@@ -207,7 +207,7 @@ struct RuleLoaderTests {
             TestFile.write(
                 tree.path("rules/b.yaml"),
                 "defaults: { exclude: ['${env:NONE}/*'] }\nrules:\n" + plain.replacing("plain", with: "shared"))
-            var surroundings = RuleLoader.Surroundings(home: nil, environment: { _ in nil }, currentFolder: tree.root)
+            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentFolder: tree.root)
             func load() -> LoadedRules {
                 RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules"])
             }

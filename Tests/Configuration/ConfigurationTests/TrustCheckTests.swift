@@ -11,7 +11,7 @@ struct TrustCheckTests {
     private func load(_ rule: String) -> String {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules:\n  - path: /in/*\n" + rule)
-            var surroundings = RuleLoader.Surroundings(
+            var surroundings = RuleLoader.Environment(
                 home: "/home/ada", environment: { _ in nil }, currentFolder: tree.root)
             surroundings.distrustCommand = { executable, arguments in
                 let isOpen = arguments.contains { String(decoding: $0, as: UTF8.self).contains("open") }

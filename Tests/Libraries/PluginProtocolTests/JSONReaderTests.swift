@@ -41,7 +41,7 @@ struct JSONReaderTests {
             #expect(Self.own(Array(text.utf8)) == nil, "\(text)")
         }
         #expect(JSONValue(json: [0x22, 0xFF, 0x22]) == nil)
-        #expect(throws: JSONFault.invalid(at: 4)) { try JSONValue(reading: Array("[1, x]".utf8)) }
+        #expect(throws: JSONError.invalid(at: 4)) { try JSONValue(reading: Array("[1, x]".utf8)) }
     }
 
     @Test func `the first of several members with the same name counts`() {
@@ -49,13 +49,13 @@ struct JSONReaderTests {
     }
 
     @Test func `more than 64 levels are refused quickly, however large the input is`() {
-        #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array(Self.nested(65).utf8)) }
+        #expect(throws: JSONError.tooDeep(limit: 64)) { try JSONValue(reading: Array(Self.nested(65).utf8)) }
         // Foundation needs more than half a minute for this.
         let list = (0..<62).map { _ in Self.nested(500) }.joined(separator: ",")
         let start = ContinuousClock.now
-        #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array("{\"rule\":[\(list)]}".utf8)) }
+        #expect(throws: JSONError.tooDeep(limit: 64)) { try JSONValue(reading: Array("{\"rule\":[\(list)]}".utf8)) }
         let open = String(repeating: #"{"a":["#, count: 500_000)
-        #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array(open.utf8)) }
+        #expect(throws: JSONError.tooDeep(limit: 64)) { try JSONValue(reading: Array(open.utf8)) }
         #expect(ContinuousClock.now - start < .seconds(5))
         #expect(JSONValue(record: Array(Self.nested(128).utf8)) != nil)
         #expect(JSONValue(record: Array(Self.nested(129).utf8)) == nil)
@@ -82,7 +82,7 @@ struct JSONReaderTests {
         let value = try JSONValue(reading: Array(text.utf8), isLenient: true).object
         #expect(value?["id"] == "x" && value?["b"] == .null && value?["c"] == .null)
         #expect(value?["d"] == [["e": "]"]])
-        #expect(throws: JSONFault.self) {
+        #expect(throws: JSONError.self) {
             try JSONValue(reading: Array((String(repeating: "[", count: 70) + "\"]").utf8), isLenient: true)
         }
     }

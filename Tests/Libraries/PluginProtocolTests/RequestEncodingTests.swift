@@ -78,8 +78,8 @@ struct RequestEncodingTests {
     }
 
     @Test func `a request without a required member is refused, naming the member`() {
-        #expect(throws: JSONFault.misfit("attempt")) { try PluginRequest(reading: ["id": "1"]) }
-        #expect(throws: JSONFault.noObject) { try PluginRequest(reading: [1]) }
+        #expect(throws: JSONError.misfit("attempt")) { try PluginRequest(reading: ["id": "1"]) }
+        #expect(throws: JSONError.noObject) { try PluginRequest(reading: [1]) }
     }
 
     @Test(arguments: [Double.nan, .infinity])

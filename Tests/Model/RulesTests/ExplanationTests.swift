@@ -11,18 +11,18 @@ import Watching
 struct ExplanationTests {
     /// A disk on which only the named paths differ; every other path is an empty directory.
     struct Disk: Sendable {
-        var path = DiskProbe.Sight.present(.sample())
+        var path = DiskProbe.StatResult.present(.sample())
         var writers = DiskProbe.Holders.nobody
         var locks = DiskProbe.Holders.nobody
-        var folders: [PathBytes: DiskProbe.Sight] = [:]
+        var folders: [PathBytes: DiskProbe.StatResult] = [:]
         var polled: [PathBytes: PollingReason] = [:]
 
-        var sights: Explanation.Sights {
+        var sights: Explanation.Inspection {
             let (folders, polled) = (folders, polled)
-            let look: @Sendable (PathBytes) -> DiskProbe.Sight = {
+            let look: @Sendable (PathBytes) -> DiskProbe.StatResult = {
                 folders[$0] ?? .present(.sample(type: .directory))
             }
-            return Explanation.Sights(
+            return Explanation.Inspection(
                 path: path, writers: writers, locks: locks, folder: look, root: look, polling: { polled[$0] })
         }
     }
@@ -57,7 +57,7 @@ struct ExplanationTests {
     }
 
     @Test func `the state of the disk comes next, then the rule itself`() throws {
-        let link = DiskProbe.Sight.present(.sample(type: .symlink))
+        let link = DiskProbe.StatResult.present(.sample(type: .symlink))
         var disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent, "/in/x": link])
         func verdict() throws -> Explanation.Verdict {
             try Self.verdict("/in/x/a.txt", disk, isEnabled: false) { $0.events = [.rootGone] }

@@ -76,7 +76,7 @@ struct EngineRecoveryTests {
     /// A store with a job whose attempts, including the last one, were all interrupted.
     private static func interrupted(_ rule: Rule, _ file: PathBytes, attempt: Int) throws -> DiskStore {
         let store = DiskStore.inMemory()
-        guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskFault() }
+        guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskError() }
         let now = DiskProbe.now()
         let clocks = ClockPair(now, .now)
         let record = RuleRecord(name: rule.name, selection: rule.selection)
@@ -92,7 +92,7 @@ struct EngineRecoveryTests {
         return try DiskStore(afterKillOf: store, now: now, clock: { .now })
     }
 
-    private struct DiskFault: Error {}
+    private struct DiskError: Error {}
 
     @Test(arguments: [1, 3])
     func `a job that is interrupted repeatedly fails`(attempts: Int) throws {

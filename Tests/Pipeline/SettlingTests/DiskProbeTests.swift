@@ -196,7 +196,7 @@ struct DiskProbeTests {
         }
     }
 
-    private func identity(_ sight: DiskProbe.Sight) -> FileIdentity? {
+    private func identity(_ sight: DiskProbe.StatResult) -> FileIdentity? {
         guard case .present(let snapshot) = sight else { return nil }
         return snapshot.identity
     }

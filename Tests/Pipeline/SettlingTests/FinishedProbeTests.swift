@@ -20,8 +20,8 @@ extension Snapshot {
 
 struct FinishedProbeTests {
     private func judge(
-        _ sight: DiskProbe.Sight, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
-        tree: DiskProbe.TreeSight? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
+        _ sight: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
+        tree: DiskProbe.TreeResult? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
         isPolled: Bool = false, sample: FinishedProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> FinishedProbe.Verdict {
         let look = FinishedProbe.Look(
@@ -108,7 +108,7 @@ struct FinishedProbeTests {
         writers: DiskProbe.Holders, locks: DiskProbe.Holders
     ) {
         let policy = SettlePolicy(locks: .wait, whenHeld: .seconds(300))
-        let file = DiskProbe.Sight.present(.file(modified: 1_000))
+        let file = DiskProbe.StatResult.present(.file(modified: 1_000))
         func judge(at time: Int64, sample: FinishedProbe.Sample? = nil) -> FinishedProbe.Verdict {
             self.judge(file, writers: writers, locks: locks, at: time, policy: policy, sample: sample)
         }
@@ -188,7 +188,7 @@ struct FinishedTreeTests {
     }
 
     private func judge(
-        _ tree: DiskProbe.TreeSight, at time: Int64 = 1_000, isPolled: Bool = false, longest: Duration? = nil,
+        _ tree: DiskProbe.TreeResult, at time: Int64 = 1_000, isPolled: Bool = false, longest: Duration? = nil,
         sample: FinishedProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> FinishedProbe.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)

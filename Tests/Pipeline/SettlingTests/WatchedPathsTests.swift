@@ -7,7 +7,7 @@ import Testing
 struct WatchedPathsTests {
     private func link(_ path: PathBytes, to target: String) { #expect(path.withCString { symlink(target, $0) } == 0) }
 
-    private func isPresent(_ sight: DiskProbe.Sight) -> Bool { if case .present = sight { true } else { false } }
+    private func isPresent(_ sight: DiskProbe.StatResult) -> Bool { if case .present = sight { true } else { false } }
 
     @Test func `nothing behind a link below the root is visible or readable`() {
         withTempTree { tree in

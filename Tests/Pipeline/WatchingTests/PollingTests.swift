@@ -151,8 +151,8 @@ struct PollingTests {
     }
 
     @Test func `snapshots of a directory differ by name, content and attributes`() {
-        func folder(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledFolder {
-            var folder = PolledFolder()
+        func folder(_ entries: [(String, size: UInt64, mode: UInt32, inode: UInt64)]) -> PolledDirectory {
+            var folder = PolledDirectory()
             for entry in entries {
                 var status = cal_stat()
                 status.size = entry.size
@@ -170,7 +170,7 @@ struct PollingTests {
         let after = folder([
             ("ab", 1, file, 5), ("c", 2, file, 3), ("b", 1, file | 1, 2), ("d", 1, file, 9), ("e", 1, file, 6),
         ])
-        var told: [String: PolledFolder.Change] = [:]
+        var told: [String: PolledDirectory.Change] = [:]
         after.changes(since: before) { name, _, change in told[String(decoding: name, as: UTF8.self)] = change }
         #expect(
             told == [

@@ -5,16 +5,16 @@ import Testing
 @testable import Watching
 
 struct RecentFilesTests {
-    private func place(_ name: String, _ folder: FolderTree.ID, _ recent: RecentFiles) -> RecentFiles.Place {
+    private func place(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles) -> RecentFiles.Place {
         Array(name.utf8).withUnsafeBytes { recent.place(of: $0, in: folder) }
     }
 
-    private func hint(_ name: String, _ folder: FolderTree.ID, _ recent: RecentFiles, _ hints: [Hint]) -> Int? {
+    private func hint(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles, _ hints: [Hint]) -> Int? {
         Array(name.utf8).withUnsafeBytes { recent.hint(at: recent.place(of: $0, in: folder), named: $0, among: hints) }
     }
 
     @Test func `a file is identified by its directory and whole name, for one turn`() {
-        var tree = FolderTree()
+        var tree = DirectoryTree()
         let (one, other) = (tree.addRoot("/one"), tree.addRoot("/other"))
         let hints = ["/one/a", "/one/aa"].map { Hint(path: $0, signs: .written, origin: .live) }
         var recent = RecentFiles()
@@ -29,7 +29,7 @@ struct RecentFilesTests {
     }
 
     @Test func `of several files with the same position, the last one is known`() {
-        var tree = FolderTree()
+        var tree = DirectoryTree()
         let folder = tree.addRoot("/in")
         var recent = RecentFiles()
         var hints: [Hint] = []

@@ -39,7 +39,7 @@ extension World: FileSystem {
         }
     }
 
-    package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.Sight {
+    package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
         state.withLock { state in
             state.inspect()
             do throws(SystemError) {

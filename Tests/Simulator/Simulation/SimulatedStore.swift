@@ -22,7 +22,7 @@ final class SimulatedStore: LedgerStore {
     private struct Contents {
         var offers: [RuleID: [UInt64: Offer]] = [:]
         var failed: [RuleID: [UInt64: Offer]] = [:]
-        var due: [RuleID: [PathBytes: Author?]] = [:]
+        var due: [RuleID: [PathBytes: Writer?]] = [:]
     }
 
     private let rows = MemoryStore()

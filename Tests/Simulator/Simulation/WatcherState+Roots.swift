@@ -74,7 +74,7 @@ extension WatcherState {
             case .start, .unmounted: break
             default: hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
             }
-            tours.append(Tour(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
+            tours.append(Scan(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
         case .missing(let nearest, let isOther):
             guard root.presence != .missing else { return }
             if case .unmounted(let point) = cause, root.presence == .present {

@@ -44,7 +44,7 @@ struct WatcherState {
         var origin: EventOrigin
     }
 
-    struct Tour {
+    struct Scan {
         var root: Int
         var origin: EventOrigin
         var visits: [Visit]
@@ -63,7 +63,7 @@ struct WatcherState {
     var foldersOfWatch: [Int32: [Int]] = [:]
     var roots: [Root] = []
     var suspects: Set<Int> = []
-    var tours: [Tour] = []
+    var tours: [Scan] = []
     var visits: [Visit] = []
     var polls: [Poll] = []
     var doubts: [(paths: [PathBytes], turns: Int)] = []

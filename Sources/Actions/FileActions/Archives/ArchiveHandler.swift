@@ -50,7 +50,7 @@ package struct ArchiveHandler: Handler {
         var outcomes: [Outcome?] = invocations.map { _ in nil }
         var groups: [PathBytes: Group] = [:]
         for (number, invocation) in invocations.enumerated() {
-            do throws(FileFault) {
+            do throws(FileError) {
                 let destination = try Destination(invocation)
                 let name = try Self.name(of: invocation)
                 groups[destination.path, default: Group(destination: destination)].members.append((number, name))
@@ -60,7 +60,7 @@ package struct ArchiveHandler: Handler {
         }
         for var group in groups.values {
             group.members.sort { $0.name < $1.name }
-            do throws(FileFault) {
+            do throws(FileError) {
                 try pack(group, invocations, &outcomes)
             } catch {
                 for member in group.members where outcomes[member.number] == nil {
@@ -72,7 +72,7 @@ package struct ArchiveHandler: Handler {
     }
 
     /// Returns the path in the archive, which is always below its top level, regardless of the values of placeholders.
-    private static func name(of invocation: Invocation) throws(FileFault) -> PathBytes {
+    private static func name(of invocation: Invocation) throws(FileError) -> PathBytes {
         let event = invocation.job.event
         let relative = Array(event.path.relative(to: event.root) ?? event.path.lastComponent)
         // A root that is packed has no path relative to itself.
@@ -80,12 +80,12 @@ package struct ArchiveHandler: Handler {
         let wanted = invocation.parameters["name"]?.bytes ?? usual
         let parts = wanted.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
         guard !parts.isEmpty, !wanted.contains(0), !parts.contains(where: { $0.elementsEqual([.dot, .dot]) }) else {
-            throw FileFault(EINVAL, "'\(PathBytes(wanted))' can't be a path in an archive")
+            throw FileError(EINVAL, "'\(PathBytes(wanted))' can't be a path in an archive")
         }
         return PathBytes(parts.joined(separator: [.slash]))
     }
 
-    private func pack(_ group: Group, _ invocations: [Invocation], _ outcomes: inout [Outcome?]) throws(FileFault) {
+    private func pack(_ group: Group, _ invocations: [Invocation], _ outcomes: inout [Outcome?]) throws(FileError) {
         guard let first = group.members.first.map({ invocations[$0.number] }) else { return }
         func all(_ outcome: Outcome) {
             for member in group.members where outcomes[member.number] == nil { outcomes[member.number] = outcome }
@@ -103,7 +103,7 @@ package struct ArchiveHandler: Handler {
                 outcomes[member.number] = Outcome(.failed, message, code: "same-name")
                 continue
             }
-            do throws(FileFault) {
+            do throws(FileError) {
                 sources.append((member.number, member.name, try SourceFile(invocations[member.number])))
             } catch {
                 outcomes[member.number] = error.outcome

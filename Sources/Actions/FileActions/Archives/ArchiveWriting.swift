@@ -36,15 +36,15 @@ final class ArchiveWriting {
     ///   - format: The format of the archive.
     ///   - own: The identity of the file that exists at the path.
     ///   - isOver: Called for each block; true stops the writing.
-    /// - Throws: A ``FileFault`` if there is not enough memory.
+    /// - Throws: A ``FileError`` if there is not enough memory.
     init(
         to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
         isOver: @escaping () -> Bool
     )
-        throws(FileFault)
+        throws(FileError)
     {
         guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
-            throw FileFault(ENOMEM, "cannot begin an archive at '\(path)'")
+            throw FileError(ENOMEM, "cannot begin an archive at '\(path)'")
         }
         self.writer = writer
         self.isOver = isOver
@@ -55,10 +55,10 @@ final class ArchiveWriting {
     deinit { cla_writer_free(writer) }
 
     /// Writes the remaining data.
-    func finish() throws(FileFault) { try check(cla_writer_finish(writer)) }
+    func finish() throws(FileError) { try check(cla_writer_finish(writer)) }
 
     /// Adds a file, or a directory with all its content.
-    func add(_ source: SourceFile, as name: PathBytes) throws(FileFault) -> Ending {
+    func add(_ source: SourceFile, as name: PathBytes) throws(FileError) -> Ending {
         // A file that has taken its place in the meantime has not settled.
         guard let seen = try source.folder.look(at: source.name), seen.identity == source.facts.identity,
             seen.type == .directory || seen.hasSameContent(as: source.facts)
@@ -71,12 +71,12 @@ final class ArchiveWriting {
 
     /// Adds an entry; a mount below the packed directory, whose mount is given, is omitted.
     private func add(
-        _ entry: PathBytes, in folder: OpenFolder, as name: PathBytes, mount: UInt64?, depth: Int
-    ) throws(FileFault) -> Ending {
+        _ entry: PathBytes, in folder: DirectoryHandle, as name: PathBytes, mount: UInt64?, depth: Int
+    ) throws(FileError) -> Ending {
         if isOver() { return .over }
         let path = folder.path(of: entry)
         guard depth <= Self.mostLevels else {
-            throw FileFault(
+            throw FileError(
                 Outcome(.failed, "'\(path)' lies more than \(Self.mostLevels) folders deep", code: "too-deep"))
         }
         guard let seen = try folder.look(at: entry) else { return .changed }
@@ -97,13 +97,13 @@ final class ArchiveWriting {
         case .success(let opened): file = opened
         case .failure(let error):
             if error.errno == ENOENT || error.errno == ELOOP { return .changed }
-            throw FileFault(error.errno, "cannot open '\(path)'")
+            throw FileError(error.errno, "cannot open '\(path)'")
         }
         let facts = try file.facts()
         guard facts.identity == seen.identity else { return .changed }
         guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }
         try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
-        let inner = OpenFolder(dup(file.descriptor), path)
+        let inner = DirectoryHandle(dup(file.descriptor), path)
         // Alight's own temporary files are not part of the directory.
         for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
             let ending = try add(
@@ -115,7 +115,7 @@ final class ArchiveWriting {
 
     private func addContent(
         of file: OpenFile, _ path: PathBytes, _ facts: Snapshot, as name: PathBytes
-    ) throws(FileFault) -> Ending {
+    ) throws(FileError) -> Ending {
         try header(name, facts, size: Int64(clamping: facts.size))
         var left = facts.size
         while left > 0 {
@@ -123,7 +123,7 @@ final class ArchiveWriting {
             let most = min(Int(clamping: left), buffer.count)
             let count = buffer.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, most) }
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
+            guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
             if count == 0 { return .changed }
             try check(cla_writer_data(writer, buffer, count))
             left -= UInt64(count)
@@ -135,16 +135,16 @@ final class ArchiveWriting {
     }
 
     private func addLink(
-        _ entry: PathBytes, in folder: OpenFolder, _ facts: Snapshot, as name: PathBytes
-    ) throws(FileFault) -> Ending {
+        _ entry: PathBytes, in folder: DirectoryHandle, _ facts: Snapshot, as name: PathBytes
+    ) throws(FileError) -> Ending {
         var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = entry.withCString { readlinkat(folder.descriptor, $0, &target, Int(PATH_MAX)) }
         guard length >= 0 else {
             if errno == ENOENT || errno == EINVAL { return .changed }
-            throw FileFault(errno, "cannot read the link '\(folder.path(of: entry))'")
+            throw FileError(errno, "cannot read the link '\(folder.path(of: entry))'")
         }
         target[length] = 0
-        try target.withUnsafeBufferPointer { (buffer) throws(FileFault) in
+        try target.withUnsafeBufferPointer { (buffer) throws(FileError) in
             try header(name, facts, size: 0, link: buffer.baseAddress)
         }
         files += 1
@@ -154,7 +154,7 @@ final class ArchiveWriting {
     /// Writes a header without set-user-id and similar bits, which unpacking must not set by accident.
     private func header(
         _ name: PathBytes, _ facts: Snapshot, size: Int64, link: UnsafePointer<CChar>? = nil
-    ) throws(FileFault) {
+    ) throws(FileError) {
         let result = name.withCString { name in
             var entry = cla_entry()
             entry.name = name
@@ -177,10 +177,10 @@ final class ArchiveWriting {
         }
     }
 
-    private func check(_ result: Int32) throws(FileFault) {
+    private func check(_ result: Int32) throws(FileError) {
         guard result != 0 else { return }
         let error = cla_writer_errno(writer)
         let text = String(cString: cla_writer_error(writer))
-        throw FileFault(error > 0 ? error : EIO, "cannot write the archive '\(path)' (\(text))")
+        throw FileError(error > 0 ? error : EIO, "cannot write the archive '\(path)' (\(text))")
     }
 }

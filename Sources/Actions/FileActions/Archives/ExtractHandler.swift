@@ -31,14 +31,14 @@ package struct ExtractHandler: Handler {
 
     package func run(_ invocation: Invocation) -> Outcome {
         if let problem = ArchiveFormat.problem { return Outcome(.failed, problem, code: "no-library") }
-        do throws(FileFault) {
+        do throws(FileError) {
             return try extract(invocation)
         } catch {
             return error.outcome
         }
     }
 
-    private func extract(_ invocation: Invocation) throws(FileFault) -> Outcome {
+    private func extract(_ invocation: Invocation) throws(FileError) -> Outcome {
         let limits: ExtractLimits
         do throws(SizeProblem) {
             limits = try ExtractLimits(invocation.parameters["limits"])
@@ -55,7 +55,7 @@ package struct ExtractHandler: Handler {
         var place = FilePlace(invocation, folder, name, destination.conflict, trash: trash)
         place.changes = changes
         if place.conflict == .skip, try folder.look(at: name) != nil { return place.skipped }
-        let staging = try StagedFolder(in: folder, for: name)
+        let staging = try StagedDirectory(in: folder, for: name)
         let limit = place.limit
         let extraction = Extraction(into: staging.descriptor, limits, packed: source.facts.size, mask: staging.mask) {
             limit.isOver
@@ -67,7 +67,7 @@ package struct ExtractHandler: Handler {
         } catch {
             // If the file changed while it was read, the error is not that of the archive.
             guard try source.isUnchanged() else { throw .changed }
-            if let number = error.errno { throw FileFault(number, "\(error.message) of '\(source.path)'") }
+            if let number = error.errno { throw FileError(number, "\(error.message) of '\(source.path)'") }
             return Outcome(.failed, error.message, code: error.code)
         }
         guard try source.isUnchanged() else { throw .changed }
@@ -83,7 +83,7 @@ package struct ExtractHandler: Handler {
             return succeed("'\(path)' holds the same already", path)
         }
         let error = cal_sync_file_system(staging.descriptor)
-        guard error == 0 else { throw FileFault(error, "cannot flush '\(place.path)'") }
+        guard error == 0 else { throw FileError(error, "cannot flush '\(place.path)'") }
         let sealed = try staging.seal()
         guard let published = try staging.publish(place.placing, noting: &place.changes) else { return place.skipped }
         folder.flush()
@@ -95,7 +95,7 @@ package struct ExtractHandler: Handler {
 
     /// Returns the name of a directory with the same files: left by an attempt that could not report it, or sought by
     /// `deduplicate`.
-    private func earlierResult(_ place: FilePlace, _ staging: StagedFolder) throws(FileFault) -> PathBytes? {
+    private func earlierResult(_ place: FilePlace, _ staging: StagedDirectory) throws(FileError) -> PathBytes? {
         let job = place.invocation.job
         let isAgain = job.attempt > 1 || job.isInterrupted
         guard isAgain && place.conflict != .overwrite || place.conflict == .deduplicate else { return nil }
@@ -106,8 +106,8 @@ package struct ExtractHandler: Handler {
             guard there.type == .directory, case .success(let file) = place.folder.open(name, CAL_OPEN_READING) else {
                 continue
             }
-            let folder = OpenFolder(dup(file.descriptor), place.folder.path(of: name))
-            if try FolderTree.areSame(folder, staging.content, within: place.limit) { return name }
+            let folder = DirectoryHandle(dup(file.descriptor), place.folder.path(of: name))
+            if try DirectoryTree.areSame(folder, staging.content, within: place.limit) { return name }
         }
         return nil
     }

@@ -25,7 +25,7 @@ final class UnpackedTree {
         self.isDry = isDry
     }
 
-    func remove(from folder: OpenFolder, depth: Int = 0) {
+    func remove(from folder: DirectoryHandle, depth: Int = 0) {
         guard depth < Self.mostLevels, let names = try? folder.names() else {
             left.append(folder.path)
             return
@@ -40,7 +40,7 @@ final class UnpackedTree {
     }
 
     /// Removes a file or a link; returns false if it is left.
-    private func remove(_ name: PathBytes, _ there: Snapshot, in folder: OpenFolder) -> Bool {
+    private func remove(_ name: PathBytes, _ there: Snapshot, in folder: DirectoryHandle) -> Bool {
         let isOther = removed[there.identity].map { there.hasSameContent(as: $0) } ?? false
         guard there.changed <= sealed || isOther else { return false }
         if isDry { return true }
@@ -52,12 +52,12 @@ final class UnpackedTree {
     /// Removes a directory with its content; returns false if it is a different directory.
     ///
     /// Entries that are left in it are recorded separately.
-    private func removeFolder(_ name: PathBytes, _ there: Snapshot, in folder: OpenFolder, _ depth: Int) -> Bool {
+    private func removeFolder(_ name: PathBytes, _ there: Snapshot, in folder: DirectoryHandle, _ depth: Int) -> Bool {
         if let made = there.born, made > sealed || there.identity.birth < born { return false }
         let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
         guard opened >= 0 else { return false }
         let count = left.count
-        remove(from: OpenFolder(opened, folder.path(of: name)), depth: depth + 1)
+        remove(from: DirectoryHandle(opened, folder.path(of: name)), depth: depth + 1)
         guard !isDry, left.count == count else { return true }
         return name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 || errno == ENOENT
     }

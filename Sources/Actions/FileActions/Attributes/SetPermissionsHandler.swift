@@ -31,10 +31,10 @@ package struct SetPermissionsHandler: Handler {
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in try set(invocation) }
+        Outcome.of { () throws(FileError) in try set(invocation) }
     }
 
-    private func set(_ invocation: Invocation) throws(FileFault) -> Outcome {
+    private func set(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
         guard source.facts.type == .file || source.facts.type == .directory else {
             return Outcome(.failed, "'\(source.path)' is neither a file nor a folder", code: "not-a-file")
@@ -46,7 +46,7 @@ package struct SetPermissionsHandler: Handler {
         // The owner comes first, since changing it clears the set-user-id bit.
         if owner != nil || group != nil {
             let error = cal_change_owner(descriptor, owner ?? .max, group ?? .max)
-            guard error == 0 else { throw FileFault(error, "cannot give '\(source.path)' to another owner") }
+            guard error == 0 else { throw FileError(error, "cannot give '\(source.path)' to another owner") }
             said.append("owner \(owner ?? source.facts.uid):\(group ?? source.facts.gid)")
         }
         if let text = invocation.text("mode") {
@@ -56,7 +56,7 @@ package struct SetPermissionsHandler: Handler {
             let mode = change.applied(
                 to: UInt32(try source.file.facts().mode), isFolder: source.facts.type == .directory)
             let error = cal_change_mode(descriptor, mode)
-            guard error == 0 else { throw FileFault(error, "cannot set the mode of '\(source.path)'") }
+            guard error == 0 else { throw FileError(error, "cannot set the mode of '\(source.path)'") }
             let digits = String(mode, radix: 8)
             said.append("mode \(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)")
         }
@@ -68,11 +68,11 @@ package struct SetPermissionsHandler: Handler {
 
     private static func number(
         _ text: String?, _ noun: String, _ find: (String) -> UInt32?
-    ) throws(FileFault) -> UInt32? {
+    ) throws(FileError) -> UInt32? {
         guard let text else { return nil }
         // The highest number means "unchanged".
         if let number = find(text) ?? UInt32(text), number != .max { return number }
-        throw FileFault(Outcome(.failed, "there is no \(noun) '\(text)'", code: "no-such-\(noun)"))
+        throw FileError(Outcome(.failed, "there is no \(noun) '\(text)'", code: "no-such-\(noun)"))
     }
 
     private static func user(_ name: String) -> UInt32? {

@@ -37,7 +37,7 @@ package struct TagHandler: Handler {
     }
 
     package func run(_ invocation: Invocation) -> Outcome {
-        do throws(FileFault) {
+        do throws(FileError) {
             return try apply(changes(invocation), to: SourceFile(invocation))
         } catch {
             return error.outcome
@@ -45,14 +45,14 @@ package struct TagHandler: Handler {
     }
 
     /// Returns the changes, by name.
-    private func changes(_ invocation: Invocation) throws(FileFault) -> [(name: String, change: Change)] {
+    private func changes(_ invocation: Invocation) throws(FileError) -> [(name: String, change: Change)] {
         var changes: [(name: String, change: Change)] = []
         if case .object(let members)? = invocation.parameters["set"] {
             for (name, value) in members.sorted(by: { $0.key < $1.key }) {
                 switch value {
                 case .text(let bytes): changes.append((name, .set(bytes)))
                 case .value(let constant): changes.append((name, .set(Array(constant.shown.utf8))))
-                case .array, .object: throw FileFault(EINVAL, "the value of '\(name)' is a list or a mapping")
+                case .array, .object: throw FileError(EINVAL, "the value of '\(name)' is a list or a mapping")
                 }
             }
         }
@@ -60,18 +60,18 @@ package struct TagHandler: Handler {
             changes += names.compactMap(\.bytes).map { (String(decoding: $0, as: UTF8.self), .remove) }
         }
         for (name, _) in changes where !name.hasPrefix("user.") || name.utf8.count < 6 || name.utf8.contains(0) {
-            throw FileFault(EINVAL, "'\(name)' can't be set; write a name that begins with 'user.'")
+            throw FileError(EINVAL, "'\(name)' can't be set; write a name that begins with 'user.'")
         }
         return changes
     }
 
-    private func apply(_ changes: [(name: String, change: Change)], to source: SourceFile) throws(FileFault) -> Outcome
+    private func apply(_ changes: [(name: String, change: Change)], to source: SourceFile) throws(FileError) -> Outcome
     {
         let path = source.path
         let file: OpenFile
         switch source.folder.open(source.name, CAL_OPEN_READING) {
         case .success(let opened): file = opened
-        case .failure(let error): throw FileFault(error.errno, "cannot open '\(path)'")
+        case .failure(let error): throw FileError(error.errno, "cannot open '\(path)'")
         }
         guard try file.facts().identity == source.facts.identity else { throw .changed }
         let descriptor = file.descriptor
@@ -97,7 +97,7 @@ package struct TagHandler: Handler {
             case ERANGE, E2BIG, ENOSPC:
                 // ext4 reports ENOSPC for a value that is too large for the file system.
                 return Outcome(.failed, "there is no room for '\(name)' in '\(path)'", code: "too-large")
-            default: throw FileFault(error, "cannot change '\(name)' of '\(path)'")
+            default: throw FileError(error, "cannot change '\(name)' of '\(path)'")
             }
         }
         return Outcome(.succeeded, done.isEmpty ? "tagged so before" : done.joined(separator: ", "))

@@ -38,10 +38,10 @@ package struct TouchHandler: Handler {
         events: [.created, .modified, .moved, .attributes])
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in try touch(invocation) }
+        Outcome.of { () throws(FileError) in try touch(invocation) }
     }
 
-    private func touch(_ invocation: Invocation) throws(FileFault) -> Outcome {
+    private func touch(_ invocation: Invocation) throws(FileError) -> Outcome {
         let word = invocation.text("time") ?? "now"
         guard let time = word == "now" ? DiskProbe.now() : MomentText.moment(word) else {
             return Outcome(
@@ -55,23 +55,23 @@ package struct TouchHandler: Handler {
             cal_time(seconds: time.seconds, nanoseconds: time.nanoseconds, is_left: isSet ? 0 : 1)
         }
         let error = cal_change_times(file.descriptor, value(set != "mtime"), value(set != "atime"))
-        guard error == 0 else { throw FileFault(error, "cannot set the times of '\(path)'") }
+        guard error == 0 else { throw FileError(error, "cannot set the times of '\(path)'") }
         var outcome = Outcome(.succeeded, isNew ? "made \(path)" : "set the times of \(path)", outputs: [path])
         outcome.changes = changes
         return outcome
     }
 
-    private func path(_ invocation: Invocation) throws(FileFault) -> PathBytes {
+    private func path(_ invocation: Invocation) throws(FileError) -> PathBytes {
         guard let path = invocation.parameters["path"]?.bytes else { return invocation.job.event.path }
         guard !path.isEmpty, !path.contains(0), path.last != .slash else {
-            throw FileFault(EINVAL, "'path' has to be the path of a file")
+            throw FileError(EINVAL, "'path' has to be the path of a file")
         }
         return invocation.folder.resolving(path).normalized
     }
 
     private func open(
         _ path: PathBytes, _ invocation: Invocation, _ changes: inout [FileChange]
-    ) throws(FileFault) -> (OpenFile, isNew: Bool) {
+    ) throws(FileError) -> (OpenFile, isNew: Bool) {
         let creates = invocation.flag("create", default: false)
         if path == invocation.job.event.path, !creates { return (try SourceFile(invocation).file, false) }
         let name = PathBytes(path.lastComponent)
@@ -80,20 +80,20 @@ package struct TouchHandler: Handler {
             switch folder.open(name, CAL_OPEN_ENTRY) {
             case .success(let file):
                 guard try file.facts().type != .symlink else {
-                    throw FileFault(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
+                    throw FileError(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
                 }
                 return (file, false)
             case .failure(let error) where error.errno != ENOENT:
-                throw FileFault(error.errno, "cannot open '\(path)'")
+                throw FileError(error.errno, "cannot open '\(path)'")
             case .failure:
-                guard creates else { throw FileFault(Outcome(.skipped, "'\(path)' is not there", code: "gone")) }
+                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' is not there", code: "gone")) }
             }
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
             let made = name.withCString { openat(folder.descriptor, $0, flags, 0o666) }
             if made >= 0 { return (OpenFile(made), true) }
-            guard errno == EEXIST else { throw FileFault(errno, "cannot make '\(path)'") }
+            guard errno == EEXIST else { throw FileError(errno, "cannot make '\(path)'") }
         }
-        throw FileFault(EBUSY, "somebody makes and removes '\(path)' again and again")
+        throw FileError(EBUSY, "somebody makes and removes '\(path)' again and again")
     }
 
     private static let mostTries = 10

@@ -50,9 +50,9 @@ enum Checksum: String, CaseIterable {
     private static let blockSize = 1 << 18
 
     /// Reads an open file from start to end and returns the checksum in hexadecimal digits.
-    func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileFault) -> String {
+    func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileError) -> String {
         guard let digest = Digest(algorithm) else {
-            throw FileFault(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
+            throw FileError(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
         }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
         defer { block.deallocate() }
@@ -60,7 +60,7 @@ enum Checksum: String, CaseIterable {
             try limit.check("reading")
             let count = read(file.descriptor, block.baseAddress, block.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
+            guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
             if count == 0 { return String(hexadecimal: digest.finish()) }
             digest.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
         }

@@ -4,7 +4,7 @@ import System
 
 /// A file with the checksums of other files: a sidecar, or the list of a directory.
 struct ChecksumFile {
-    let folder: OpenFolder
+    let folder: DirectoryHandle
     let name: PathBytes
     let kind: Checksum
 
@@ -14,7 +14,7 @@ struct ChecksumFile {
     var path: PathBytes { folder.path(of: name) }
 
     /// Returns the lines of the file; nil if it does not exist.
-    func lines() throws(FileFault) -> ChecksumLines? {
+    func lines() throws(FileError) -> ChecksumLines? {
         try WholeFile.content(of: name, in: folder, most: Self.most).map { ChecksumLines($0, kind) }
     }
 
@@ -32,13 +32,13 @@ struct ChecksumFile {
     ///   - isAlone: Whether the file may contain nothing else.
     ///   - isOver: Called while waiting for other processes; true stops the wait.
     /// - Returns: Whether the file was written.
-    /// - Throws: A ``FileFault`` if a system call fails.
+    /// - Throws: A ``FileError`` if a system call fails.
     func update(
         _ sums: [(name: PathBytes, digits: String?)], isAlone: Bool = false, isOver: () -> Bool
-    ) throws(FileFault) -> Update {
+    ) throws(FileError) -> Update {
         // The lock belongs to this open descriptor, so it works between threads as well as between processes.
         let lock = openat(folder.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard lock >= 0 else { throw FileFault(errno, "cannot open '\(folder.path)'") }
+        guard lock >= 0 else { throw FileError(errno, "cannot open '\(folder.path)'") }
         defer { close(lock) }
         while flock(lock, LOCK_EX | LOCK_NB) != 0 {
             // A file system without locks: its directory is assumed not to be shared.

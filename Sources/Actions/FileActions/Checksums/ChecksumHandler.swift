@@ -46,7 +46,7 @@ package struct ChecksumHandler: Handler {
         var lists: [PathBytes: (file: ChecksumFile, members: [Int], sums: [(name: PathBytes, digits: String?)])] = [:]
         var endings: [Int: Outcome] = [:]
         for (number, invocation) in invocations.enumerated() {
-            do throws(FileFault) {
+            do throws(FileError) {
                 switch try result(of: invocation) {
                 case .outcome(let outcome): outcomes[number] = outcome
                 case .change(let file, let sums, let outcome):
@@ -83,7 +83,7 @@ package struct ChecksumHandler: Handler {
         _ file: ChecksumFile, _ sums: [(name: PathBytes, digits: String?)], _ invocation: Invocation
     ) -> Swift.Result<Bool, Stop> {
         let limit = invocation.limit
-        do throws(FileFault) {
+        do throws(FileError) {
             switch try file.update(sums, isOver: { limit.isOver }) {
             case .written: return .success(true)
             case .same: return .success(false)
@@ -99,7 +99,7 @@ package struct ChecksumHandler: Handler {
         }
     }
 
-    private func result(of invocation: Invocation) throws(FileFault) -> Result {
+    private func result(of invocation: Invocation) throws(FileError) -> Result {
         let event = invocation.job.event
         let path = event.path
         let kind = invocation.text("algorithm").flatMap(Checksum.init(rawValue:)) ?? .sha256
@@ -150,7 +150,7 @@ package struct ChecksumHandler: Handler {
     /// Removes a deleted file from the list of its directory.
     private func removal(
         of path: PathBytes, root: PathBytes, _ kind: Checksum, isListed: Bool
-    ) throws(FileFault) -> Result {
+    ) throws(FileError) -> Result {
         guard isListed else { throw .gone }
         let folder = try SourceFile.openFolder(of: path, root: root)
         let list = ChecksumFile(folder: folder, name: PathBytes(kind.listName), kind: kind)
@@ -161,7 +161,7 @@ package struct ChecksumHandler: Handler {
     }
 
     /// Removes a file that was moved here from the list of its previous directory.
-    private func forget(_ invocation: Invocation, in kind: Checksum) throws(FileFault) {
+    private func forget(_ invocation: Invocation, in kind: Checksum) throws(FileError) {
         let event = invocation.job.event
         guard let from = event.from, from.parent != event.path.parent,
             let folder = try? SourceFile.openFolder(of: from, root: event.root),
@@ -176,7 +176,7 @@ package struct ChecksumHandler: Handler {
     private static func name(_ path: PathBytes) -> PathBytes { PathBytes(path.lastComponent) }
 
     /// Returns the checksum of a file in a sidecar, or a description of its other content; nil if there is no sidecar.
-    private func held(by sidecar: ChecksumFile, of name: PathBytes) throws(FileFault) -> String? {
+    private func held(by sidecar: ChecksumFile, of name: PathBytes) throws(FileError) -> String? {
         guard let lines = try sidecar.lines() else { return nil }
         let only = lines.sums.count == 1 ? lines.sums.values.first : nil
         return lines.sums[name] ?? lines.bare ?? only ?? "no \(sidecar.kind.rawValue) of it"
@@ -187,7 +187,7 @@ package struct ChecksumHandler: Handler {
     private func verify(
         _ name: PathBytes, _ sum: String, _ kind: Checksum, with word: String, _ list: ChecksumFile,
         _ sidecar: ChecksumFile, _ values: [String: JSONValue]
-    ) throws(FileFault) -> Outcome {
+    ) throws(FileError) -> Outcome {
         let expected: String
         let place: String
         switch word {

@@ -33,7 +33,7 @@ package struct CopyHandler: Handler {
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in try copy(invocation) }
+        Outcome.of { () throws(FileError) in try copy(invocation) }
     }
 
     /// Copies the files of a batch in groups, each of which is flushed by one call for the whole file system.
@@ -56,7 +56,7 @@ package struct CopyHandler: Handler {
         case crowded
     }
 
-    private func copy(_ invocation: Invocation) throws(FileFault) -> Outcome {
+    private func copy(_ invocation: Invocation) throws(FileError) -> Outcome {
         switch try prepare(invocation, isFlushed: true) {
         case .over(let outcome): return outcome
         case .crowded: preconditionFailure("it is alone")
@@ -69,7 +69,7 @@ package struct CopyHandler: Handler {
 
     private func copy(together invocations: ArraySlice<Invocation>) -> [Outcome] {
         var preparations = invocations.map { invocation in
-            do throws(FileFault) {
+            do throws(FileError) {
                 if invocation.stop.isRaised { return Preparation.over(.interrupted("Alight stops")) }
                 return try prepare(invocation, isFlushed: false)
             } catch {
@@ -77,13 +77,13 @@ package struct CopyHandler: Handler {
             }
         }
         var flush = GroupFlush()
-        var folders = FolderFlush()
+        var folders = DirectoryFlush()
         let outcomes = preparations.map { preparation -> Outcome? in
             switch preparation {
             case .over(let outcome): return outcome
             case .crowded: return nil
             case .staged(let prepared):
-                return Outcome.of { () throws(FileFault) in
+                return Outcome.of { () throws(FileError) in
                     if prepared.isDurable { try flush.flush(prepared.staged, for: prepared.place) }
                     let (outcome, folder) = try publish(prepared)
                     if let folder { folders.add(folder) }
@@ -96,20 +96,20 @@ package struct CopyHandler: Handler {
         return zip(outcomes, invocations).map { $0 ?? run($1) }
     }
 
-    private func prepare(_ invocation: Invocation, isFlushed: Bool) throws(FileFault) -> Preparation {
+    private func prepare(_ invocation: Invocation, isFlushed: Bool) throws(FileError) -> Preparation {
         let place = try FilePlace(invocation, trash: trash)
         var options = CopyOptions(invocation, default: Self.kept)
         let isDurable = invocation.flag("durable", default: true)
         options.isDurable = isDurable && isFlushed
         let source: SourceFile
-        do throws(FileFault) {
+        do throws(FileError) {
             source = try SourceFile(invocation)
         } catch {
             guard error.outcome.code == "gone", let earlier = try place.earlierResult(nil) else { throw error }
             return .over(told(earlier, place))
         }
         guard !place.isSame(as: source) else {
-            throw FileFault(Outcome(.failed, "the file would be copied onto itself", code: "same-path"))
+            throw FileError(Outcome(.failed, "the file would be copied onto itself", code: "same-path"))
         }
         let content = try source.openForReading()
         if let earlier = try place.earlierResult(content, hasTimes: options.kept.contains(.times)) {
@@ -120,7 +120,7 @@ package struct CopyHandler: Handler {
     }
 
     /// Gives the copy its name; returns the outcome, and the directory if it must still be flushed.
-    private func publish(_ prepared: Prepared) throws(FileFault) -> (Outcome, OpenFolder?) {
+    private func publish(_ prepared: Prepared) throws(FileError) -> (Outcome, DirectoryHandle?) {
         defer { prepared.staged.discard() }
         var place = prepared.place
         let copy = place.conflict == .deduplicate ? try OpenFile.reading(prepared.staged) : nil
@@ -150,9 +150,9 @@ extension OpenFile {
     /// Opens another descriptor for a staged file.
     ///
     /// It is read-only, so the file does not count as unfinished while it is open.
-    static func reading(_ staged: StagedFile) throws(FileFault) -> OpenFile {
+    static func reading(_ staged: StagedFile) throws(FileError) -> OpenFile {
         let descriptor = PathBytes("/proc/self/fd/\(staged.descriptor)").withCString { open($0, O_RDONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileFault(errno, "cannot open the copy in '\(staged.folder.path)'") }
+        guard descriptor >= 0 else { throw FileError(errno, "cannot open the copy in '\(staged.folder.path)'") }
         let file = OpenFile(descriptor)
         TemporaryName.lock(descriptor)
         return file

@@ -56,7 +56,7 @@ struct CopyOptions {
     ///
     /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
     /// repeats their content in short form.
-    func keep(of source: OpenFile, _ facts: Snapshot, on copy: Int32) throws(FileFault) {
+    func keep(of source: OpenFile, _ facts: Snapshot, on copy: Int32) throws(FileError) {
         let isOwners = kept.contains(.owner) && fchown(copy, facts.uid, facts.gid) == 0
         let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.
@@ -65,14 +65,14 @@ struct CopyOptions {
         // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
         // this process.
         if kept.contains(.mode), fchmod(copy, UInt32(facts.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
-            throw FileFault(errno, "cannot set the mode of the copy of a file")
+            throw FileError(errno, "cannot set the mode of the copy of a file")
         }
         guard kept.contains(.times) else { return }
         var status = stat()
         guard fstat(source.descriptor, &status) == 0 else { return }
         var times = [status.st_atim, status.st_mtim]
         guard futimens(copy, &times) == 0 || errno == EPERM || errno == ENOTSUP else {
-            throw FileFault(errno, "cannot set the times of the copy of a file")
+            throw FileError(errno, "cannot set the times of the copy of a file")
         }
     }
 
@@ -81,8 +81,8 @@ struct CopyOptions {
     /// An attribute that the other file system rejects, for example for its size or type, is left out.
     ///
     /// - Returns: Whether the source has an access list that was copied.
-    /// - Throws: A ``FileFault`` if the disk is full or fails.
-    private static func copyAttributes(_ source: Int32, _ copy: Int32) throws(FileFault) -> Bool {
+    /// - Throws: A ``FileError`` if the disk is full or fails.
+    private static func copyAttributes(_ source: Int32, _ copy: Int32) throws(FileError) -> Bool {
         let length = cal_list_open_attributes(source, nil, 0)
         guard length > 0 else { return false }
         var hasAccess = false
@@ -100,7 +100,7 @@ struct CopyOptions {
                 return read >= 0 ? cal_set_open_attribute(copy, name, value, Int(read)) : ENODATA
             }
             if [ENOSPC, EDQUOT, EIO].contains(error) {
-                throw FileFault(error, "cannot set an attribute of the copy of a file")
+                throw FileError(error, "cannot set an attribute of the copy of a file")
             }
             if error == 0, name == "system.posix_acl_access" { hasAccess = true }
         }

@@ -25,7 +25,7 @@ struct FileCopy {
     /// Copies the file, flushes the copy and verifies it; nothing is left of the copy if that fails.
     ///
     /// - Throws: Also an outcome, for example if the source changes during the copy.
-    func run(in folder: OpenFolder, for name: PathBytes) throws(FileFault) -> StagedFile {
+    func run(in folder: DirectoryHandle, for name: PathBytes) throws(FileError) -> StagedFile {
         let staged = try StagedFile(in: folder, for: name, mode: options.firstMode)
         try transfer(to: staged)
         guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
@@ -40,22 +40,22 @@ struct FileCopy {
     }
 
     /// Reads both files again, the copy from the disk as far as the kernel permits.
-    private func verify(_ staged: StagedFile) throws(FileFault) {
+    private func verify(_ staged: StagedFile) throws(FileError) {
         if !options.isDurable { try staged.flush() }
         posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
         let copy = OpenFile(dup(staged.descriptor))
         guard try !SameContent.holds(content, copy, within: limit) else { return }
         guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
-        throw FileFault(
+        throw FileError(
             Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
-    private func checkTime() throws(FileFault) { try limit.check("copying") }
+    private func checkTime() throws(FileError) { try limit.check("copying") }
 
     // MARK: - Content
 
     /// Clones the blocks, or copies the data and preserves holes.
-    private func transfer(to staged: StagedFile) throws(FileFault) {
+    private func transfer(to staged: StagedFile) throws(FileError) {
         try checkTime()
         if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
         let size = Int64(clamping: source.facts.size)
@@ -82,7 +82,7 @@ struct FileCopy {
     /// Copies a range in the kernel, or else through a buffer; a file that is too short is detected later.
     private func transfer(
         _ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]
-    ) throws(FileFault) {
+    ) throws(FileError) {
         var offset = range.lowerBound
         while buffer.isEmpty, offset < range.upperBound {
             try checkTime()
@@ -111,7 +111,7 @@ struct FileCopy {
             if count == 0 { return }
             guard count > 0 else {
                 if errno == EINTR { continue }
-                throw FileFault(errno, "cannot read '\(source.path)'")
+                throw FileError(errno, "cannot read '\(source.path)'")
             }
             var written = 0
             while written < count {
@@ -149,7 +149,7 @@ struct FileCopy {
     /// The number of bytes per call, limited so that a stop takes effect soon.
     private static let step: Int64 = 8 << 20
 
-    private func writeFault(_ error: Int32, _ staged: StagedFile) -> FileFault {
-        FileFault(error, "cannot copy to '\(staged.folder.path)'")
+    private func writeFault(_ error: Int32, _ staged: StagedFile) -> FileError {
+        FileError(error, "cannot copy to '\(staged.folder.path)'")
     }
 }

@@ -38,19 +38,19 @@ struct GroupFlush {
     private var flushed: [UInt64: Int32] = [:]
 
     /// Flushes the file system of a staged file, unless that has been done.
-    mutating func flush(_ staged: StagedFile, for place: FilePlace) throws(FileFault) {
+    mutating func flush(_ staged: StagedFile, for place: FilePlace) throws(FileError) {
         let device = staged.device
         let error = flushed[device] ?? cal_sync_file_system(staged.descriptor)
         flushed[device] = error
-        guard error == 0 else { throw FileFault(error, "cannot flush the file system of '\(place.path)'") }
+        guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(place.path)'") }
     }
 }
 
 /// A set of directories that are each flushed once.
-struct FolderFlush {
-    private var folders: [PathBytes: OpenFolder] = [:]
+struct DirectoryFlush {
+    private var folders: [PathBytes: DirectoryHandle] = [:]
 
-    mutating func add(_ folder: OpenFolder) { folders[folder.path] = folder }
+    mutating func add(_ folder: DirectoryHandle) { folders[folder.path] = folder }
 
     func flush() { for folder in folders.values { folder.flush() } }
 }

@@ -42,7 +42,7 @@ package struct LeftoverSearch: Sendable {
 
     /// Searches in the calling thread; links below the directories are not followed.
     package func clear() {
-        var open = folders.compactMap { try? OpenFolder.opened($0).get() }
+        var open = folders.compactMap { try? DirectoryHandle.opened($0).get() }
         var count = 0
         let now = DiskProbe.now()
         while count < Self.mostFolders, let folder = open.popLast() {
@@ -54,7 +54,7 @@ package struct LeftoverSearch: Sendable {
                 guard let facts = try? folder.look(at: name), facts.type == .directory,
                     case .success(let file) = folder.open(name, CAL_OPEN_FOLDER)
                 else { continue }
-                open.append(OpenFolder(dup(file.descriptor), folder.path(of: name)))
+                open.append(DirectoryHandle(dup(file.descriptor), folder.path(of: name)))
             }
         }
     }

@@ -16,7 +16,7 @@ package enum Leftovers {
     /// - Parameters:
     ///   - folder: The directory.
     ///   - now: The time of the system clock.
-    package static func clear(_ folder: OpenFolder, now: Timestamp) {
+    package static func clear(_ folder: DirectoryHandle, now: Timestamp) {
         guard let names = try? folder.names() else { return }
         for name in names {
             guard let kind = TemporaryName.kind(of: name), let facts = try? folder.look(at: name) else { continue }
@@ -32,12 +32,12 @@ package enum Leftovers {
         }
     }
 
-    private static func settle(_ name: PathBytes, _ kind: TemporaryName.Kind, _ folder: OpenFolder) {
+    private static func settle(_ name: PathBytes, _ kind: TemporaryName.Kind, _ folder: DirectoryHandle) {
         switch kind {
         case .taken(let former): try? Removal.giveBack(name, former, in: folder)
         case .staged:
             guard folder.unlink(name) == EISDIR else { return }
-            _ = FolderRemoval.remove(name, in: folder) { false }
+            _ = DirectoryRemoval.remove(name, in: folder) { false }
         }
     }
 }

@@ -12,7 +12,7 @@ import System
 /// Its directory is opened without following a link, so it is the one that was watched. The open descriptor prevents
 /// another file from getting the same identity, so the file that has the name at the end can be compared with this one.
 struct SourceFile {
-    let folder: OpenFolder
+    let folder: DirectoryHandle
     let name: PathBytes
     let path: PathBytes
     /// Opened for its metadata only.
@@ -22,7 +22,7 @@ struct SourceFile {
     /// Opens the file.
     ///
     /// - Throws: An outcome if the file is gone, or is not the one that had settled.
-    init(_ invocation: Invocation) throws(FileFault) {
+    init(_ invocation: Invocation) throws(FileError) {
         let event = invocation.job.event
         path = event.path
         name = PathBytes(path.lastComponent)
@@ -33,7 +33,7 @@ struct SourceFile {
         case .success(let opened): file = opened
         case .failure(let error):
             guard error.errno != ENOENT else { throw .gone }
-            throw FileFault(error.errno, "cannot open '\(path)'")
+            throw FileError(error.errno, "cannot open '\(path)'")
         }
         facts = try file.facts()
         guard invocation.expectsSettled else { return }
@@ -44,37 +44,37 @@ struct SourceFile {
     }
 
     /// Opens the directory of a path beneath its root; for a path that is a root, opens its parent directory.
-    static func openFolder(of path: PathBytes, root: PathBytes) throws(FileFault) -> OpenFolder {
+    static func openFolder(of path: PathBytes, root: PathBytes) throws(FileError) -> DirectoryHandle {
         let relative = path.relative(to: root).map { PathBytes($0) }
         let base = relative.map(\.bytes.isEmpty) == false ? root : path.parent
-        let folder: OpenFolder
-        switch OpenFolder.opened(base) {
+        let folder: DirectoryHandle
+        switch DirectoryHandle.opened(base) {
         case .success(let opened): folder = opened
         case .failure(let error):
             if error.errno == ENOENT || error.errno == ENOTDIR { throw .gone }
-            throw FileFault(untrustedLinkOn: base)
-                ?? FileFault(error.errno, "cannot open the folder '\(base)'")
+            throw FileError(untrustedLinkOn: base)
+                ?? FileError(error.errno, "cannot open the folder '\(base)'")
         }
         guard let relative, relative.bytes.contains(.slash) else { return folder }
         let inner = relative.parent.withCString { cal_open_beneath(folder.descriptor, $0, CAL_OPEN_FOLDER, 0) }
         switch inner {
-        case 0...: return OpenFolder(inner, path.parent)
+        case 0...: return DirectoryHandle(inner, path.parent)
         case -ENOENT, -ENOTDIR: throw .gone
         // A watched directory has been replaced by a link, whose target does not belong to the rule.
         case -ELOOP, -EXDEV: throw .changed
-        default: throw FileFault(-inner, "cannot open the folder '\(path.parent)'")
+        default: throw FileError(-inner, "cannot open the folder '\(path.parent)'")
         }
     }
 
     /// Whether it is still the same file with the same content.
-    func isUnchanged() throws(FileFault) -> Bool { try file.facts().hasSameContent(as: facts) }
+    func isUnchanged() throws(FileError) -> Bool { try file.facts().hasSameContent(as: facts) }
 
     /// Opens the file for reading.
     ///
     /// - Throws: An outcome if the name belongs to another file by now.
-    func openForReading() throws(FileFault) -> OpenFile {
+    func openForReading() throws(FileError) -> OpenFile {
         guard facts.type == .file else {
-            throw FileFault(Outcome(.failed, "'\(path)' is not a regular file", code: "not-a-file"))
+            throw FileError(Outcome(.failed, "'\(path)' is not a regular file", code: "not-a-file"))
         }
         switch folder.open(name, CAL_OPEN_READING) {
         case .success(let opened):
@@ -84,7 +84,7 @@ struct SourceFile {
             switch error.errno {
             case ENOENT: throw .gone
             case ELOOP, ENXIO: throw .changed
-            default: throw FileFault(error.errno, "cannot open '\(path)'")
+            default: throw FileError(error.errno, "cannot open '\(path)'")
             }
         }
     }

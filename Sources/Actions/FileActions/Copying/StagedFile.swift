@@ -11,7 +11,7 @@ package import System
 /// Write to the descriptor, ``flush()``, then ``name()`` it and place that name. A file that has not been placed is
 /// removed when the object is released.
 package final class StagedFile {
-    package let folder: OpenFolder
+    package let folder: DirectoryHandle
     /// The intended name, for messages and for the temporary name.
     private let final: PathBytes
     private var file: OpenFile?
@@ -23,8 +23,8 @@ package final class StagedFile {
     ///   - folder: The directory of the file.
     ///   - name: The intended name.
     ///   - mode: The mode, reduced by the umask.
-    /// - Throws: A ``FileFault`` if the file cannot be created.
-    package init(in folder: OpenFolder, for name: PathBytes, mode: UInt32 = 0o600) throws(FileFault) {
+    /// - Throws: A ``FileError`` if the file cannot be created.
+    package init(in folder: DirectoryHandle, for name: PathBytes, mode: UInt32 = 0o600) throws(FileError) {
         self.folder = folder
         final = name
         let unnamed = cal_open_unnamed_in(folder.descriptor, mode)
@@ -49,7 +49,7 @@ package final class StagedFile {
             self.temporary = temporary
             return
         }
-        throw FileFault(error, "cannot create '\(folder.path(of: name))'")
+        throw FileError(error, "cannot create '\(folder.path(of: name))'")
     }
 
     deinit { discard() }
@@ -66,15 +66,15 @@ package final class StagedFile {
     }
 
     /// Flushes the content to the disk.
-    package func flush() throws(FileFault) {
+    package func flush() throws(FileError) {
         guard fsync(descriptor) == 0 else {
-            throw FileFault(errno, "cannot flush the copy in '\(folder.path)'")
+            throw FileError(errno, "cannot flush the copy in '\(folder.path)'")
         }
     }
 
     /// Gives the file a hidden name if it has none, and closes it: a file that is open for writing counts as
     /// unfinished.
-    package func name() throws(FileFault) -> PathBytes {
+    package func name() throws(FileError) -> PathBytes {
         if let temporary {
             file = nil
             return temporary
@@ -88,7 +88,7 @@ package final class StagedFile {
             file = nil
             return name
         }
-        throw FileFault(error, "cannot create '\(folder.path(of: final))'")
+        throw FileError(error, "cannot create '\(folder.path(of: final))'")
     }
 
     /// Removes the file if it has not been placed; call it with `defer`, so that it does not run too early.

@@ -13,11 +13,11 @@ enum WholeFile {
     ///   - bytes: The new content.
     ///   - isFlushed: Whether the file must survive a power loss.
     /// - Returns: The metadata of the new file.
-    /// - Throws: A ``FileFault`` if a system call fails; the old file then remains.
+    /// - Throws: A ``FileError`` if a system call fails; the old file then remains.
     @discardableResult
     static func replace(
-        _ name: PathBytes, in folder: OpenFolder, with bytes: [UInt8], isFlushed: Bool = true
-    ) throws(FileFault) -> Snapshot {
+        _ name: PathBytes, in folder: DirectoryHandle, with bytes: [UInt8], isFlushed: Bool = true
+    ) throws(FileError) -> Snapshot {
         let staged = try StagedFile(in: folder, for: name, mode: 0o666)
         // Users who could read the old file can read the new one.
         if let old = try folder.look(at: name), old.type == .file {
@@ -29,43 +29,43 @@ enum WholeFile {
                 Glibc.write(staged.descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
             }
             if step < 0, errno == EINTR { continue }
-            guard step > 0 else { throw FileFault(errno, "cannot write to '\(folder.path(of: name))'") }
+            guard step > 0 else { throw FileError(errno, "cannot write to '\(folder.path(of: name))'") }
             written += step
         }
         if isFlushed { try staged.flush() }
         let temporary = try staged.name()
         guard let facts = try folder.look(at: temporary) else {
-            throw FileFault(ENOENT, "cannot rename to '\(folder.path(of: name))'")
+            throw FileError(ENOENT, "cannot rename to '\(folder.path(of: name))'")
         }
         let error = folder.rename(temporary, to: folder, name, CAL_RENAME_REPLACING)
-        guard error == 0 else { throw FileFault(error, "cannot rename to '\(folder.path(of: name))'") }
+        guard error == 0 else { throw FileError(error, "cannot rename to '\(folder.path(of: name))'") }
         if isFlushed { folder.flush() }
         return facts
     }
 
     /// Returns the content of a file; nil if it does not exist.
     ///
-    /// - Throws: A ``FileFault`` if the file cannot be read, is not a regular file, or is larger than `most`.
-    static func content(of name: PathBytes, in folder: OpenFolder, most: Int) throws(FileFault) -> [UInt8]? {
+    /// - Throws: A ``FileError`` if the file cannot be read, is not a regular file, or is larger than `most`.
+    static func content(of name: PathBytes, in folder: DirectoryHandle, most: Int) throws(FileError) -> [UInt8]? {
         let path = folder.path(of: name)
         let file: OpenFile
         switch folder.open(name, CAL_OPEN_READING) {
         case .success(let opened): file = opened
         case .failure(let error):
             if error.errno == ENOENT { return nil }
-            throw FileFault(error.errno, "cannot open '\(path)'")
+            throw FileError(error.errno, "cannot open '\(path)'")
         }
         let facts = try file.facts()
-        guard facts.type == .file else { throw FileFault(EINVAL, "'\(path)' is not a regular file") }
+        guard facts.type == .file else { throw FileError(EINVAL, "'\(path)' is not a regular file") }
         var bytes: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 1 << 16)
         while bytes.count <= most {
             let count = block.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
+            guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
             if count == 0 { return bytes }
             bytes += block[..<count]
         }
-        throw FileFault(EFBIG, "cannot read '\(path)'")
+        throw FileError(EFBIG, "cannot read '\(path)'")
     }
 }

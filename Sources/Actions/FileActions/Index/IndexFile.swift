@@ -30,7 +30,7 @@ final class IndexFile: Sendable {
     /// - Returns: The outcome for all of them.
     func update(_ invocations: [Invocation]) -> Outcome {
         state.withLock { state in
-            do throws(FileFault) {
+            do throws(FileError) {
                 return try update(&state, invocations)
             } catch {
                 state = nil
@@ -39,7 +39,7 @@ final class IndexFile: Sendable {
         }
     }
 
-    private func update(_ state: inout State?, _ invocations: [Invocation]) throws(FileFault) -> Outcome {
+    private func update(_ state: inout State?, _ invocations: [Invocation]) throws(FileError) -> Outcome {
         let first = invocations[0]
         let word = first.parameters["sort"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "name"
         let isDescending = word.hasPrefix("-")
@@ -156,7 +156,7 @@ final class IndexFile: Sendable {
     /// Replaces the list and returns its metadata.
     ///
     /// The file is not flushed: after a power loss, the list is generated again anyway.
-    private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileFault) -> Snapshot {
+    private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileError) -> Snapshot {
         var changes: [FileChange] = []
         let folder = try Jail(invocation).open(path.parent, making: true, noting: &changes)
         return try WholeFile.replace(PathBytes(path.lastComponent), in: folder, with: json, isFlushed: false)

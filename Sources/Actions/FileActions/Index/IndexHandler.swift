@@ -42,10 +42,10 @@ package struct IndexHandler: Handler {
         var groups: [IndexFiles.Key: [Int]] = [:]
         var outcomes: [Outcome?] = invocations.map { _ in nil }
         for (number, invocation) in invocations.enumerated() {
-            do throws(FileFault) {
+            do throws(FileError) {
                 let destination = try Destination(invocation)
                 guard invocation.parameters["to"]?.bytes?.last != .slash else {
-                    throw FileFault(EISDIR, "'to' has to name a file, not '\(destination.path.parent)/'")
+                    throw FileError(EISDIR, "'to' has to name a file, not '\(destination.path.parent)/'")
                 }
                 groups[IndexFiles.Key(rule: invocation.job.rule, path: destination.path), default: []].append(number)
             } catch {

@@ -24,19 +24,19 @@ struct FileMove {
     }
 
     /// Returns the outcome for a file that is gone or replaced, which an interrupted attempt may have moved.
-    func afterwards(_ place: FilePlace, _ fault: FileFault) throws(FileFault) -> Outcome {
+    func afterwards(_ place: FilePlace, _ fault: FileError) throws(FileError) -> Outcome {
         if let name = try place.earlierMove() { return told(name, place) }
         guard fault.outcome.code == "gone", let name = try place.earlierResult(nil) else { throw fault }
         return told(name, place)
     }
 
     /// Returns the outcome if an interrupted attempt moved the file and another one is now at its path; nil otherwise.
-    func earlier(_ place: FilePlace, than source: SourceFile) throws(FileFault) -> Outcome? {
+    func earlier(_ place: FilePlace, than source: SourceFile) throws(FileError) -> Outcome? {
         guard source.facts.identity != invocation.job.event.snapshot.identity else { return nil }
         return try place.earlierMove().map { told($0, place) }
     }
 
-    func run(_ source: SourceFile, to place: FilePlace) throws(FileFault) -> Outcome {
+    func run(_ source: SourceFile, to place: FilePlace) throws(FileError) -> Outcome {
         switch try begin(source, to: place, isFlushed: true) {
         case .over(let outcome): return outcome
         case .carried(var carried):
@@ -59,14 +59,14 @@ struct FileMove {
     ///   - place: The destination.
     ///   - isFlushed: Whether a copy is on the disk on return; otherwise, the caller flushes it before publishing it.
     /// - Returns: The outcome, or the copy to publish.
-    /// - Throws: A ``FileFault`` if the file can be neither renamed nor copied.
-    func begin(_ source: SourceFile, to place: FilePlace, isFlushed: Bool) throws(FileFault) -> Beginning {
+    /// - Throws: A ``FileError`` if the file can be neither renamed nor copied.
+    func begin(_ source: SourceFile, to place: FilePlace, isFlushed: Bool) throws(FileError) -> Beginning {
         guard !place.isSame(as: source) else {
             return .over(Outcome(.skipped, "it is there already", code: "same-path"))
         }
         if let outcome = try finishEarlier(source, place) { return .over(outcome) }
         var place = place
-        do throws(FileFault) {
+        do throws(FileError) {
             return .over(try rename(source, &place))
         } catch {
             if error.errno == ENOENT, try source.folder.look(at: source.name) == nil { throw .gone }
@@ -76,7 +76,7 @@ struct FileMove {
     }
 
     /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.
-    private func finishEarlier(_ source: SourceFile, _ place: FilePlace) throws(FileFault) -> Outcome? {
+    private func finishEarlier(_ source: SourceFile, _ place: FilePlace) throws(FileError) -> Outcome? {
         guard invocation.job.attempt > 1 || invocation.job.isInterrupted, source.facts.type == .file,
             let content = try? source.openForReading(),
             let name = try place.earlierResult(content, hasTimes: options.kept.contains(.times)),
@@ -91,7 +91,7 @@ struct FileMove {
     /// Removes the source, whose content exists under another name.
     private static func remove(
         _ source: SourceFile, besides name: PathBytes, in place: FilePlace
-    ) throws(FileFault) {
+    ) throws(FileError) {
         let twin = Removal.Twin(folder: place.folder, name: name)
         switch try Removal.remove(source.name, in: source.folder, if: source.facts, besides: twin) {
         case .removed, .gone: return
@@ -100,8 +100,8 @@ struct FileMove {
         }
     }
 
-    private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ place: FilePlace) -> FileFault {
-        FileFault(
+    private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ place: FilePlace) -> FileError {
+        FileError(
             Outcome(
                 .failed,
                 "'\(source.path)' and '\(place.folder.path(of: name))' are one file, by another mount of its folder or "
@@ -110,7 +110,7 @@ struct FileMove {
 
     // MARK: - Within one file system
 
-    private func rename(_ source: SourceFile, _ place: inout FilePlace) throws(FileFault) -> Outcome {
+    private func rename(_ source: SourceFile, _ place: inout FilePlace) throws(FileError) -> Outcome {
         let folder = place.folder
         let candidate = Placing.Candidate(
             put: { source.folder.rename(source.name, to: folder, $0, CAL_RENAME_NEW) },
@@ -137,9 +137,9 @@ struct FileMove {
     }
 
     /// Removes one of two links to a file, and returns 0 or the errno.
-    private static func removeLink(_ source: SourceFile, besides name: PathBytes, in folder: OpenFolder) -> Int32 {
+    private static func removeLink(_ source: SourceFile, besides name: PathBytes, in folder: DirectoryHandle) -> Int32 {
         let twin = Removal.Twin(folder: folder, name: name)
-        do throws(FileFault) {
+        do throws(FileError) {
             switch try Removal.remove(source.name, in: source.folder, if: source.facts, besides: twin) {
             case .removed: return 0
             case .gone: return ENOENT
@@ -154,7 +154,7 @@ struct FileMove {
     /// Flushes the file with the same content, and then removes the source.
     private func removeDuplicate(
         _ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace
-    ) throws(FileFault) -> Outcome {
+    ) throws(FileError) -> Outcome {
         try Self.flush(name, in: place.folder)
         try Self.remove(source, besides: name, in: place)
         try place.note(name) { .removed(source.path, twin: $0) }
@@ -164,9 +164,9 @@ struct FileMove {
                 .succeeded, "removed, since '\(path)' has the same content", code: "same-content", outputs: [path]))
     }
 
-    private static func flush(_ name: PathBytes, in folder: OpenFolder) throws(FileFault) {
+    private static func flush(_ name: PathBytes, in folder: DirectoryHandle) throws(FileError) {
         guard case .success(let file) = folder.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0 else {
-            throw FileFault(errno, "cannot flush '\(folder.path(of: name))'")
+            throw FileError(errno, "cannot flush '\(folder.path(of: name))'")
         }
         folder.flush()
     }
@@ -197,7 +197,7 @@ struct FileMove {
 
     private func copyAcross(
         _ source: SourceFile, _ place: FilePlace, isFlushed: Bool
-    ) throws(FileFault) -> Beginning {
+    ) throws(FileError) -> Beginning {
         guard source.facts.type == .file else {
             return .over(
                 Outcome(
@@ -206,7 +206,7 @@ struct FileMove {
         }
         // Fail now rather than when the copy is complete.
         guard faccessat(source.folder.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
-            throw FileFault(errno, "cannot remove '\(source.path)'")
+            throw FileError(errno, "cannot remove '\(source.path)'")
         }
         let content = try source.openForReading()
         var options = options
@@ -218,7 +218,7 @@ struct FileMove {
     }
 
     /// Gives the copy its name.
-    func publish(_ carried: inout Carried) throws(FileFault) -> Publishing {
+    func publish(_ carried: inout Carried) throws(FileError) -> Publishing {
         let source = carried.source
         let folder = carried.place.folder
         let temporary = try carried.staged.name()
@@ -239,17 +239,17 @@ struct FileMove {
     }
 
     /// Removes the source, since the copy is durable under its final name; the caller then flushes its directory.
-    func removeSource(of carried: inout Carried, _ name: PathBytes) throws(FileFault) -> Outcome {
+    func removeSource(of carried: inout Carried, _ name: PathBytes) throws(FileError) -> Outcome {
         let source = carried.source
         var place = carried.place
         let made = carried.made
         let ending: Removal.Ending
-        do throws(FileFault) {
+        do throws(FileError) {
             ending = try Removal.remove(
                 source.name, in: source.folder, if: source.facts,
                 besides: Removal.Twin(folder: place.folder, name: name))
         } catch {
-            throw FileFault(error.errno, "the copy stands at '\(place.folder.path(of: name))', but \(error.what)")
+            throw FileError(error.errno, "the copy stands at '\(place.folder.path(of: name))', but \(error.what)")
         }
         switch ending {
         case .removed, .gone: break
@@ -267,21 +267,21 @@ struct FileMove {
                 {
                     throw Self.oneFile(source, name, place)
                 }
-                return place.outcome(FileFault.changed.outcome)
+                return place.outcome(FileError.changed.outcome)
             }
             // The file at the source's name may be the copy itself, which must not be removed.
             let original = Removal.Twin(folder: source.folder, name: source.name)
             guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
                 throw Self.oneFile(source, name, place)
             }
-            return place.outcome(FileFault.changed.outcome)
+            return place.outcome(FileError.changed.outcome)
         }
         return told(done, name, place)
     }
 
     // MARK: - Outcomes
 
-    private func report(_ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace) throws(FileFault) -> Outcome
+    private func report(_ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace) throws(FileError) -> Outcome
     {
         try place.note(name) { .moved(from: source.path, to: $0) }
         return told(done, name, place)

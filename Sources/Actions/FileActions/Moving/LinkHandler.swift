@@ -34,10 +34,10 @@ package struct LinkHandler: Handler {
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in try link(invocation) }
+        Outcome.of { () throws(FileError) in try link(invocation) }
     }
 
-    private func link(_ invocation: Invocation) throws(FileFault) -> Outcome {
+    private func link(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
         var place = try FilePlace(invocation, trash: trash)
         guard !place.isSame(as: source) else {
@@ -77,7 +77,7 @@ package struct LinkHandler: Handler {
                 folder.unlink(temporary)
                 return result
             })
-        do throws(FileFault) {
+        do throws(FileError) {
             guard case .placed(let name) = try place.placing.place(candidate, noting: &place.changes) else {
                 return place.outcome(place.skipped)
             }
@@ -86,7 +86,7 @@ package struct LinkHandler: Handler {
             return place.outcome(Outcome(.succeeded, "linked at \(path)", outputs: [path]))
         } catch {
             guard error.errno == EXDEV else { throw error }
-            throw FileFault(
+            throw FileError(
                 Outcome(
                     .failed,
                     "'\(place.path)' is on another file system, where a file can't have another name; "

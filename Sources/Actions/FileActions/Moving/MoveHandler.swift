@@ -25,7 +25,7 @@ package struct MoveHandler: Handler {
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in
+        Outcome.of { () throws(FileError) in
             let move = FileMove(invocation, done: "moved")
             switch try open(invocation, move) {
             case .gone(let outcome): return outcome
@@ -40,7 +40,7 @@ package struct MoveHandler: Handler {
     }
 
     package func isDone(_ invocation: Invocation) -> Bool {
-        let found = try? { () throws(FileFault) in
+        let found = try? { () throws(FileError) in
             let destination = try Destination(invocation)
             var changes: [FileChange] = []
             let folder = try Jail(invocation).open(destination.path.parent, making: false, noting: &changes)
@@ -55,9 +55,9 @@ package struct MoveHandler: Handler {
         case opened(SourceFile, FilePlace)
     }
 
-    private func open(_ invocation: Invocation, _ move: FileMove) throws(FileFault) -> Opening {
+    private func open(_ invocation: Invocation, _ move: FileMove) throws(FileError) -> Opening {
         let source: SourceFile
-        do throws(FileFault) {
+        do throws(FileError) {
             source = try SourceFile(invocation)
         } catch {
             guard error.isOfAnotherFile, invocation.hasBegunBefore else { throw error }
@@ -80,7 +80,7 @@ package struct MoveHandler: Handler {
     private func move(together invocations: ArraySlice<Invocation>) -> [Outcome] {
         let moves = invocations.map { FileMove($0, done: "moved") }
         var stages = zip(invocations, moves).map { invocation, move in
-            Self.stage { () throws(FileFault) in
+            Self.stage { () throws(FileError) in
                 if invocation.stop.isRaised { return .over(.interrupted("Alight stops")) }
                 switch try open(invocation, move) {
                 case .gone(let outcome): return .over(outcome)
@@ -98,7 +98,7 @@ package struct MoveHandler: Handler {
             guard case .carried(var carried) = stage else { continue }
             // If two files have the same destination, the second is published after the move of the first has finished.
             if !wanted.insert(carried.place.path).inserted { finish(&stages, moves) }
-            stages[index] = Self.stage { () throws(FileFault) in
+            stages[index] = Self.stage { () throws(FileError) in
                 defer { carried.staged.discard() }
                 try flush.flush(carried.staged, for: carried.place)
                 switch try moves[index].publish(&carried) {
@@ -115,21 +115,21 @@ package struct MoveHandler: Handler {
 
     /// Removes the sources of the files that were placed, after these are on the disk.
     private func finish(_ stages: inout [Stage], _ moves: [FileMove]) {
-        var targets = FolderFlush()
+        var targets = DirectoryFlush()
         for case .placed(let carried, _) in stages { targets.add(carried.place.folder) }
         targets.flush()
-        var sources = FolderFlush()
+        var sources = DirectoryFlush()
         for (index, stage) in stages.enumerated() {
             guard case .placed(var carried, let name) = stage else { continue }
             sources.add(carried.source.folder)
             stages[index] = .over(
-                Outcome.of { () throws(FileFault) in try moves[index].removeSource(of: &carried, name) })
+                Outcome.of { () throws(FileError) in try moves[index].removeSource(of: &carried, name) })
         }
         sources.flush()
     }
 
-    private static func stage(_ work: () throws(FileFault) -> Stage) -> Stage {
-        do throws(FileFault) {
+    private static func stage(_ work: () throws(FileError) -> Stage) -> Stage {
+        do throws(FileError) {
             return try work()
         } catch {
             return error.isOfCrowd ? .crowded : .over(error.outcome)

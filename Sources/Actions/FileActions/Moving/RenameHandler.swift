@@ -26,11 +26,11 @@ package struct RenameHandler: Handler {
         events: [.created, .modified, .moved, .attributes])
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in
+        Outcome.of { () throws(FileError) in
             let name = PathBytes(invocation.parameters["name"]?.bytes ?? [])
             let bytes = name.bytes
             guard !bytes.isEmpty, !bytes.contains(.slash), !bytes.contains(0), name != ".", name != ".." else {
-                throw FileFault(
+                throw FileError(
                     Outcome(
                         .failed, "'\(name)' is no name of a file; to put it into another folder use 'move'",
                         code: "bad-name"))
@@ -39,7 +39,7 @@ package struct RenameHandler: Handler {
             let event = invocation.job.event
             let conflict = Conflict(invocation)
             let source: SourceFile
-            do throws(FileFault) {
+            do throws(FileError) {
                 source = try SourceFile(invocation)
             } catch {
                 guard error.isOfAnotherFile, invocation.hasBegunBefore else { throw error }

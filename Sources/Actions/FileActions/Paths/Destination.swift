@@ -43,10 +43,10 @@ package struct Destination: Sendable {
 
     /// Reads `to` and `on_conflict`.
     ///
-    /// - Throws: A ``FileFault`` if the expanded path is invalid.
-    package init(_ invocation: Invocation) throws(FileFault) {
+    /// - Throws: A ``FileError`` if the expanded path is invalid.
+    package init(_ invocation: Invocation) throws(FileError) {
         let to = invocation.parameters["to"]?.bytes ?? []
-        guard !to.isEmpty, !to.contains(0) else { throw FileFault(EINVAL, "'to' is empty") }
+        guard !to.isEmpty, !to.contains(0) else { throw FileError(EINVAL, "'to' is empty") }
         var path = invocation.folder.resolving(to)
         if to.last == .slash { path = path.appending(invocation.job.event.path.lastComponent) }
         self.path = path.normalized

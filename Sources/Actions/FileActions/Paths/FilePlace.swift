@@ -10,7 +10,7 @@ import System
 /// A destination with its directory open, and the changes made to it.
 struct FilePlace {
     let invocation: Invocation
-    let folder: OpenFolder
+    let folder: DirectoryHandle
     let name: PathBytes
     let conflict: Conflict
     let trash: Trash
@@ -19,7 +19,7 @@ struct FilePlace {
     var changes: [FileChange] = []
 
     /// Opens the directory that `to` names, and creates it if necessary.
-    init(_ invocation: Invocation, trash: Trash) throws(FileFault) {
+    init(_ invocation: Invocation, trash: Trash) throws(FileError) {
         let destination = try Destination(invocation)
         var changes: [FileChange] = []
         let folder = try Jail(invocation).open(destination.path.parent, making: true, noting: &changes)
@@ -27,7 +27,7 @@ struct FilePlace {
         self.changes = changes
     }
 
-    init(_ invocation: Invocation, _ folder: OpenFolder, _ name: PathBytes, _ conflict: Conflict, trash: Trash) {
+    init(_ invocation: Invocation, _ folder: DirectoryHandle, _ name: PathBytes, _ conflict: Conflict, trash: Trash) {
         self.invocation = invocation
         self.folder = folder
         self.name = name
@@ -58,24 +58,24 @@ struct FilePlace {
     }
 
     /// Records the change that left a file with this name, if it exists.
-    mutating func note(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileFault) {
+    mutating func note(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
         guard let facts = try folder.look(at: name) else { return }
         changes.append(FileChange(kind(folder.path(of: name)), left: FileMark(facts)))
     }
 
     /// Returns the name under which an interrupted attempt left the file itself; nil if there is none.
     ///
-    /// - Throws: A ``FileFault`` if a system call fails.
-    func earlierMove() throws(FileFault) -> PathBytes? {
+    /// - Throws: A ``FileError`` if a system call fails.
+    func earlierMove() throws(FileError) -> PathBytes? {
         let file = invocation.job.event.snapshot.identity
         guard invocation.hasBegunBefore, file.birth != 0 else { return nil }
-        return try firstName { (_, there) throws(FileFault) in there.identity == file }
+        return try firstName { (_, there) throws(FileError) in there.identity == file }
     }
 
     /// Returns the first candidate name for which `isWanted` is true; the search stops at a free name.
     private func firstName(
-        where isWanted: (PathBytes, Snapshot) throws(FileFault) -> Bool
-    ) throws(FileFault) -> PathBytes? {
+        where isWanted: (PathBytes, Snapshot) throws(FileError) -> Bool
+    ) throws(FileError) -> PathBytes? {
         let isNumbered = conflict == .rename || conflict == .deduplicate || conflict == .renameExisting
         for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
             let name = Destination.numbered(name, number)
@@ -94,11 +94,11 @@ struct FilePlace {
     ///   - content: The source, opened for reading; nil if it no longer exists.
     ///   - hasTimes: Whether a copy has the modification time of its source.
     /// - Returns: The name; nil if there is none.
-    /// - Throws: A ``FileFault`` if a system call fails.
-    func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileFault) -> PathBytes? {
+    /// - Throws: A ``FileError`` if a system call fails.
+    func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileError) -> PathBytes? {
         guard invocation.hasBegunBefore, conflict != .overwrite else { return nil }
         let facts = try content?.facts() ?? invocation.job.event.snapshot
-        return try firstName { (name, there) throws(FileFault) in
+        return try firstName { (name, there) throws(FileError) in
             guard there.type == .file, there.size == facts.size, !hasTimes || there.modified == facts.modified else {
                 return false
             }

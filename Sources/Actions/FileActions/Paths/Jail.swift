@@ -69,10 +69,10 @@ package struct Jail: Sendable {
     ///   - making: Whether missing directories are created, with the mode of the umask.
     ///   - changes: Receives the directories that were created.
     /// - Returns: The open directory.
-    /// - Throws: A ``FileFault`` if the directory is outside of all roots, or cannot be opened or created.
+    /// - Throws: A ``FileError`` if the directory is outside of all roots, or cannot be opened or created.
     package func open(
         _ folder: PathBytes, making: Bool, noting changes: inout [FileChange]
-    ) throws(FileFault) -> OpenFolder {
+    ) throws(FileError) -> DirectoryHandle {
         let folder = folder.normalized
         guard let root = root(of: folder) else { throw refusal(folder) }
         let base = try openRoot(root, making: making, &changes)
@@ -84,8 +84,8 @@ package struct Jail: Sendable {
     /// Opens a directory that the rule's author specified, through the links that lead to it.
     private func openRoot(
         _ root: PathBytes, making: Bool, _ changes: inout [FileChange]
-    ) throws(FileFault) -> OpenFolder {
-        switch OpenFolder.opened(root) {
+    ) throws(FileError) -> DirectoryHandle {
+        switch DirectoryHandle.opened(root) {
         case .success(let opened): return opened
         case .failure(let error):
             guard error.errno == ENOENT, making, root.parent != root else { throw fault(error.errno, root) }
@@ -95,12 +95,12 @@ package struct Jail: Sendable {
     }
 
     private func open(
-        _ relative: PathBytes, in base: OpenFolder, making: Bool, _ changes: inout [FileChange]
-    ) throws(FileFault) -> OpenFolder {
+        _ relative: PathBytes, in base: DirectoryHandle, making: Bool, _ changes: inout [FileChange]
+    ) throws(FileError) -> DirectoryHandle {
         let path = base.path.appending(relative.bytes)
         for _ in 0..<Self.mostTries {
             let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 1) }
-            if opened >= 0 { return OpenFolder(opened, path) }
+            if opened >= 0 { return DirectoryHandle(opened, path) }
             guard opened == -ENOENT, making else { throw fault(-opened, path) }
             let isDeep = relative.bytes.contains(.slash)
             let parent = isDeep ? try open(relative.parent, in: base, making: true, &changes) : base
@@ -119,26 +119,26 @@ package struct Jail: Sendable {
     /// How often a directory is created that another process removes at once.
     private static let mostTries = 8
 
-    private func fault(_ error: Int32, _ folder: PathBytes) -> FileFault {
+    private func fault(_ error: Int32, _ folder: PathBytes) -> FileError {
         switch error {
         case EXDEV, ELOOP:
-            FileFault(untrustedLinkOn: folder)
-                ?? FileFault(
+            FileError(untrustedLinkOn: folder)
+                ?? FileError(
                     Outcome(
                         .failed,
                         "'\(folder)' leads out of '\(root(of: folder) ?? folder)' by a symbolic link; "
                             + "name the folder that it leads to in 'to' or 'allow'", code: "outside"))
-        case ENOENT: FileFault(error, "cannot open the folder '\(folder)'")
-        default: FileFault(error, "cannot make or open the folder '\(folder)'")
+        case ENOENT: FileError(error, "cannot open the folder '\(folder)'")
+        default: FileError(error, "cannot make or open the folder '\(folder)'")
         }
     }
 
-    private func refusal(_ folder: PathBytes) -> FileFault {
+    private func refusal(_ folder: PathBytes) -> FileError {
         let roots = (named.isEmpty ? natural : named).reduce(into: [PathBytes]()) { known, root in
             if !known.contains(root) { known.append(root) }
         }
         let list = roots.sorted().map { "'\($0)'" }.joined(separator: ", ")
-        return FileFault(
+        return FileError(
             Outcome(
                 .failed, "'\(folder)' is outside of \(list); if it is meant, add it to 'allow'", code: "outside"))
     }

@@ -10,7 +10,7 @@ package import System
 /// Each step is one system call that fails if another process was faster. Therefore a file is lost only if it was to be
 /// replaced, and a partial file is never visible.
 package struct Placing {
-    package let folder: OpenFolder
+    package let folder: DirectoryHandle
     package let name: PathBytes
     package let conflict: Conflict
     package let trash: Trash
@@ -20,7 +20,7 @@ package struct Placing {
     package var willWrite: (PathBytes) -> Void = { _ in }
 
     package init(
-        in folder: OpenFolder, as name: PathBytes, _ conflict: Conflict, trash: Trash, within limit: WorkLimit
+        in folder: DirectoryHandle, as name: PathBytes, _ conflict: Conflict, trash: Trash, within limit: WorkLimit
     ) {
         self.folder = folder
         self.name = name
@@ -64,10 +64,10 @@ package struct Placing {
     ///   - content: The file opened for reading, if it may be compared.
     ///   - changes: Receives the changes that free the name.
     /// - Returns: The result.
-    /// - Throws: A ``FileFault`` if the file does not get a name.
+    /// - Throws: A ``FileError`` if the file does not get a name.
     package func place(
-        _ from: OpenFolder, _ former: PathBytes, content: OpenFile? = nil, noting changes: inout [FileChange]
-    ) throws(FileFault) -> Ending {
+        _ from: DirectoryHandle, _ former: PathBytes, content: OpenFile? = nil, noting changes: inout [FileChange]
+    ) throws(FileError) -> Ending {
         let folder = folder
         let candidate = Candidate(
             put: { from.rename(former, to: folder, $0, CAL_RENAME_NEW) },
@@ -76,7 +76,7 @@ package struct Placing {
     }
 
     /// Gives any candidate its name.
-    package func place(_ candidate: Candidate, noting changes: inout [FileChange]) throws(FileFault) -> Ending {
+    package func place(_ candidate: Candidate, noting changes: inout [FileChange]) throws(FileError) -> Ending {
         switch conflict {
         case .overwrite: return try overwrite(candidate, &changes)
         case .renameExisting: return try renameExisting(candidate, &changes)
@@ -95,15 +95,15 @@ package struct Placing {
         return candidate.replace(name)
     }
 
-    private func fault(_ error: Int32, _ name: PathBytes) -> FileFault {
-        FileFault(error, "cannot rename to '\(folder.path(of: name))'")
+    private func fault(_ error: Int32, _ name: PathBytes) -> FileError {
+        FileError(error, "cannot rename to '\(folder.path(of: name))'")
     }
 
-    private var crowded: FileFault {
-        FileFault(EEXIST, "there are \(Destination.mostNumbers) files like '\(folder.path(of: name))'")
+    private var crowded: FileError {
+        FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(folder.path(of: name))'")
     }
 
-    private func number(_ candidate: Candidate) throws(FileFault) -> Ending {
+    private func number(_ candidate: Candidate) throws(FileError) -> Ending {
         for number in 0..<Destination.mostNumbers {
             let name = Destination.numbered(name, number)
             switch put(candidate, name) {
@@ -111,7 +111,7 @@ package struct Placing {
             case EEXIST:
                 if conflict == .skip { return .skipped }
                 if conflict == .fail {
-                    throw FileFault(EEXIST, "on_conflict is 'fail' and '\(folder.path(of: name))'")
+                    throw FileError(EEXIST, "on_conflict is 'fail' and '\(folder.path(of: name))'")
                 }
                 if conflict == .deduplicate, let content = candidate.content,
                     try SameContent.holds(content, name, in: folder, within: limit)
@@ -124,7 +124,7 @@ package struct Placing {
         throw crowded
     }
 
-    private func overwrite(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
+    private func overwrite(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileError) -> Ending {
         // If the name is free, no file is replaced, which matters to an undo.
         switch put(candidate, name) {
         case 0: return .placed(name)
@@ -140,7 +140,7 @@ package struct Placing {
     }
 
     /// Creates the new file beside the old one, and exchanges the two, so that the name exists at all times.
-    private func renameExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
+    private func renameExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileError) -> Ending {
         for number in 0..<Destination.mostNumbers {
             let place = Destination.numbered(name, number)
             switch put(candidate, place) {
@@ -154,7 +154,7 @@ package struct Placing {
         throw crowded
     }
 
-    private func exchange(_ place: PathBytes, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
+    private func exchange(_ place: PathBytes, _ changes: inout [FileChange]) throws(FileError) -> Ending {
         var error = folder.rename(place, to: folder, name, CAL_RENAME_EXCHANGING)
         if error == EINVAL || error == ENOSYS {
             // A file system without an exchange: rename the old file, then give the new file its name.
@@ -178,13 +178,13 @@ package struct Placing {
         return .placed(folder.rename(place, to: folder, name, CAL_RENAME_NEW) == 0 ? name : place)
     }
 
-    private func note(_ old: PathBytes, _ changes: inout [FileChange]) throws(FileFault) {
+    private func note(_ old: PathBytes, _ changes: inout [FileChange]) throws(FileError) {
         guard let facts = try folder.look(at: old) else { return }
         changes.append(
             FileChange(.moved(from: folder.path(of: name), to: folder.path(of: old)), left: FileMark(facts)))
     }
 
-    private func trashExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
+    private func trashExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileError) -> Ending {
         for _ in 0..<Self.mostTries {
             switch put(candidate, name) {
             case 0: return .placed(name)
@@ -193,7 +193,7 @@ package struct Placing {
             case let error: throw fault(error, name)
             }
         }
-        throw FileFault(EBUSY, "somebody makes '\(folder.path(of: name))' again and again")
+        throw FileError(EBUSY, "somebody makes '\(folder.path(of: name))' again and again")
     }
 
     private static let mostTries = 100
@@ -204,8 +204,8 @@ enum SameContent {
     /// Whether the file with that name has the content of the open one; false if it is not readable or not a regular
     /// file.
     static func holds(
-        _ file: OpenFile, _ name: PathBytes, in folder: OpenFolder, within limit: WorkLimit
-    ) throws(FileFault) -> Bool {
+        _ file: OpenFile, _ name: PathBytes, in folder: DirectoryHandle, within limit: WorkLimit
+    ) throws(FileError) -> Bool {
         guard case .success(let other) = folder.open(name, CAL_OPEN_READING), let here = try? file.facts(),
             let there = try? other.facts(), here.type == .file, there.type == .file, here.size == there.size
         else { return false }
@@ -214,7 +214,7 @@ enum SameContent {
     }
 
     /// Whether both files have the same bytes from start to end.
-    static func holds(_ one: OpenFile, _ other: OpenFile, within limit: WorkLimit) throws(FileFault) -> Bool {
+    static func holds(_ one: OpenFile, _ other: OpenFile, within limit: WorkLimit) throws(FileError) -> Bool {
         var here = [UInt8](repeating: 0, count: 1 << 18)
         var there = here
         var offset = 0

@@ -23,10 +23,10 @@ package struct DeleteHandler: Handler {
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory, .symlink])
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in try delete(invocation) }
+        Outcome.of { () throws(FileError) in try delete(invocation) }
     }
 
-    private func delete(_ invocation: Invocation) throws(FileFault) -> Outcome {
+    private func delete(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
         let folder = source.folder
         let stop = invocation.stop
@@ -39,10 +39,10 @@ package struct DeleteHandler: Handler {
                 .failed, "'\(source.path)' is no file, folder or link, and only these are removed", code: "not-a-file")
         case .directory where invocation.flag("recursive", default: false):
             remove = { name in
-                FolderRemoval.remove(name, in: folder) { stop.isRaised || .now > deadline }
+                DirectoryRemoval.remove(name, in: folder) { stop.isRaised || .now > deadline }
             }
         case .directory:
-            let inner = OpenFolder(dup(source.file.descriptor), source.path)
+            let inner = DirectoryHandle(dup(source.file.descriptor), source.path)
             guard try inner.names().isEmpty else {
                 return Outcome(
                     .failed, "'\(source.path)' is a folder that is not empty; 'recursive: true' removes what is in it",
@@ -50,7 +50,7 @@ package struct DeleteHandler: Handler {
             }
             remove = { name in name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno }
         }
-        do throws(FileFault) {
+        do throws(FileError) {
             switch try Removal.remove(source.name, in: folder, if: source.facts, remove: remove) {
             case .removed: return Outcome(.succeeded, "deleted")
             case .gone: throw .gone

@@ -22,7 +22,7 @@ enum Removal {
 
     /// A name that must still exist after another one was removed, because it is the reason for the removal.
     struct Twin {
-        var folder: OpenFolder
+        var folder: DirectoryHandle
         var name: PathBytes
 
         /// Whether the file can still be opened; a stat alone could be answered from a cache of the file system.
@@ -43,11 +43,11 @@ enum Removal {
     ///   - twin: The name that must exist without this one; nil if the file is to be deleted in any case.
     ///   - remove: Removes a name, and returns 0 or the errno.
     /// - Returns: The result.
-    /// - Throws: A ``FileFault`` if a system call fails; the name is then restored.
+    /// - Throws: A ``FileError`` if a system call fails; the name is then restored.
     static func remove(
-        _ name: PathBytes, in folder: OpenFolder, if facts: Snapshot, besides twin: Twin? = nil,
+        _ name: PathBytes, in folder: DirectoryHandle, if facts: Snapshot, besides twin: Twin? = nil,
         remove: ((PathBytes) -> Int32)? = nil
-    ) throws(FileFault) -> Ending {
+    ) throws(FileError) -> Ending {
         let remove = remove ?? { folder.unlink($0) }
         // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
@@ -60,7 +60,7 @@ enum Removal {
         switch folder.rename(name, to: folder, taken, CAL_RENAME_NEW) {
         case 0: break
         case ENOENT: return .gone
-        case let error: throw FileFault(error, "cannot remove '\(folder.path(of: name))'")
+        case let error: throw FileError(error, "cannot remove '\(folder.path(of: name))'")
         }
         guard let there = try folder.look(at: taken) else { return .gone }
         // The rename has changed only the time of the last status change.
@@ -73,15 +73,15 @@ enum Removal {
             let error = remove(taken)
             if error == 0 || error == ENOENT { return .removed }
             try giveBack(taken, name, in: folder)
-            throw FileFault(error, "cannot remove '\(folder.path(of: name))'")
+            throw FileError(error, "cannot remove '\(folder.path(of: name))'")
         }
         try giveBack(taken, name, in: folder)
         return .changed
     }
 
     private static func removeInPlace(
-        _ name: PathBytes, in folder: OpenFolder, if facts: Snapshot, _ twin: Twin?, _ remove: (PathBytes) -> Int32
-    ) throws(FileFault) -> Ending {
+        _ name: PathBytes, in folder: DirectoryHandle, if facts: Snapshot, _ twin: Twin?, _ remove: (PathBytes) -> Int32
+    ) throws(FileError) -> Ending {
         guard let there = try folder.look(at: name) else { return .gone }
         let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
         guard isSame else { return .changed }
@@ -94,25 +94,25 @@ enum Removal {
             guard stands else { return .isTwin }
         }
         let error = remove(name)
-        guard error == 0 || error == ENOENT else { throw FileFault(error, "cannot remove '\(folder.path(of: name))'") }
+        guard error == 0 || error == ENOENT else { throw FileError(error, "cannot remove '\(folder.path(of: name))'") }
         return .removed
     }
 
     /// Restores the name of a file that was renamed away, or gives it a numbered one if another file has the name.
-    static func giveBack(_ taken: PathBytes, _ name: PathBytes, in folder: OpenFolder) throws(FileFault) {
+    static func giveBack(_ taken: PathBytes, _ name: PathBytes, in folder: DirectoryHandle) throws(FileError) {
         try giveBack(taken, name, from: folder, to: folder)
     }
 
     /// Restores the name of a file that was moved to another directory.
     static func giveBack(
-        _ taken: PathBytes, _ name: PathBytes, from: OpenFolder, to folder: OpenFolder
-    ) throws(FileFault) {
+        _ taken: PathBytes, _ name: PathBytes, from: DirectoryHandle, to folder: DirectoryHandle
+    ) throws(FileError) {
         for number in 0..<Destination.mostNumbers {
             switch from.rename(taken, to: folder, Destination.numbered(name, number), CAL_RENAME_NEW) {
             case 0, ENOENT: return
             case EEXIST: continue
             case let error:
-                throw FileFault(error, "cannot give '\(from.path(of: taken))' its name '\(name)' back")
+                throw FileError(error, "cannot give '\(from.path(of: taken))' its name '\(name)' back")
             }
         }
     }

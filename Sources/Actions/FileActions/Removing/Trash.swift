@@ -21,8 +21,8 @@ package struct Trash: Sendable {
 
     /// A trash directory, as its two subdirectories.
     private struct Can {
-        var files: OpenFolder
-        var info: OpenFolder
+        var files: DirectoryHandle
+        var info: DirectoryHandle
         /// The original path that is recorded for the file.
         var told: [UInt8]
     }
@@ -38,16 +38,16 @@ package struct Trash: Sendable {
     ///   - folder: The directory of the file.
     ///   - expected: The snapshot whose identity the file must have; nil for any file.
     /// - Returns: The change; nil if there is no file of that name.
-    /// - Throws: A ``FileFault`` if a system call fails, or if it is a different file by now.
+    /// - Throws: A ``FileError`` if a system call fails, or if it is a different file by now.
     package func put(
-        _ name: PathBytes, in folder: OpenFolder, expecting expected: Snapshot? = nil
-    ) throws(FileFault) -> FileChange? {
+        _ name: PathBytes, in folder: DirectoryHandle, expecting expected: Snapshot? = nil
+    ) throws(FileError) -> FileChange? {
         guard let facts = try folder.look(at: name) else { return nil }
         if let expected, facts.identity != expected.identity { throw .changed }
         let real = try Self.realPath(of: folder).appending(name.bytes)
-        var problem = FileFault(EXDEV, "there is no trash for '\(folder.path(of: name))'")
+        var problem = FileError(EXDEV, "there is no trash for '\(folder.path(of: name))'")
         for find in [homeCan, topCan] {
-            do throws(FileFault) {
+            do throws(FileError) {
                 guard let can = try find(folder, facts, real) else { continue }
                 return try put(name, in: folder, facts, can)
             } catch {
@@ -60,8 +60,8 @@ package struct Trash: Sendable {
     }
 
     private func put(
-        _ name: PathBytes, in folder: OpenFolder, _ facts: Snapshot, _ can: Can
-    ) throws(FileFault) -> FileChange? {
+        _ name: PathBytes, in folder: DirectoryHandle, _ facts: Snapshot, _ can: Can
+    ) throws(FileError) -> FileChange? {
         let text = "[Trash Info]\nPath=\(Self.encoded(can.told))\nDeletionDate=\(date(DiskProbe.now()))\n"
         for number in 1..<Self.mostNumbers {
             let place = Self.numbered(name, number)
@@ -70,7 +70,7 @@ package struct Trash: Sendable {
             let descriptor = note.withCString { openat(can.info.descriptor, $0, flags, 0o600) }
             guard descriptor >= 0 else {
                 if errno == EEXIST { continue }
-                throw FileFault(errno, "cannot create '\(can.info.path(of: note))'")
+                throw FileError(errno, "cannot create '\(can.info.path(of: note))'")
             }
             let written = text.utf8.withContiguousStorageIfAvailable { write(descriptor, $0.baseAddress, $0.count) }
             let writeError = written == text.utf8.count ? 0 : (errno == 0 ? ENOSPC : errno)
@@ -81,7 +81,7 @@ package struct Trash: Sendable {
                 switch error {
                 case EEXIST: continue
                 case ENOENT: return nil
-                default: throw FileFault(error, "cannot put '\(folder.path(of: name))' into '\(can.files.path)'")
+                default: throw FileError(error, "cannot put '\(folder.path(of: name))' into '\(can.files.path)'")
                 }
             }
             guard let there = try can.files.look(at: place), there.identity == facts.identity else {
@@ -95,12 +95,12 @@ package struct Trash: Sendable {
                     from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: note)),
                 left: FileMark(there))
         }
-        throw FileFault(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
+        throw FileError(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
     }
 
     // MARK: - Choice of the trash
 
-    private func homeCan(_ folder: OpenFolder, _ facts: Snapshot, _ real: PathBytes) throws(FileFault) -> Can? {
+    private func homeCan(_ folder: DirectoryHandle, _ facts: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
         var changes: [FileChange] = []
         // Other users must not have access to a directory that is created for the trash.
@@ -111,7 +111,7 @@ package struct Trash: Sendable {
         return try can(in: data, PathBytes(home.lastComponent), told: real.bytes)
     }
 
-    private func topCan(_ folder: OpenFolder, _ facts: Snapshot, _ real: PathBytes) throws(FileFault) -> Can? {
+    private func topCan(_ folder: DirectoryHandle, _ facts: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         let (top, depth) = try Self.top(of: folder)
         let names = real.bytes.split(separator: .slash)
         guard names.count > depth else { return nil }
@@ -122,44 +122,44 @@ package struct Trash: Sendable {
     }
 
     /// Returns the user's directory in a `.Trash` that an administrator created for all users: not a link, and sticky.
-    private func sharedCan(in top: OpenFolder, _ user: String, told: [UInt8]) throws(FileFault) -> Can? {
+    private func sharedCan(in top: DirectoryHandle, _ user: String, told: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let facts = try top.look(at: name), facts.type == .directory, UInt32(facts.mode) & UInt32(S_ISVTX) != 0,
             case .success(let opened) = top.open(name, CAL_OPEN_FOLDER), try opened.facts().identity == facts.identity
         else { return nil }
-        return try can(in: OpenFolder(dup(opened.descriptor), top.path(of: name)), PathBytes(user), told: told)
+        return try can(in: DirectoryHandle(dup(opened.descriptor), top.path(of: name)), PathBytes(user), told: told)
     }
 
     /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.
-    private func can(in folder: OpenFolder, _ name: PathBytes, told: [UInt8]) throws(FileFault) -> Can {
+    private func can(in folder: DirectoryHandle, _ name: PathBytes, told: [UInt8]) throws(FileError) -> Can {
         let trash = try Self.own(name, in: folder)
         return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), told: told)
     }
 
-    private static func own(_ name: PathBytes, in folder: OpenFolder) throws(FileFault) -> OpenFolder {
+    private static func own(_ name: PathBytes, in folder: DirectoryHandle) throws(FileError) -> DirectoryHandle {
         let path = folder.path(of: name)
         if name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) != 0, errno != EEXIST {
-            throw FileFault(errno, "cannot make the folder '\(path)'")
+            throw FileError(errno, "cannot make the folder '\(path)'")
         }
         switch folder.open(name, CAL_OPEN_FOLDER) {
         case .success(let opened):
             guard try opened.facts().uid == geteuid() else {
-                throw FileFault(EACCES, "'\(path)' is another user's")
+                throw FileError(EACCES, "'\(path)' is another user's")
             }
-            return OpenFolder(dup(opened.descriptor), path)
-        case .failure(let error): throw FileFault(error.errno, "cannot open the folder '\(path)'")
+            return DirectoryHandle(dup(opened.descriptor), path)
+        case .failure(let error): throw FileError(error.errno, "cannot open the folder '\(path)'")
         }
     }
 
     /// Returns the topmost directory of the same mount, and how many levels the directory is below it.
-    private static func top(of folder: OpenFolder) throws(FileFault) -> (OpenFolder, depth: Int) {
+    private static func top(of folder: DirectoryHandle) throws(FileError) -> (DirectoryHandle, depth: Int) {
         var path = try realPath(of: folder)
-        var here = OpenFolder(dup(folder.descriptor), path)
+        var here = DirectoryHandle(dup(folder.descriptor), path)
         var depth = 0
         while path.parent != path {
             let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard above >= 0 else { break }
-            let next = OpenFolder(above, path.parent)
+            let next = DirectoryHandle(above, path.parent)
             var inner = cal_stat()
             var outer = cal_stat()
             guard cal_stat_descriptor(here.descriptor, &inner) == 0, cal_stat_descriptor(above, &outer) == 0,
@@ -178,10 +178,10 @@ package struct Trash: Sendable {
         path.andParents.first { DiskProbe.resolve($0) != nil }.flatMap(DiskProbe.resolve) ?? "/"
     }
 
-    private static func realPath(of folder: OpenFolder) throws(FileFault) -> PathBytes {
+    private static func realPath(of folder: DirectoryHandle) throws(FileError) -> PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = cal_descriptor_path(folder.descriptor, &buffer, buffer.count)
-        guard length > 0 else { throw FileFault(Int32(-length), "cannot tell where '\(folder.path)' is") }
+        guard length > 0 else { throw FileError(Int32(-length), "cannot tell where '\(folder.path)' is") }
         return PathBytes(buffer[..<Int(length)].map { UInt8(bitPattern: $0) })
     }
 

@@ -17,7 +17,7 @@ package struct TrashHandler: Handler {
         events: [.created, .modified, .moved, .attributes])
 
     package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileFault) in
+        Outcome.of { () throws(FileError) in
             let source = try SourceFile(invocation)
             guard let change = try trash.put(source.name, in: source.folder, expecting: source.facts) else {
                 throw .gone

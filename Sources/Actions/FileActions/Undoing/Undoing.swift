@@ -27,7 +27,7 @@ package struct Undoing {
     ///   - event: The event that caused the change; no link is followed beneath its root.
     /// - Returns: Nil if the change was reverted, otherwise the reason why it was not.
     package mutating func undo(_ change: FileChange, of event: FileEvent) -> String? {
-        do throws(FileFault) {
+        do throws(FileError) {
             switch change.kind {
             case .moved(let from, let to): try moveBack(to, from, change.left, event)
             case .trashed(let from, let to, let info):
@@ -50,13 +50,13 @@ package struct Undoing {
         }
     }
 
-    private static func refusal(_ reason: String) -> FileFault { FileFault(Outcome(.failed, reason)) }
+    private static func refusal(_ reason: String) -> FileError { FileError(Outcome(.failed, reason)) }
 
     // MARK: - Steps
 
     private mutating func moveBack(
         _ to: PathBytes, _ from: PathBytes, _ mark: FileMark, _ event: FileEvent
-    ) throws(FileFault) {
+    ) throws(FileError) {
         let folder = try open(to.parent, event)
         let name = PathBytes(to.lastComponent)
         try check(name, in: folder, mark)
@@ -75,7 +75,7 @@ package struct Undoing {
         case EXDEV:
             throw Self.refusal(
                 "'\(from)' is on another file system; move '\(to)' back by hand, and see that it is whole")
-        case let error: throw FileFault(error, "cannot move '\(to)' back to '\(from)'")
+        case let error: throw FileError(error, "cannot move '\(to)' back to '\(from)'")
         }
         if let there = try target.look(at: former), !mark.fits(there) {
             // Another process replaced the file between the check and the move.
@@ -88,7 +88,7 @@ package struct Undoing {
 
     private mutating func remove(
         _ path: PathBytes, _ source: PathBytes, _ mark: FileMark, _ event: FileEvent
-    ) throws(FileFault) {
+    ) throws(FileError) {
         let folder = try open(path.parent, event)
         let name = PathBytes(path.lastComponent)
         guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' is not there any more") }
@@ -112,7 +112,7 @@ package struct Undoing {
     /// Removes the unpacked files that are unmodified, and the directories that are empty afterwards.
     private mutating func removeUnpacked(
         _ path: PathBytes, _ source: PathBytes, _ sealed: Timestamp, _ mark: FileMark, _ event: FileEvent
-    ) throws(FileFault) {
+    ) throws(FileError) {
         let parent = try open(path.parent, event)
         let name = PathBytes(path.lastComponent)
         try check(name, in: parent, mark)
@@ -120,8 +120,8 @@ package struct Undoing {
             throw Self.refusal("'\(source)' is not what was unpacked any more, so that '\(path)' may be the only copy")
         }
         let opened = name.withCString { cal_open_unmounted(parent.descriptor, $0) }
-        guard opened >= 0 else { throw FileFault(-opened, "cannot open '\(path)'") }
-        let folder = OpenFolder(opened, path)
+        guard opened >= 0 else { throw FileError(-opened, "cannot open '\(path)'") }
+        let folder = DirectoryHandle(opened, path)
         guard try folder.look(at: ".")?.identity == mark.identity else {
             throw Self.refusal("'\(path)' was exchanged at this moment")
         }
@@ -152,7 +152,7 @@ package struct Undoing {
     /// Removes a directory that was created; if it contains files of others it stays, which is not an error.
     private mutating func removeFolder(
         _ path: PathBytes, _ mark: FileMark, _ event: FileEvent
-    ) throws(FileFault) {
+    ) throws(FileError) {
         guard !isDry, let folder = try? open(path.parent, event) else { return }
         let name = PathBytes(path.lastComponent)
         guard let there = try folder.look(at: name), mark.fits(there) else { return }
@@ -161,7 +161,7 @@ package struct Undoing {
 
     // MARK: - Checks
 
-    private func check(_ name: PathBytes, in folder: OpenFolder, _ mark: FileMark) throws(FileFault) {
+    private func check(_ name: PathBytes, in folder: DirectoryHandle, _ mark: FileMark) throws(FileError) {
         let path = folder.path(of: name)
         if restored.contains(path) { return }
         guard let there = try folder.look(at: name), !vacated.contains(path) else {
@@ -173,16 +173,16 @@ package struct Undoing {
         guard mark.fits(there) else { throw Self.refusal("'\(path)' was changed since") }
     }
 
-    private static func taken(_ path: PathBytes) -> FileFault {
+    private static func taken(_ path: PathBytes) -> FileError {
         refusal("there is something at '\(path)' again")
     }
 
     /// Opens a directory: beneath the event's root without following links, elsewhere only through links that no other
     /// user could exploit.
-    private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileFault) -> OpenFolder {
+    private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileError) -> DirectoryHandle {
         let missing = Self.refusal("the folder '\(folder)' is not there any more")
         if folder.isInside(event.root) {
-            do throws(FileFault) {
+            do throws(FileError) {
                 return try SourceFile.openFolder(of: folder.appending("x"), root: event.root)
             } catch {
                 switch error.outcome.code {
@@ -192,12 +192,12 @@ package struct Undoing {
                 }
             }
         }
-        switch OpenFolder.opened(folder) {
+        switch DirectoryHandle.opened(folder) {
         case .success(let opened): return opened
         case .failure(let error):
             if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
-            throw FileFault(untrustedLinkOn: folder)
-                ?? FileFault(error.errno, "cannot open the folder '\(folder)'")
+            throw FileError(untrustedLinkOn: folder)
+                ?? FileError(error.errno, "cannot open the folder '\(folder)'")
         }
     }
 }

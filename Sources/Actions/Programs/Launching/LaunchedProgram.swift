@@ -13,9 +13,9 @@ package final class LaunchedProgram {
     private let pool: LauncherPool
     private var message: [UInt8] = []
     /// How the program terminated, once that is known.
-    package private(set) var end: Ended.Way?
+    package private(set) var end: ProgramResult.Termination?
     /// The error of the program's file, if it could not be started because of that.
-    private(set) var miss: Ended.Miss?
+    private(set) var miss: ProgramResult.Miss?
     /// Whether the program runs or has run.
     var hasStarted: Bool {
         switch end {
@@ -128,7 +128,7 @@ package final class LaunchedProgram {
     }
 
     /// Returns how the program terminated according to the exit of the launcher, which has sent no message.
-    private func endOfLauncher() -> Ended.Way {
+    private func endOfLauncher() -> ProgramResult.Termination {
         guard hadStarted else { return .notLaunched("alight-launch has ended before the program began") }
         // If another part of the process has reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)

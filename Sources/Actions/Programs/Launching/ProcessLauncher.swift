@@ -56,21 +56,21 @@ package final class ProcessLauncher: Sendable {
     /// - Returns: How the program terminated, including that it could not be started.
     package func run(
         _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in }
-    ) -> Ended {
+    ) -> ProgramResult {
         run(command, stop: stop, report: report, lateInput: { command.input })
     }
 
     /// Runs a program in the same way, and asks for its standard input while it is already starting.
     package func run(
         _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void, lateInput: () -> [UInt8]
-    ) -> Ended {
+    ) -> ProgramResult {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {
             let program = try self.start(command, converses: false)
             let running = RunningProgram(command, program, input: lateInput(), since: start)
             return running.wait(stop: stop, report: report)
         } catch {
-            return Ended(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
+            return ProgramResult(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
         }
     }
 

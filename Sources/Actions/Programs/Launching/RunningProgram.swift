@@ -11,11 +11,11 @@ final class RunningProgram {
     private let start: ContinuousClock.Instant
     private var fed = 0
 
-    private var ended = Ended(way: .stopped)
+    private var ended = ProgramResult(way: .stopped)
     private var outputLines = OutputLines()
     private var errorLines = OutputLines()
     /// The reason why the program was asked to exit; nil when it was not.
-    private var cause: Ended.Way?
+    private var cause: ProgramResult.Termination?
 
     /// - Parameters:
     ///   - command: The command that was run; its own input is not used.
@@ -30,7 +30,7 @@ final class RunningProgram {
     }
 
     /// Waits until the program has exited, and serves its streams meanwhile.
-    func wait(stop: StopSignal, report: (ArraySlice<UInt8>) -> Void) -> Ended {
+    func wait(stop: StopSignal, report: (ArraySlice<UInt8>) -> Void) -> ProgramResult {
         // A timeout of more than a century has no effect, and would overflow the clock.
         var deadline = start + min(command.timeout, .seconds(3_155_760_000))
         write()
@@ -70,7 +70,7 @@ final class RunningProgram {
 
     // MARK: - Termination
 
-    private func terminate(_ cause: Ended.Way) {
+    private func terminate(_ cause: ProgramResult.Termination) {
         self.cause = cause
         program.terminate(grace: command.grace)
     }

@@ -81,7 +81,7 @@ package struct KeptRequest {
 
 extension ProcessFacts {
     /// Creates the record of a program that has exited; a program that Alight terminated has neither status nor signal.
-    package init(_ way: Ended.Way, request: String) {
+    package init(_ way: ProgramResult.Termination, request: String) {
         self.init(request: request)
         switch way {
         case .exited(let status): self.status = status

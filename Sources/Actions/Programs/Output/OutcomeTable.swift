@@ -35,7 +35,7 @@ package struct OutcomeTable {
     ///
     /// An event for which the response has no result gets the outcome of the whole. If all events have results, the
     /// outputs of the whole belong to no particular event, and are recorded with the first.
-    package func outcomes(of ended: Ended, count: Int) -> (outcomes: [Outcome], remarks: [String]) {
+    package func outcomes(of ended: ProgramResult, count: Int) -> (outcomes: [Outcome], remarks: [String]) {
         var reader = ResponseReader(folder: folder)
         let reading = answers ? reader.read(ended.output) : .nothing
         var whole = outcome(of: ended, reading)
@@ -60,7 +60,7 @@ package struct OutcomeTable {
         return (outcomes, remarks)
     }
 
-    private func outcome(of ended: Ended, _ reading: ResponseReader.Reading) -> Outcome {
+    private func outcome(of ended: ProgramResult, _ reading: ResponseReader.Reading) -> Outcome {
         if let (event, code) = limit(that: ended.way) {
             return failure(nil, event, code, ended, reading, saysWhy: true)
         }
@@ -97,7 +97,8 @@ package struct OutcomeTable {
 
     /// Returns the outcome of a failed program; `said` is the meaning of its exit status, nil if that has none.
     private func failure(
-        _ said: Outcome.Ending?, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading,
+        _ said: Outcome.Ending?, _ event: String, _ code: String, _ ended: ProgramResult,
+        _ reading: ResponseReader.Reading,
         saysWhy: Bool = false
     ) -> Outcome {
         let ending = said ?? ifIdempotent
@@ -122,7 +123,7 @@ package struct OutcomeTable {
     /// Returns the limit that terminated the program, with its code; nil when none did.
     ///
     /// A shell whose last command is killed by a signal exits with 128 plus the signal's number.
-    private func limit(that way: Ended.Way) -> (event: String, code: String)? {
+    private func limit(that way: ProgramResult.Termination) -> (event: String, code: String)? {
         let number: Int32
         switch way {
         case .signalled(let signal): number = signal

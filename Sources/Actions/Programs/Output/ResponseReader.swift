@@ -32,7 +32,7 @@ package struct ResponseReader {
             return .unreadable("is not UTF-8: 0x\(byte) stands at byte \(place)")
         }
         let value: JSONValue
-        do throws(JSONFault) {
+        do throws(JSONError) {
             value = try JSONValue(reading: bytes)
         } catch {
             guard case .invalid = error else { return .unreadable(error.clause) }

@@ -41,9 +41,9 @@ package struct PathFilterIndex: Sendable {
         }
         // The number of the first filter that enters the same directories. A filter may have many roots, and is
         // compared once.
-        var firsts: [FolderFilter: Int] = [:]
+        var firsts: [DirectoryFilter: Int] = [:]
         let first = filters.indices.map { index in
-            let folders = FolderFilter(filters[index])
+            let folders = DirectoryFilter(filters[index])
             let first = firsts[folders] ?? index
             firsts[folders] = first
             return first
@@ -139,7 +139,7 @@ package struct PathFilterIndex: Sendable {
 }
 
 /// The parts of a filter that determine which directories it enters: equal values enter the same directories.
-private struct FolderFilter: Hashable {
+private struct DirectoryFilter: Hashable {
     /// The globs without their last names if these are irrelevant, compared together with the options.
     private var folders: [[UInt8]]
     private var options: [Glob.Options]

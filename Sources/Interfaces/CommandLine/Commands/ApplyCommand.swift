@@ -47,7 +47,7 @@ struct ApplyCommand: ParsableCommand {
     }
 
     func run() throws {
-        let program = try ProgramSurroundings(try journal.settings(), asRunning: true)
+        let program = try CommandContext(try journal.settings(), asRunning: true)
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
@@ -74,7 +74,7 @@ struct ApplyCommand: ParsableCommand {
         throw Exit(status == .done && !files.problems.isEmpty ? .runtimeError : status)
     }
 
-    private func apply(_ rule: Rule, _ paths: [PathBytes], _ program: ProgramSurroundings) throws -> ExitStatus {
+    private func apply(_ rule: Rule, _ paths: [PathBytes], _ program: CommandContext) throws -> ExitStatus {
         switch try JournalOwner.find(try journal.file(), isBrief: false) {
         case .instance(let client): return try ask(client, rule, paths)
         case .command(let kept):
@@ -103,7 +103,7 @@ struct ApplyCommand: ParsableCommand {
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
-            let (still, dead, vanished) = try Faults.said { () throws(JournalFault) in
+            let (still, dead, vanished) = try Faults.said { () throws(StorageError) in
                 try unfinished(open, rule.name, reader)
             }
             failed += dead.count
@@ -139,7 +139,7 @@ struct ApplyCommand: ParsableCommand {
     /// journal.
     private func unfinished(
         _ jobs: [(JobID, PathBytes)], _ rule: String, _ reader: JournalReader
-    ) throws(JournalFault) -> (still: [(JobID, PathBytes)], dead: [JobEntry], gone: Int) {
+    ) throws(StorageError) -> (still: [(JobID, PathBytes)], dead: [JobEntry], gone: Int) {
         let states = try reader.states(of: jobs.map(\.0))
         var still: [(JobID, PathBytes)] = []
         var dead: [JobEntry] = []

@@ -27,7 +27,7 @@ struct CheckCommand: ParsableCommand {
     var format = DiagnosticFormat.text
 
     func run() throws {
-        let program = try ProgramSurroundings(try configuration.load().settings)
+        let program = try CommandContext(try configuration.load().settings)
         let loaded = try rules.load(program, telling: format)
         if format == .json { return }
         for rule in loaded.ruleset.rules {

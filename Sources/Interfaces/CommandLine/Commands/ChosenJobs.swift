@@ -51,7 +51,7 @@ struct ChosenJobs: ParsableArguments {
         Signals.endUsually()
         let reader = try journal.open()
         var hasFailed = false
-        let jobs = try Faults.said { () throws(JournalFault) in try find(wish, reader, &hasFailed) }
+        let jobs = try Faults.said { () throws(StorageError) in try find(wish, reader, &hasFailed) }
         if jobs.isEmpty {
             if ids.isEmpty, !hasFailed {
                 let of = rule.map { " of the rule '\(Display.text($0))'" } ?? ""
@@ -70,7 +70,7 @@ struct ChosenJobs: ParsableArguments {
     /// Errors for the others have been printed.
     private func find(
         _ wish: Wish, _ reader: JournalReader, _ hasFailed: inout Bool
-    ) throws(JournalFault) -> [JobEntry] {
+    ) throws(StorageError) -> [JobEntry] {
         if ids.isEmpty {
             // Oldest first, so that they are retried in the order in which they were created.
             let jobs = try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs

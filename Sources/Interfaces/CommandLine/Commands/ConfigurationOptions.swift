@@ -49,13 +49,13 @@ struct ConfigurationOptions: ParsableArguments {
         _ flags: (inout Configuration) throws -> Void
     ) throws -> (LoadedConfiguration, [Diagnostic]) {
         let variables = ProcessInfo.processInfo.environment
-        let surroundings = ProgramSurroundings.loading(variables)
+        let surroundings = CommandContext.loading(variables)
         var settings = Configuration.standard(variables)
         var diagnostics: [Diagnostic] = []
         let path = path(variables)
         if let path {
             diagnostics = ConfigurationLoader(surroundings: surroundings).load(
-                ProgramSurroundings.currentFolder.resolving(path.bytes).normalized, shown: path.description,
+                CommandContext.currentFolder.resolving(path.bytes).normalized, shown: path.description,
                 into: &settings)
         }
         try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &settings)
@@ -77,7 +77,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Returns the default locations, in order; the first that exists is read.
     static func usualFiles(_ variables: [String: String]) -> [PathBytes] {
         var files: [PathBytes] = []
-        if let folder = ProgramSurroundings.configurationFolder(variables) {
+        if let folder = CommandContext.configurationFolder(variables) {
             files.append(PathBytes("\(folder)/alight/config.yaml"))
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
@@ -141,8 +141,8 @@ extension Configuration {
         let session = PathBytes("/run/user/\(user)")
         let runtime =
             variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? PathBytes($0) : nil }
-            ?? (UserFolder.isOwn(session, user: user) ? session : nil)
-        let folder = runtime?.appending("alight") ?? UserFolder(in: "/tmp", user: user).path
+            ?? (UserDirectory.isOwn(session, user: user) ? session : nil)
+        let folder = runtime?.appending("alight") ?? UserDirectory(in: "/tmp", user: user).path
         return folder.appending("control.sock").normalized
     }
 

@@ -50,12 +50,12 @@ struct ExplainCommand: ParsableCommand {
 
     func run() throws {
         let settings = try journal.settings()
-        let program = try ProgramSurroundings(settings, startsPlugins: false, asRunning: true)
+        let program = try CommandContext(settings, startsPlugins: false, asRunning: true)
         let loaded = try rules.load(program)
         let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try chosen(from: loaded)
         program.sayUndescribed()
-        let surroundings = PathExplanation.Surroundings(
+        let surroundings = PathExplanation.Environment(
             ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isTaken = false
@@ -74,7 +74,7 @@ struct ExplainCommand: ParsableCommand {
 
     /// Explains a path; leaves out the journal if it cannot be read.
     private func explain(
-        _ path: PathBytes, _ rules: [Rule], _ surroundings: PathExplanation.Surroundings
+        _ path: PathBytes, _ rules: [Rule], _ surroundings: PathExplanation.Environment
     ) -> PathExplanation {
         do {
             return try PathExplanation(path, rules: rules, surroundings)
@@ -101,7 +101,7 @@ struct ExplainCommand: ParsableCommand {
         }
     }
 
-    private func sayUnread(_ fault: JournalFault) {
+    private func sayUnread(_ fault: StorageError) {
         Reporter(format: .text).say(
             .warning, "nothing is told of what has happened: \(Display.text(fault.description))", help: fault.help)
     }

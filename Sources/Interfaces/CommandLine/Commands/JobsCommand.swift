@@ -68,12 +68,12 @@ struct JobsCommand: ParsableCommand {
         let query = try query(now: now)
         let reader = try journal.open()
         let due = DueEntries.ofInstance(reader.path, query)
-        let (rows, hasRows) = try Faults.said { () throws(JournalFault) in try reader.jobs(query) }
+        let (rows, hasRows) = try Faults.said { () throws(StorageError) in try reader.jobs(query) }
         let all = rows.adding(due)
         let jobs = Array(all.prefix(query.limit ?? .max))
         let hasMore = hasRows || jobs.count < all.count
         guard !jobs.isEmpty else {
-            let counts = try Faults.said { () throws(JournalFault) in try reader.counts() }
+            let counts = try Faults.said { () throws(StorageError) in try reader.counts() }
             Output.error.write(Self.nothing(counts, isFiltered: query.asksForAnything))
             throw Exit(.done)
         }
@@ -109,7 +109,7 @@ struct JobsCommand: ParsableCommand {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
         do throws(GlobError) {
-            return try JournalQuery.Paths(naming: given, in: ProgramSurroundings.currentFolder)
+            return try JournalQuery.Paths(naming: given, in: CommandContext.currentFolder)
         } catch {
             throw ValidationError("--path: \(Display.text(error.message)); \(error.help)")
         }

@@ -42,7 +42,7 @@ struct JournalOptions: ParsableArguments {
             throw ValidationError("'--journal \(Display.path(path))' is a folder; name a file")
         }
         let isAbsolute = path.bytes.first == .slash
-        return .file((isAbsolute ? path : ProgramSurroundings.currentFolder.appending(path.bytes)).normalized)
+        return .file((isAbsolute ? path : CommandContext.currentFolder.appending(path.bytes)).normalized)
     }
 
     /// Validates the options, for commands that read a journal.

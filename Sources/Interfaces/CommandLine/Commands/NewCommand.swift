@@ -50,7 +50,7 @@ struct NewCommand: ParsableCommand {
     var command: [String] = []
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try CommandContext()
         guard use == nil || command.isEmpty else {
             throw Exit(.usage, error: "'--use' cannot be combined with '--exec'", help: "choose one of them")
         }
@@ -85,7 +85,7 @@ struct NewCommand: ParsableCommand {
         }
     }
 
-    private func work(_ program: ProgramSurroundings) throws -> FirstRule.Work {
+    private func work(_ program: CommandContext) throws -> FirstRule.Work {
         if !command.isEmpty { return .exec(command) }
         let name = use ?? "log"
         let here = program.loading.currentFolder

@@ -27,7 +27,7 @@ struct RulesOptions: ParsableArguments {
     /// Loads the rules and prints their diagnostics.
     ///
     /// - Throws: `Exit` when they cannot be used, or when no rule has a tag that was named.
-    func load(_ program: ProgramSurroundings, telling format: DiagnosticFormat = .text) throws -> LoadedRules {
+    func load(_ program: CommandContext, telling format: DiagnosticFormat = .text) throws -> LoadedRules {
         var loaded = try program.load(rules, telling: format)
         for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
             let known = Set(loaded.rulesInOrder.flatMap(\.tags)).sorted()
@@ -42,7 +42,7 @@ struct RulesOptions: ParsableArguments {
     /// Returns the named rules, those of the configuration, or those in the first default location that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.
-    func places(_ program: ProgramSurroundings) throws -> [PathBytes] { try program.places(rules) }
+    func places(_ program: CommandContext) throws -> [PathBytes] { try program.places(rules) }
 }
 
 /// The rules, for commands with other arguments.
@@ -64,12 +64,12 @@ struct NamedRules: ParsableArguments {
     /// An unset environment variable rejects only the rules that need it.
     ///
     /// - Throws: `Exit` when they cannot be used.
-    func load(_ program: ProgramSurroundings) throws -> LoadedRules {
+    func load(_ program: CommandContext) throws -> LoadedRules {
         try program.load(rules, telling: .text, allowsUnsetVariables: true)
     }
 }
 
-extension ProgramSurroundings {
+extension CommandContext {
     /// Returns the named rules, those of the configuration, or those in the first default location that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.

@@ -63,7 +63,7 @@ struct RunCommand: ParsableCommand {
             try control.apply(to: &settings)
         }
         let settings = found.settings
-        let program = try ProgramSurroundings(settings, startsPlugins: !dryRun)
+        let program = try CommandContext(settings, startsPlugins: !dryRun)
         let places = once ? [] : try rules.places(program)
         let seen = RuleReloading.files(of: places, program)
         let loaded = try rules.load(program)
@@ -196,7 +196,7 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when no thread or descriptor is available for it; the error has been reported.
     private func reloading(
-        _ engine: Engine, _ places: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
+        _ engine: Engine, _ places: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: CommandContext,
         _ kept: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }

@@ -24,7 +24,7 @@ struct SchemaCommand: ParsableCommand {
     var config = false
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try CommandContext()
         let schema =
             config ? ConfigurationSchema.document : RuleSchema.document(handlers: program.registry.builtInHandlers)
         Output.standard.write(schema.lines())

@@ -30,7 +30,7 @@ struct ShowCommand: ParsableCommand {
     func run() throws {
         Signals.endUsually()
         let reader = try journal.open()
-        let details = try Faults.said { () throws(JournalFault) -> JobDetails? in
+        let details = try Faults.said { () throws(StorageError) -> JobDetails? in
             switch try JobName.find(id, in: reader) {
             case .success(let job): return try reader.details(of: job.id)
             case .failure(let problem):

@@ -62,7 +62,7 @@ struct UndoCommand: ParsableCommand {
         let moment = try moment()
         let reader = try journal.open()
         var hasFailed = false
-        let chosen = try Faults.said { () throws(JournalFault) in try find(reader, since: moment, &hasFailed) }
+        let chosen = try Faults.said { () throws(StorageError) in try find(reader, since: moment, &hasFailed) }
         guard !chosen.isEmpty else {
             if !hasFailed { Output.error.write("nothing was done that can be undone") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
@@ -75,7 +75,7 @@ struct UndoCommand: ParsableCommand {
         var jobs: [JobID] = []
         for kept in chosen where !jobs.contains(kept.job) { jobs.append(kept.job) }
         try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
-        let results = try Faults.said { () throws(JournalFault) in
+        let results = try Faults.said { () throws(StorageError) in
             let reader = try JournalReader(reader.path)
             var results: [KeptChanges] = []
             for job in jobs { results += try reader.changes(of: job) }
@@ -103,7 +103,7 @@ struct UndoCommand: ParsableCommand {
     /// Returns the attempts to undo, most recent first; prints errors about jobs that were named.
     private func find(
         _ reader: JournalReader, since: Timestamp?, _ hasFailed: inout Bool
-    ) throws(JournalFault) -> [KeptChanges] {
+    ) throws(StorageError) -> [KeptChanges] {
         var chosen: [KeptChanges] = []
         if ids.isEmpty {
             for job in try reader.jobsWithChanges(since: since, rule: rule) {
@@ -138,7 +138,7 @@ struct UndoCommand: ParsableCommand {
     /// Returns the rules that must not receive events for the undo; without any, prints a warning.
     private func ruleset() -> Ruleset {
         guard
-            let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false, asRunning: true)
+            let program = try? CommandContext(try journal.settings(), startsPlugins: false, asRunning: true)
         else { return Ruleset([]) }
         let places =
             rules.rules.isEmpty
@@ -201,7 +201,7 @@ struct UndoCommand: ParsableCommand {
         for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {
             $0.key.description < $1.key.description
         }) {
-            let details = try Faults.said { () throws(JournalFault) in try reader.details(of: job) }
+            let details = try Faults.said { () throws(StorageError) in try reader.details(of: job) }
             let touched = attempts.flatMap(\.changes).flatMap(\.paths)
             for output in details?.job.outputs ?? []
             where !touched.contains(where: { output.isInside($0) }) && DiskProbe.look(at: output) != .absent {

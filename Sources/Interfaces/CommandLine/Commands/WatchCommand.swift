@@ -202,7 +202,7 @@ private enum WatchedPath {
     /// Returns the patterns for a path: everything below a directory, a file itself, and both for a path that does not
     /// exist and is not a glob.
     static func patterns(for text: String) throws(ObservationError) -> [PathBytes] {
-        let folder = text.hasPrefix("/") ? PathBytes("/") : ProgramSurroundings.currentFolder
+        let folder = text.hasPrefix("/") ? PathBytes("/") : CommandContext.currentFolder
         let path = text.hasPrefix("/") ? PathBytes(text).normalized : folder.appending(text).normalized
         let name = relative(path.escapedForGlob)
         let below = name.map { $0.appending("**") } ?? "**"

@@ -119,7 +119,7 @@ struct ControlOptions: ParsableArguments {
         if path.bytes.last == .slash {
             throw ValidationError("'\(option) \(Display.path(path))' is a folder; name a socket")
         }
-        return ProgramSurroundings.currentFolder.resolving(path.bytes).normalized
+        return CommandContext.currentFolder.resolving(path.bytes).normalized
     }
 }
 

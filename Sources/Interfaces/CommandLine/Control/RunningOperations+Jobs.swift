@@ -19,7 +19,7 @@ extension RunningOperations {
         let wanted = try Self.query(query)
         let reader = try reader()
         let due = duePaths(wanted)
-        let (jobs, hasMore) = try Self.said { () throws(JournalFault) in try reader.jobs(wanted) }
+        let (jobs, hasMore) = try Self.said { () throws(StorageError) in try reader.jobs(wanted) }
         return [
             "jobs": .array(jobs.adding(due).map { .object($0.object) }),
             "next": .text(hasMore ? jobs.last?.position.description : nil),
@@ -84,7 +84,7 @@ extension RunningOperations {
     private func details(_ text: String) throws(APIError) -> JobDetails {
         let id = try Self.id(text)
         let reader = try reader()
-        guard let details = try Self.said({ () throws(JournalFault) in try reader.details(of: id) }) else {
+        guard let details = try Self.said({ () throws(StorageError) in try reader.details(of: id) }) else {
             throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs has the ids of all jobs")
         }
         return details

@@ -148,13 +148,13 @@ final class RunningOperations: Operations {
                 help: "run Alight without '--journal :memory:'")
         }
         if let reader = kept.withLock({ $0.reader }) { return reader }
-        let reader = try Self.said { () throws(JournalFault) in try JournalReader(journal, isOwn: true) }
+        let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
         kept.withLock { $0.reader = reader }
         return reader
     }
 
-    static func said<Answer>(_ body: () throws(JournalFault) -> Answer) throws(APIError) -> Answer {
-        do throws(JournalFault) {
+    static func said<Answer>(_ body: () throws(StorageError) -> Answer) throws(APIError) -> Answer {
+        do throws(StorageError) {
             return try body()
         } catch {
             throw APIError(503, error.description, help: error.help)

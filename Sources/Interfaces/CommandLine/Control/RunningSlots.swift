@@ -33,8 +33,8 @@ struct RunningSlots {
     }
 
     /// Returns the wait for a slot; nil if the rule needs none, or already has an action running.
-    func holdup(of rule: Rule) -> Holdup? {
+    func holdup(of rule: Rule) -> WaitReason? {
         guard rule.takesSlot, !running.contains(rule.name) else { return nil }
-        return Holdup(cause: "slots", message: "no slot is free; in use by \(users)")
+        return WaitReason(cause: "slots", message: "no slot is free; in use by \(users)")
     }
 }

@@ -128,7 +128,7 @@ extension NextEvent {
     }
 }
 
-extension Holdup {
+extension WaitReason {
     fileprivate func line(now: Timestamp) -> String {
         let end = until.map { " until \(TimeText.short($0, now: now))" } ?? ""
         return "would wait\(end): \(Display.text(message))"

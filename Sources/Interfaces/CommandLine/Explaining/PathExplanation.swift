@@ -20,7 +20,7 @@ struct PathExplanation {
         /// The next event; nil if the rule does not match the path by name.
         var next: NextEvent?
         /// The reasons why the action would wait.
-        var holdups: [Holdup] = []
+        var holdups: [WaitReason] = []
         /// The command of `ready`, which would run first.
         var question: ActionPlan?
         /// The plans of each action, in order.
@@ -30,7 +30,7 @@ struct PathExplanation {
     }
 
     /// The inputs of an explanation other than the path and the disk.
-    struct Surroundings {
+    struct Environment {
         /// All rules that are loaded and enabled.
         var ruleset: Ruleset
         var isDisabled: (String) -> Bool
@@ -44,7 +44,7 @@ struct PathExplanation {
     }
 
     let path: PathBytes
-    let sight: DiskProbe.Sight
+    let sight: DiskProbe.StatResult
     let coverage: Coverage
     let rules: [OfRule]
     let now: Timestamp
@@ -54,8 +54,8 @@ struct PathExplanation {
 
     /// Inspects the disk and the journal.
     ///
-    /// - Throws: A `JournalFault` when the journal cannot be read.
-    init(_ path: PathBytes, rules: [Rule], _ surroundings: Surroundings) throws(JournalFault) {
+    /// - Throws: A `StorageError` when the journal cannot be read.
+    init(_ path: PathBytes, rules: [Rule], _ surroundings: Environment) throws(StorageError) {
         self.path = path
         now = DiskProbe.now()
         sight = DiskProbe.look(at: path)
@@ -96,9 +96,9 @@ struct PathExplanation {
     }
 
     private static func sights(
-        of path: PathBytes, _ sight: DiskProbe.Sight, _ rules: [Rule], _ now: Timestamp
-    ) -> Explanation.Sights {
-        var sights = Explanation.Sights(
+        of path: PathBytes, _ sight: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
+    ) -> Explanation.Inspection {
+        var sights = Explanation.Inspection(
             path: sight, folder: { DiskProbe.look(at: $0) },
             root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
@@ -150,7 +150,7 @@ extension PathExplanation.OfRule {
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
     fileprivate mutating func lookAhead(
-        _ surroundings: PathExplanation.Surroundings, isPaused: Bool, _ now: Timestamp
+        _ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp
     ) {
         guard case .taken(let place) = explanation.verdict else { return }
         let rule = explanation.rule
@@ -171,13 +171,14 @@ extension PathExplanation.OfRule {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return
         }
-        holdups = (isPaused ? [.paused] : []) + Holdup.all(rule, event, record, among: surroundings.ruleset, now: now)
+        holdups =
+            (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: surroundings.ruleset, now: now)
         if let slots = surroundings.slots?.holdup(of: rule) { holdups.append(slots) }
         plan(rule, event, surroundings, now)
     }
 
     private mutating func plan(
-        _ rule: Rule, _ event: FileEvent, _ surroundings: PathExplanation.Surroundings, _ now: Timestamp
+        _ rule: Rule, _ event: FileEvent, _ surroundings: PathExplanation.Environment, _ now: Timestamp
     ) {
         let runner = surroundings.runner
         var job = Job(

@@ -29,7 +29,7 @@ enum JobName {
     /// Returns the only job whose id has this prefix.
     ///
     /// Case does not matter; ids contain only uppercase letters.
-    static func find(_ name: String, in reader: JournalReader) throws(JournalFault) -> Result<JobEntry, Problem> {
+    static func find(_ name: String, in reader: JournalReader) throws(StorageError) -> Result<JobEntry, Problem> {
         let id = name.uppercased()
         let isID = id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
         let found = isID ? try reader.jobs(beginningWith: id, limit: mostCandidates + 1) : []

@@ -5,8 +5,8 @@ enum Faults {
     /// Runs the body, and prints the journal error that it throws.
     ///
     /// - Throws: `Exit` when the journal cannot be used; the error has been printed.
-    static func said<Answer>(_ body: () throws(JournalFault) -> Answer) throws -> Answer {
-        do throws(JournalFault) {
+    static func said<Answer>(_ body: () throws(StorageError) -> Answer) throws -> Answer {
+        do throws(StorageError) {
             return try body()
         } catch {
             Output.error.write("error: \(Display.text(error.description))\n    help: \(error.help)")
@@ -23,6 +23,6 @@ extension JournalOptions {
     /// - Throws: `Exit` when it cannot be used; the error has been printed.
     func open(isFollowed: Bool = false) throws -> JournalReader {
         let file = try file()
-        return try Faults.said { () throws(JournalFault) in try JournalReader(file, isTraceless: !isFollowed) }
+        return try Faults.said { () throws(StorageError) in try JournalReader(file, isTraceless: !isFollowed) }
     }
 }

@@ -50,7 +50,7 @@ enum OfferedWords {
         }
     }
 
-    private static var program: ProgramSurroundings? { try? ProgramSurroundings(startsPlugins: false) }
+    private static var program: CommandContext? { try? CommandContext(startsPlugins: false) }
 
     private static func loaded(_ words: [String]) -> LoadedRules? { program?.rulesInSilence(named(in: words)) }
 
@@ -65,7 +65,7 @@ enum OfferedWords {
     }
 
     /// Returns the directory whose plugins are used.
-    private static func folder(_ words: [String], _ program: ProgramSurroundings) -> PathBytes {
+    private static func folder(_ words: [String], _ program: CommandContext) -> PathBytes {
         guard let first = program.rulesInSilence(named(in: words))?.files.first else {
             return program.loading.currentFolder
         }

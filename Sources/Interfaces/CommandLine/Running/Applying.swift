@@ -19,7 +19,7 @@ struct Applying {
     ///
     /// - Returns: The exit status.
     /// - Throws: `Exit` when no thread can be started.
-    func run(_ journal: DiskStore, _ program: ProgramSurroundings) throws -> ExitStatus {
+    func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)

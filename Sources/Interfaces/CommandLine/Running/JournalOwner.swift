@@ -66,7 +66,7 @@ enum JournalOwner {
         case .instance(let client): _ = try client.said { () throws(ControlClient.Problem) in try client.ask(command) }
         case .command(let journal):
             let fault = Engine.carryOut(command, rules(), in: journal)
-            try Faults.said { () throws(JournalFault) in
+            try Faults.said { () throws(StorageError) in
                 if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
             }
         }

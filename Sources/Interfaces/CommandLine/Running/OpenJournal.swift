@@ -23,7 +23,7 @@ struct OpenJournal {
     init(_ place: JournalPlace, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
         switch place {
         case .memory:
-            if !isDry { ProgramSurroundings.scratchFolders.removeAbandoned() }
+            if !isDry { CommandContext.scratchFolders.removeAbandoned() }
             journal = try DiskStore(inMemory: nil, now: DiskProbe.now())
             file = nil
         case .file(let path):
@@ -45,7 +45,7 @@ struct OpenJournal {
     static func file(
         at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
     ) throws(JournalError) -> DiskStore {
-        if !isBrief { ProgramSurroundings.scratchFolders.removeAbandoned() }
+        if !isBrief { CommandContext.scratchFolders.removeAbandoned() }
         return try DiskStore(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
     }
 

@@ -19,7 +19,7 @@ final class RuleReloading: Sendable {
     private let places: [PathBytes]
     /// The tags of the rules to run; all rules if empty.
     private let tags: Set<String>
-    private let program: ProgramSurroundings
+    private let program: CommandContext
     private let reporter: Reporter
     /// The service manager that is notified of reloads; nil without systemd.
     private let service: ServiceManager?
@@ -51,7 +51,7 @@ final class RuleReloading: Sendable {
     ///   - take: Called on the thread with rules that have no errors.
     /// - Throws: A `SystemError` when no descriptor is available.
     init(
-        _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
+        _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: CommandContext,
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(SystemError) {
         wake = try Wake()
@@ -136,7 +136,7 @@ final class RuleReloading: Sendable {
     }
 
     /// Returns the current rules files.
-    static func files(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes: Snapshot] {
+    static func files(of places: [PathBytes], _ program: CommandContext) -> [PathBytes: Snapshot] {
         var files: [PathBytes: Snapshot] = [:]
         for path in paths(of: places, program) {
             let inside = DiskProbe.names(in: path).filter { name in
@@ -150,7 +150,7 @@ final class RuleReloading: Sendable {
     }
 
     /// Returns the number of watches needed: one for each directory on the way.
-    static func watches(of places: [PathBytes], _ program: ProgramSurroundings) -> Int {
+    static func watches(of places: [PathBytes], _ program: CommandContext) -> Int {
         var folders: Set<PathBytes> = []
         for path in paths(of: places, program) {
             var folder = isFolder(path) ? path : path.parent
@@ -160,7 +160,7 @@ final class RuleReloading: Sendable {
     }
 
     /// Returns the paths of the rules as given, and with symbolic links resolved.
-    private static func paths(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes] {
+    private static func paths(of places: [PathBytes], _ program: CommandContext) -> [PathBytes] {
         let folder = program.loading.currentFolder
         return places.flatMap { place in
             let path = folder.resolving(place.bytes).normalized

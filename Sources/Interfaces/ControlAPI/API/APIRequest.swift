@@ -1,14 +1,14 @@
 /// A request for the routes: parsed, but not yet validated.
 package struct APIRequest: Sendable {
     /// The kind of connection.
-    package enum Way: Sendable, Hashable {
+    package enum Transport: Sendable, Hashable {
         /// The Unix socket; the peer runs as the same user or root.
         case local
         /// TCP; the peer may be anyone.
         case network
     }
 
-    package var way: Way
+    package var way: Transport
     package var method: String
     /// The components of the path, without percent-encoding; they may contain any bytes, or none.
     package var path: [[UInt8]]
@@ -22,7 +22,7 @@ package struct APIRequest: Sendable {
     package var lastEventID: String?
     package var body: [UInt8] = []
 
-    package init(way: Way, method: String, path: [[UInt8]]) {
+    package init(way: Transport, method: String, path: [[UInt8]]) {
         self.way = way
         self.method = method
         self.path = path
@@ -34,7 +34,7 @@ package struct APIRequest: Sendable {
     ///   - way: The kind of connection.
     ///   - method: The method.
     ///   - target: Path and query, as sent.
-    package init?(way: Way, method: String, target: [UInt8]) {
+    package init?(way: Transport, method: String, target: [UInt8]) {
         guard target.first == .slash, target.allSatisfy({ $0 > .blank && $0 != .delete }) else { return nil }
         let parts = target.split(separator: .questionMark, maxSplits: 1, omittingEmptySubsequences: false)
         var path: [[UInt8]] = []

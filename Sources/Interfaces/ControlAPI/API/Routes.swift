@@ -19,7 +19,7 @@ package struct Routes: Sendable {
         /// The components of the path; `*` matches any.
         var path: [String]
         /// The only kind of connection for which it is served; nil for all.
-        var way: APIRequest.Way?
+        var way: APIRequest.Transport?
         var service: Service
     }
 
@@ -82,7 +82,7 @@ package struct Routes: Sendable {
     }
 
     private mutating func add(
-        _ method: String, _ path: String, way: APIRequest.Way? = nil,
+        _ method: String, _ path: String, way: APIRequest.Transport? = nil,
         _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
     ) {
         let names = path.split(separator: "/").map(String.init)
@@ -126,7 +126,7 @@ package struct Routes: Sendable {
         guard !request.body.isEmpty else { return [:] }
         let help = "write '{}', or leave it empty"
         let value: JSONValue
-        do throws(JSONFault) {
+        do throws(JSONError) {
             value = try JSONValue(reading: request.body)
         } catch {
             throw APIError(400, "the body \(error.clause)", help: help)

@@ -111,7 +111,7 @@ extension Clients {
         if isStopping { wake.wake() }
     }
 
-    private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Way) throws(APIError) -> APIRequest {
+    private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Transport) throws(APIError) -> APIRequest {
         func header(_ name: String) -> String? { chm_header(pointer, name).map { String(cString: $0) } }
         try checkHead(pointer)
         guard let method = chm_method(pointer), let target = chm_target(pointer),

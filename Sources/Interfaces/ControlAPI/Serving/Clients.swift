@@ -6,7 +6,7 @@ import System
 /// The connected clients, shared by the accepting thread and the threads of their connections.
 final class Clients: Sendable {
     struct Connection: Sendable {
-        var way: APIRequest.Way
+        var way: APIRequest.Transport
         /// The time at which the connection is dropped; only a whole request moves it.
         ///
         /// Nil for an event stream, and after the drop.
@@ -79,7 +79,7 @@ final class Clients: Sendable {
     var nextDeadline: ContinuousClock.Instant? { connections.withLock { $0.values.compactMap(\.deadline).min() } }
 
     /// Adds a connection; returns false if the limit is reached.
-    func add(_ descriptor: Int32, _ way: APIRequest.Way) -> Bool {
+    func add(_ descriptor: Int32, _ way: APIRequest.Transport) -> Bool {
         connections.withLock { connections in
             let strangers = connections.values.count { $0.way == .network }
             guard connections.count < Self.most, way == .local || strangers < Self.mostStrangers else { return false }

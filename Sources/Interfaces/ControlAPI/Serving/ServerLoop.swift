@@ -89,7 +89,7 @@ final class ServerLoop {
         for descriptor in network { accept(descriptor, .network) }
     }
 
-    private func accept(_ listener: Int32, _ way: APIRequest.Way) {
+    private func accept(_ listener: Int32, _ way: APIRequest.Transport) {
         while true {
             let descriptor = cal_accept(listener)
             guard descriptor >= 0 else {

@@ -45,7 +45,7 @@ struct PluginMain<Work: Plugin>: Sendable {
             return Self.badData
         }
         let request: PluginRequest
-        do throws(JSONFault) {
+        do throws(JSONError) {
             request = try PluginRequest(reading: value)
         } catch {
             PluginReport.log(.error, "not a request of the protocol: it \(error.clause)")

@@ -61,7 +61,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     private func begin(_ members: [String: JSONValue]) {
         let request: PluginRequest
-        do throws(JSONFault) {
+        do throws(JSONError) {
             request = try PluginRequest(reading: .object(members))
         } catch {
             guard let id = members["id"]?.string else { return }

@@ -147,7 +147,7 @@ extension Condition {
         }
     }
 
-    private func author(_ author: Author, _ programs: [Program]) -> Finding {
+    private func author(_ author: Writer, _ programs: [Program]) -> Finding {
         switch author {
         case .notAsked: return .untold("who writes it shows only when that happens")
         case .unknown(let reason): return .untold(reason.words)
@@ -198,7 +198,7 @@ extension Condition {
     private static func quoted(_ bytes: ArraySlice<UInt8>) -> String { "'\(String(decoding: bytes, as: UTF8.self))'" }
 }
 
-extension UnknownAuthor {
+extension UnknownWriter {
     /// The reason why the writer is unknown.
     fileprivate var words: String {
         switch self {

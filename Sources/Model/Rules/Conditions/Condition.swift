@@ -106,13 +106,13 @@ package struct ConditionFacts: Sendable, Hashable {
     package var snapshot: Snapshot?
     package var content: Content
     /// The writer.
-    package var author: Author
+    package var author: Writer
     /// The time that ages are relative to.
     package var now: Timestamp
 
     package init(
         path: PathBytes, root: PathBytes, snapshot: Snapshot?, content: Content = .notAsked,
-        author: Author = .notAsked, now: Timestamp
+        author: Writer = .notAsked, now: Timestamp
     ) {
         self.path = path
         self.root = root

@@ -6,13 +6,13 @@ extension WatchLoop {
     // MARK: Polled directories
 
     /// Marks a directory as polled if the rule asks for it, or if its parent is polled.
-    func inheritPolling(_ folder: FolderTree.ID, _ index: Int) {
+    func inheritPolling(_ folder: DirectoryTree.ID, _ index: Int) {
         let isPolled = tree.parent(of: folder).map { tree.flags(of: $0).contains(.polled) } ?? false
         if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: folder) }
     }
 
     /// Decides by the file system type as well, at a root and at the top of another file system.
-    func decidePolling(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader, _ index: Int) {
+    func decidePolling(_ folder: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader, _ index: Int) {
         let device = devices.number(of: reader.device)
         tree.setDevice(device, of: folder)
         if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
@@ -33,12 +33,12 @@ extension WatchLoop {
     }
 
     /// Whether the kernel does not report every change on the file system of the directory.
-    func isUntold(_ folder: FolderTree.ID) -> Bool {
+    func isUntold(_ folder: DirectoryTree.ID) -> Bool {
         guard let index = rootOfFolder[tree.root(of: folder)], !roots[index].isWatchForced else { return false }
         return devices.isUntold(tree.device(of: folder))
     }
 
-    func scheduleFolder(_ folder: FolderTree.ID, _ index: Int) {
+    func scheduleFolder(_ folder: DirectoryTree.ID, _ index: Int) {
         guard !tree.flags(of: folder).contains(.scheduled) else { return }
         tree.insert(.scheduled, of: folder)
         schedule.add(.folder(folder), every: roots[index].interval, after: .now)
@@ -62,7 +62,7 @@ extension WatchLoop {
         }
     }
 
-    func poll(_ folder: FolderTree.ID) {
+    func poll(_ folder: DirectoryTree.ID) {
         guard tree.contains(folder), let index = rootOfFolder[tree.root(of: folder)] else { return }
         guard !tree.flags(of: folder).isDisjoint(with: [.polled, .short]) else { return }
         if tree.isRoot(folder) {
@@ -84,7 +84,7 @@ extension WatchLoop {
         tree.markUnseen(below: folder)
         current = Listing(
             reader: reader, folder: folder, prefix: Self.prefix(path), origin: .poll, root: index, isTour: false,
-            isComparison: true, signs: [], memory: PolledFolder())
+            isComparison: true, signs: [], memory: PolledDirectory())
     }
 
     /// Hints paths again after the directories that contain them have been polled.
@@ -101,7 +101,7 @@ extension WatchLoop {
     }
 
     /// Adds hints for the differences to the last poll.
-    func tell(_ memory: PolledFolder, since earlier: PolledFolder, _ listing: Listing) {
+    func tell(_ memory: PolledDirectory, since earlier: PolledDirectory, _ listing: Listing) {
         memory.changes(since: earlier) { name, isFolder, change in
             let path = Self.path(listing.prefix, name)
             var signs: Hint.Signs = .polled

@@ -58,13 +58,13 @@ struct NewPluginCommand: ParsableCommand {
                 .usage, error: "'\(name)' can't be the name of a plugin",
                 help: "begin with a letter, and use small letters, digits, '-' and '_'")
         }
-        let builtIn = try ProgramSurroundings(startsPlugins: false).registry.builtInHandlers
+        let builtIn = try CommandContext(startsPlugins: false).registry.builtInHandlers
         guard !builtIn.contains(where: { $0.reference.name == name }) else {
             throw Exit(
                 .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
                 help: "choose another name, such as 'my-\(name)'")
         }
-        let here = ProgramSurroundings.currentFolder
+        let here = CommandContext.currentFolder
         let place = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
         let folder = place.normalized.appending(name)
         let skeleton = PluginSkeleton(

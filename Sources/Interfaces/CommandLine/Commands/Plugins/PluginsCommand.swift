@@ -45,7 +45,7 @@ struct PluginsCommand: ParsableCommand {
         var json = false
 
         func run() throws {
-            let program = try ProgramSurroundings(try place.configuration.load().settings)
+            let program = try CommandContext(try place.configuration.load().settings)
             let folder = try place.folder(program)
             let listings = place.listings(program, from: folder)
             if json {
@@ -92,7 +92,7 @@ struct PluginsCommand: ParsableCommand {
         var json = false
 
         func run() throws {
-            let program = try ProgramSurroundings(try place.configuration.load().settings)
+            let program = try CommandContext(try place.configuration.load().settings)
             if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
                 let facts = HandlerText(builtIn: handler)
                 Output.standard.write(
@@ -137,7 +137,7 @@ struct PluginPlace: ParsableArguments {
     /// Returns the absolute directory of the rules.
     ///
     /// - Throws: `Exit` when it was named and does not exist; the error has been printed.
-    func folder(_ program: ProgramSurroundings) throws -> PathBytes {
+    func folder(_ program: CommandContext) throws -> PathBytes {
         let candidates = rules.map { [$0] } ?? program.configuredRules?.map(\.description) ?? program.defaultRules
         for candidate in candidates {
             var isFolder: ObjCBool = false
@@ -151,27 +151,27 @@ struct PluginPlace: ParsableArguments {
         return program.loading.currentFolder
     }
 
-    func listings(_ program: ProgramSurroundings, from folder: PathBytes) -> [PluginListing] {
+    func listings(_ program: CommandContext, from folder: PathBytes) -> [PluginListing] {
         program.discovery.inventory(
             from: folder, first: firstPlaces(program),
             builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
     }
 
     /// Returns the directories that are searched for plugins, in order, without duplicates.
-    func places(_ program: ProgramSurroundings, from folder: PathBytes) -> [PathBytes] {
+    func places(_ program: CommandContext, from folder: PathBytes) -> [PathBytes] {
         var seen: Set<PathBytes> = []
         return (firstPlaces(program) + program.discovery.places(from: folder)).filter { seen.insert($0).inserted }
     }
 
     /// Returns the default directory of `plugins new`, unless rules were named.
-    private func firstPlaces(_ program: ProgramSurroundings) -> [PathBytes] {
+    private func firstPlaces(_ program: CommandContext) -> [PathBytes] {
         rules == nil ? [program.loading.currentFolder.appending("plugins")] : []
     }
 
     /// Returns the plugin with that name, or at that path, which is relative to the current directory.
     ///
     /// - Throws: `Exit` when there is none; the error has been printed.
-    func find(_ name: String, _ program: ProgramSurroundings) throws -> PluginListing {
+    func find(_ name: String, _ program: CommandContext) throws -> PluginListing {
         if name.contains("/") || name == "." || name == ".." {
             let path = Self.absolute(name, program)
             if FileManager.default.fileExists(atPath: path.description) {
@@ -192,7 +192,7 @@ struct PluginPlace: ParsableArguments {
         for problem in problems { problem.say() }
     }
 
-    static func absolute(_ path: String, _ program: ProgramSurroundings) -> PathBytes {
+    static func absolute(_ path: String, _ program: CommandContext) -> PathBytes {
         (path.hasPrefix("/") ? PathBytes(path) : program.loading.currentFolder.appending(Array(path.utf8))).normalized
     }
 }

@@ -58,7 +58,7 @@ struct TestPluginCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let program = try ProgramSurroundings(try place.configuration.load().settings)
+        let program = try CommandContext(try place.configuration.load().settings)
         let options = try options(program)
         let listing = try place.find(name, program)
         guard let plugin = listing.plugin, listing.problems.isEmpty else {
@@ -76,7 +76,7 @@ struct TestPluginCommand: ParsableCommand {
                 help: "set TMPDIR to a folder")
         }
         defer {
-            if let problem = ScratchFolders(base: base.parent).discard(folder: base) {
+            if let problem = ScratchDirectories(base: base.parent).discard(folder: base) {
                 Output.error.write("warning: \(Display.text(problem))")
             }
         }
@@ -125,7 +125,7 @@ struct TestPluginCommand: ParsableCommand {
 
     // MARK: - Options
 
-    private func options(_ program: ProgramSurroundings) throws -> ConformanceOptions {
+    private func options(_ program: CommandContext) throws -> ConformanceOptions {
         var options = ConformanceOptions()
         for text in parameters {
             guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {

@@ -1,0 +1,82 @@
+import ActionAPI
+import FileEvents
+import Glibc
+import JSON
+import PluginProtocol
+package import Rules
+import System
+
+/// A failure of an operation on a file: a system call that failed, or an outcome that is used as it is.
+package struct FileError: Error {
+    package var errno: Int32
+    /// The operation that failed, such as `cannot create '/x/y'`.
+    package var what: String
+    private var ending: Outcome?
+
+    package init(_ errno: Int32, _ what: String) {
+        self.errno = errno
+        self.what = what
+    }
+
+    /// Creates a failure with the outcome as it is.
+    package init(_ outcome: Outcome) {
+        errno = 0
+        what = outcome.message
+        ending = outcome
+    }
+
+    /// The file is not the one that had settled, or is being changed.
+    static let changed = FileError(Outcome(.notReady, "it changed meanwhile", code: "changed"))
+    static let gone = FileError(Outcome(.skipped, "it is gone", code: "gone"))
+
+    /// Whether the file is not at its path, or is no longer the one that settled.
+    var isOfAnotherFile: Bool { outcome.code == "gone" || outcome.code == "changed" }
+
+    /// Creates the failure for a link on the path that root does not follow, since another user could replace it; nil
+    /// if none.
+    init?(untrustedLinkOn path: PathBytes) {
+        guard let link = OwnershipCheck.untrustedLink(on: path) else { return nil }
+        self.init(
+            Outcome(
+                .failed,
+                "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace; "
+                    + "use the path of the directory that it leads to, in a directory that only root can change",
+                code: "outside"))
+    }
+
+    /// Whether no descriptors were left; there may still be enough for one file when there are none for many.
+    var isOfCrowd: Bool { errno == EMFILE || errno == ENFILE }
+
+    /// The outcome of the attempt: a full disk or a busy file may pass, an invalid path will not.
+    ///
+    /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
+    package var outcome: Outcome {
+        if let ending { return ending }
+        let message = "\(what): \(String(cString: strerror(errno)))"
+        switch errno {
+        case ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR, ENODEV, ENXIO,
+            ETIMEDOUT, EHOSTDOWN, ENOTCONN, ENOENT:
+            return Outcome(.retry, message, code: "file-error")
+        default:
+            return Outcome(.failed, message, code: "file-error")
+        }
+    }
+}
+
+extension Outcome {
+    /// Runs the work of a built-in handler, and converts a failure to its outcome.
+    static func of(_ body: () throws(FileError) -> Outcome) -> Outcome {
+        do throws(FileError) {
+            return try body()
+        } catch {
+            return error.outcome
+        }
+    }
+}
+
+extension WorkLimit {
+    /// Throws when the work has to end now.
+    func check(_ work: String) throws(FileError) {
+        if let outcome = outcome(work) { throw FileError(outcome) }
+    }
+}

@@ -1,0 +1,92 @@
+package import CAlightLinux
+import Glibc
+
+/// An open directory that is listed in chunks, without `.` and `..`, in the order of the file system.
+///
+/// The owner closes it. Only one is open at a time, at any depth of the tree.
+package struct DirectoryReader {
+    /// One entry; its name is valid only until the next read into the buffer.
+    package struct Entry {
+        package var name: UnsafeRawBufferPointer
+        /// `DT_…` of readdir(3), if the file system provides it.
+        package var kind: UInt8
+    }
+
+    package let descriptor: Int32
+    /// The device of the directory.
+    package let device: UInt64
+
+    /// Opens a directory without following a link below the root.
+    ///
+    /// - Parameters:
+    ///   - path: The directory.
+    ///   - root: The root that contains it, or the directory itself; links in the path of the root are followed.
+    ///   - error: Set to the errno if the result is nil.
+    package init?(_ path: PathBytes, below root: PathBytes, error: inout Int32) {
+        guard let relative = path.relative(to: root) else {
+            error = EXDEV
+            return nil
+        }
+        var device: UInt64 = 0
+        let descriptor = root.withCString { root in
+            PathBytes(relative).withCString { cal_open_listing(root, $0, &device) }
+        }
+        guard descriptor >= 0 else {
+            error = -descriptor
+            return nil
+        }
+        self.descriptor = descriptor
+        self.device = device
+    }
+
+    /// Restarts at the first entry, including entries added since the directory was opened.
+    ///
+    /// btrfs lists none of them otherwise, and entries added before the directory had its watch produce no event.
+    package func rewind() { _ = lseek(descriptor, 0, SEEK_SET) }
+
+    /// Reads the next chunk and calls the closure for each entry.
+    ///
+    /// - Parameters:
+    ///   - buffer: The buffer that the kernel writes the chunk to.
+    ///   - body: The closure. Its entry must not be stored.
+    /// - Returns: A positive number if there may be more, 0 at the end, or a negative errno.
+    package func next(into buffer: UnsafeMutableRawBufferPointer, _ body: (Entry) -> Void) -> Int64 {
+        guard let base = buffer.baseAddress else { return Int64(-EINVAL) }
+        let count = cal_read_entries(descriptor, base, buffer.count)
+        guard count > 0 else { return count }
+        // struct linux_dirent64: d_ino, d_off, d_reclen, d_type, d_name.
+        let (length, kind, name) = (16, 18, 19)
+        var offset = 0
+        while offset + name < Int(count) {
+            let record = UnsafeRawPointer(base) + offset
+            offset += Int(record.loadUnaligned(fromByteOffset: length, as: UInt16.self))
+            let start = record + name
+            let bytes = UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self)))
+            // The directory itself and its parent.
+            if bytes.count <= 2, bytes.allSatisfy({ $0 == .dot }) { continue }
+            body(Entry(name: bytes, kind: record.load(fromByteOffset: kind, as: UInt8.self)))
+        }
+        return count
+    }
+
+    /// Whether an entry is a directory; a symbolic link to one is not.
+    package func isFolder(_ entry: Entry) -> Bool {
+        if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
+        var status = cal_stat()
+        return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+    }
+
+    /// Reads the metadata of an entry.
+    ///
+    /// Returns 0 or the errno.
+    package func look(at entry: Entry, _ status: inout cal_stat) -> Int32 {
+        // The kernel terminates each name with a NUL byte.
+        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return EINVAL }
+        return cal_stat_entry(descriptor, name, 0, &status)
+    }
+
+    /// The name of the file system's type, if the kernel does not report all changes on it; nil otherwise.
+    package var untoldFileSystem: String? { FileSystemType.untold(descriptor) }
+
+    package func close() { Glibc.close(descriptor) }
+}

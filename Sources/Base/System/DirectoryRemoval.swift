@@ -1,0 +1,108 @@
+import CAlightLinux
+import Glibc
+
+/// Removes a directory with all its contents, using one descriptor for each level.
+///
+/// Links are removed, not followed. Mount points are not crossed: a mounted file system belongs to others, and stays.
+package struct DirectoryRemoval {
+    /// The maximum number of levels below the root; a deeper directory is moved up to the root and emptied in another
+    /// round.
+    private static let mostLevels = 32
+
+    /// Whether the directory is Alight's own: then entries that cannot be removed are skipped, and permissions that a
+    /// program has removed are restored.
+    private let isOwn: Bool
+    private let isStopped: () -> Bool
+    private var hasMoved = false
+    /// The errno of the first entry that could not be removed.
+    private var error: Int32 = 0
+    /// The first mount point.
+    private var mount: PathBytes?
+
+    private init(isOwn: Bool, isStopped: @escaping () -> Bool) {
+        self.isOwn = isOwn
+        self.isStopped = isStopped
+    }
+
+    /// Removes a directory, or any other entry of that name; stops at the first entry that cannot be removed.
+    ///
+    /// - Returns: 0, or the errno: EBUSY for a mount point, EINTR when it was stopped.
+    package static func remove(_ name: PathBytes, in folder: DirectoryHandle, isStopped: @escaping () -> Bool) -> Int32
+    {
+        var removal = DirectoryRemoval(isOwn: false, isStopped: isStopped)
+        return removal.removeFolder(name, in: folder, nil)
+    }
+
+    /// Removes a directory of Alight's own, or any other entry of that name; a missing one is not an error.
+    ///
+    /// - Throws: The reason why it stays; everything in it that could be removed is gone.
+    package static func removeOwn(_ folder: PathBytes) -> (error: Int32, mount: PathBytes?) {
+        // Its space is freed when the descriptor is closed, which takes a millisecond on some file systems. That must
+        // not happen within rmdir(2), during which no directory can be created next to it.
+        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        defer { if descriptor >= 0 { close(descriptor) } }
+        if folder.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return (0, nil) }
+        var removal = DirectoryRemoval(isOwn: true) { false }
+        switch DirectoryHandle.opened(folder.parent) {
+        case .success(let parent):
+            let error = removal.removeFolder(PathBytes(folder.lastComponent), in: parent, nil)
+            return (error == ENOENT ? 0 : error, removal.mount)
+        case .failure(let failure): return (failure.errno == ENOENT ? 0 : failure.errno, nil)
+        }
+    }
+
+    private var goesOn: Bool { error == 0 || isOwn }
+
+    /// Removes a directory inside the root, or the root itself if `root` is nil.
+    private mutating func removeFolder(
+        _ name: PathBytes, in folder: DirectoryHandle, _ root: DirectoryHandle?, level: Int = 0
+    ) -> Int32 {
+        let path = folder.path(of: name)
+        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
+        guard opened >= 0 else { return note(opened == -EXDEV ? EBUSY : folder.unlink(name), path) }
+        let inner = DirectoryHandle(opened, path)
+        if let root, level > Self.mostLevels {
+            let failure = folder.rename(name, to: root, TemporaryName.staged("deep"), CAL_RENAME_NEW)
+            if failure == 0 { hasMoved = true }
+            return note(failure, path)
+        }
+        if let root {
+            empty(inner, root, level: level + 1)
+        } else {
+            repeat {
+                hasMoved = false
+                empty(inner, inner, level: 1)
+            } while hasMoved && goesOn
+        }
+        guard goesOn else { return error }
+        return note(name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno, path)
+    }
+
+    private mutating func empty(_ folder: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
+        if isOwn { _ = cal_change_mode(folder.descriptor, 0o700) }
+        guard let names = try? DiskProbe.names(in: folder.descriptor) else {
+            _ = note(EACCES, folder.path)
+            return
+        }
+        for name in names where goesOn {
+            if isStopped() {
+                _ = note(EINTR, folder.path)
+                return
+            }
+            let failure = folder.unlink(name)
+            if failure == EISDIR || failure == EPERM {
+                _ = removeFolder(name, in: folder, root, level: level)
+            } else {
+                _ = note(failure, folder.path(of: name))
+            }
+        }
+    }
+
+    /// Records an entry that could not be removed, and ignores one that was.
+    private mutating func note(_ failure: Int32, _ path: PathBytes) -> Int32 {
+        guard failure != 0, failure != ENOENT else { return failure }
+        if error == 0 { error = failure }
+        if failure == EBUSY, mount == nil { mount = path }
+        return error
+    }
+}

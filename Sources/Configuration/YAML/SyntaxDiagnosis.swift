@@ -1,0 +1,245 @@
+import Rules
+
+/// Converts errors of libyaml into messages with a remedy.
+enum SyntaxDiagnosis {
+    static func problem(for error: YAMLSyntaxError, in source: SourceText) -> YAMLProblem {
+        let at = source.offset(ofCharacter: error.character)
+        let context = source.offset(ofCharacter: error.contextCharacter)
+        let isInFlow = error.context?.contains("flow") == true
+        let fault = Fault(source: source, at: at, context: context)
+        return fault.tab() ?? FlowPlaceholder.problem(in: source, from: isInFlow ? context : at, to: at)
+            ?? fault.problem(for: error)
+    }
+}
+
+private struct Fault {
+    var source: SourceText
+    /// The offset at which libyaml failed.
+    var at: Int
+    /// The start of the construct that libyaml was reading.
+    var context: Int
+
+    private var byte: UInt8? { at < source.bytes.count ? source.bytes[at] : nil }
+    private var contextLine: Int { source.place(at: context).line }
+
+    /// Returns a problem if the line is indented with a tab, which is the cause of any error.
+    func tab() -> YAMLProblem? {
+        let line = source.lineRange(at: at)
+        let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
+        return YAMLProblem(range: tab..<blanks.endIndex, message: "a tab can't indent YAML", help: "indent with spaces")
+    }
+
+    func problem(for error: YAMLSyntaxError) -> YAMLProblem {
+        if let closing = textAfterClosing() { return closing }
+        switch (error.context, error.problem) {
+        case ("while scanning an alias", _) where context > 0 && isClosing(source.bytes[context - 1]):
+            return mustBeQuoted(from: BareText.start(in: source, before: context))
+        case ("while scanning an alias", _), ("while scanning an anchor", _), ("while scanning a tag", _),
+            ("while scanning a block scalar", "did not find expected comment or line break"),
+            ("while scanning a directive", _), (_, "found undefined tag handle"):
+            return mustBeQuoted(from: context)
+        case (_, "found character that cannot start any token"):
+            return mustBeQuoted(from: at)
+        case (_, "found unexpected end of stream"), (_, "found unexpected document indicator"):
+            return unclosedQuote()
+        case (_, "found unknown escape character"):
+            return here(
+                2, "unknown escape \(quoted(source.text(at..<min(at + 2, source.bytes.count)))) in double quotes",
+                help: #"write '\\' for a backslash, or use single quotes"#)
+        case (_, "did not find expected hexdecimal number"), (_, "found invalid Unicode character escape code"):
+            return here(1, "this escape names no character", help: #"write '\\' for a backslash, or use single quotes"#)
+        case (_, "could not find expected ':'"):
+            return YAMLProblem(
+                range: context..<source.lineRange(at: context).upperBound, message: "there is no ':' after this key",
+                help: "write 'key: value', and indent a string that continues")
+        case (_, "mapping values are not allowed in this context"):
+            return missingBlank()
+                ?? here(
+                    1, "a ':' is not allowed here",
+                    help: "quote a string that contains ': ', or fix the indentation of this line")
+        case (_, "block sequence entries are not allowed in this context"):
+            return here(1, "a list cannot start here", help: "start it on a line of its own, or put '-' into quotes")
+        case (_, "did not find expected key"):
+            return here(
+                1, "this does not belong to the mapping that starts in line \(contextLine)",
+                help: "indent all keys of a mapping alike")
+        case (_, "did not find expected '-' indicator"):
+            return here(
+                1, "this does not belong to the list that starts in line \(contextLine)",
+                help: "indent every '-' of a list alike, and what belongs to it deeper")
+        case (_, "did not find expected ',' or ']'"):
+            return unclosedFlow(opening: "[", closing: "]")
+        case (_, "did not find expected ',' or '}'"):
+            return unclosedFlow(opening: "{", closing: "}")
+        case (_, "did not find expected node content"):
+            return here(1, "a value is missing here", help: "write one, or quote a string")
+        case (_, "found unexpected ':'"):
+            return here(1, "a ':' is not allowed here", help: "quote a string that contains ':'")
+        case (_, "did not find expected <document start>"):
+            return here(1, "this is after the end of the document", help: "a file contains one document")
+        default:
+            return here(1, "this is not YAML: \(error.problem)", help: nil)
+        }
+    }
+
+    private func here(_ length: Int, _ message: String, help: String?) -> YAMLProblem {
+        YAMLProblem(range: at..<(at + length), message: message, help: help)
+    }
+
+    // MARK: - Strings that need quotes
+
+    private func mustBeQuoted(from start: Int) -> YAMLProblem {
+        let range = BareText.range(in: source, from: start)
+        let text = source.text(range)
+        return YAMLProblem(
+            range: range, message: "a string that starts with '\(escaped(text.prefix(1)))' must be quoted",
+            help: "write \(BareText.quoted(text))")
+    }
+
+    /// Detects strings such as `{a,b}/x` and `"a"b`, of which YAML reads only the start.
+    private func textAfterClosing() -> YAMLProblem? {
+        let line = source.lineRange(at: at)
+        let before = source.bytes[line.lowerBound..<min(at, line.upperBound)]
+        guard let last = before.last(where: { $0 != UInt8(ascii: " ") }), let byte, at < line.upperBound else {
+            return nil
+        }
+        if last == UInt8(ascii: "\"") || last == UInt8(ascii: "'"), byte != UInt8(ascii: ":") {
+            return here(1, "a string continues after its closing quote", help: "quote the whole string")
+        }
+        guard isClosing(last) else { return nil }
+        if isClosing(byte) {
+            return here(1, "there is one '\(escaped(source.text(at..<(at + 1))))' too many", help: "remove it")
+        }
+        guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
+        let start = BareText.start(in: source, before: at)
+        guard source.bytes[start] == UInt8(ascii: "{") || source.bytes[start] == UInt8(ascii: "[") else { return nil }
+        return mustBeQuoted(from: start)
+    }
+
+    private func isClosing(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") }
+
+    /// Detects a `path:in` in the previous line, which merged both lines into one string.
+    private func missingBlank() -> YAMLProblem? {
+        let line = source.lineRange(at: at)
+        guard line.lowerBound > 0 else { return nil }
+        let before = source.lineRange(at: line.lowerBound - 1)
+        let start = BareText.start(in: source, before: before.upperBound)
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        let key = source.bytes[start..<before.upperBound].prefix { letters.contains($0) || $0 == UInt8(ascii: "_") }
+        guard !key.isEmpty, key.endIndex < before.upperBound, source.bytes[key.endIndex] == UInt8(ascii: ":") else {
+            return nil
+        }
+        let value = source.text((key.endIndex + 1)..<before.upperBound)
+        return YAMLProblem(
+            range: start..<before.upperBound, message: "there is no space after this ':'",
+            help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
+    }
+
+    private func unclosedQuote() -> YAMLProblem {
+        let quote = source.text(context..<min(context + 1, source.bytes.count))
+        return YAMLProblem(
+            range: context..<source.lineRange(at: context).upperBound, message: "this quote is not closed",
+            help: "add \(quote) at the end of the string")
+    }
+
+    private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
+        if let text = textWithBraces() { return text }
+        guard source.place(at: at).line == contextLine, byte != nil else {
+            return YAMLProblem(
+                range: context..<(context + 1), message: "this '\(opening)' is not closed", help: "add '\(closing)'")
+        }
+        return here(
+            1, "expected ',' or '\(closing)' here", help: "put a text that holds brackets, braces or ': ' into quotes")
+    }
+}
+
+extension Fault {
+    /// Detects `[in/*.{jpg,png}]`, in which the string would end at the brace.
+    private func textWithBraces() -> YAMLProblem? {
+        guard let byte, byte == UInt8(ascii: "{") || byte == UInt8(ascii: "["), at > 0 else { return nil }
+        let breaks = Set(",[{ \n\t".utf8)
+        guard !breaks.contains(source.bytes[at - 1]) else { return nil }
+        let line = source.lineRange(at: at)
+        var start = at
+        while start > line.lowerBound, !Set(",[{".utf8).contains(source.bytes[start - 1]) {
+            let isBlank = source.bytes[start - 1] == UInt8(ascii: " ")
+            if isBlank, start - 1 > line.lowerBound, source.bytes[start - 2] == UInt8(ascii: ":") { break }
+            start -= 1
+        }
+        while start < at, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        let range = BareText.range(in: source, from: start)
+        return YAMLProblem(
+            range: range,
+            message: "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted",
+            help: "write \(BareText.quoted(source.text(range)))")
+    }
+}
+
+/// Strings without quotes where YAML requires them.
+enum BareText {
+    /// Returns the range of a string from its start: up to a comma, an unmatched bracket, a comment or the end of the
+    /// line.
+    static func range(in source: SourceText, from start: Int) -> Range<Int> {
+        let line = source.lineRange(at: start)
+        var end = start
+        var open = 0
+        scan: while end < line.upperBound {
+            switch source.bytes[end] {
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                open += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                if open == 0 { break scan }
+                open -= 1
+            case UInt8(ascii: ","):
+                if open == 0 { break scan }
+            case UInt8(ascii: "#"):
+                if end > start, source.bytes[end - 1] == UInt8(ascii: " ") { break scan }
+            default:
+                break
+            }
+            end += 1
+        }
+        while end > start + 1, source.bytes[end - 1] == UInt8(ascii: " ") { end -= 1 }
+        return start..<max(end, start)
+    }
+
+    /// Returns the start of the value that contains an offset: after `: `, `- `, a comma or an opening bracket.
+    static func start(in source: SourceText, before place: Int) -> Int {
+        let line = source.lineRange(at: place)
+        var start = line.lowerBound
+        var index = line.lowerBound
+        var open = 0
+        while index < min(place, line.upperBound) {
+            let byte = source.bytes[index]
+            let isLast = index + 1 >= line.upperBound
+            let isBeforeBlank = isLast || source.bytes[index + 1] == UInt8(ascii: " ")
+            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: "-"), isBeforeBlank, open == 0 {
+                start = index + 1
+            } else if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
+                open += 1
+            } else if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
+                open = max(0, open - 1)
+            }
+            index += 1
+        }
+        while start < place, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        return start
+    }
+
+    /// Returns the string as a quoted scalar on one line.
+    static func quoted(_ text: String) -> String {
+        if !text.contains("\""), !text.contains("\\") { return "\"\(escaped(text, limit: 200))\"" }
+        return "'\(escaped(text.replacing("'", with: "''"), limit: 200))'"
+    }
+}
+
+extension BareText {
+    /// Whether a string has another meaning without quotes in `[ ]`.
+    static func needsQuotes(_ text: String) -> Bool {
+        let special: Set<Character> = [
+            "*", "&", "!", "|", ">", "%", "@", "`", "{", "}", "[", "]", ",", "#", "'", "\"", "?", ":",
+        ]
+        return text.contains { special.contains($0) } || text.isEmpty
+    }
+}

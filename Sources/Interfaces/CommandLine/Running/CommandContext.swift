@@ -1,0 +1,181 @@
+import ActionAPI
+import Configuration
+import FileActions
+import FileEvents
+import Foundation
+import Glibc
+import OtherActions
+import Plugins
+import Programs
+import Rules
+import Storage
+import System
+
+/// The environment of the program, read once and passed to the lower layers, which do not read it themselves.
+struct CommandContext {
+    let loading: RuleLoader.Environment
+    let registry: HandlerRegistry
+    let discovery: PluginDiscovery
+    let launcher: ProcessLauncher
+    let environment: ProgramEnvironment
+    let runner: ActionRunner
+    /// The host of plugin processes; to be closed when no more actions run.
+    let host: PluginHost
+    let scratchFolders: ScratchDirectories
+    /// The default locations of rules, if none are named or configured; the first that exists is used.
+    let defaultRules: [String]
+    /// The locations of rules in the configuration.
+    let configuredRules: [PathBytes]?
+
+    /// Reads the environment.
+    ///
+    /// - Parameters:
+    ///   - settings: The configuration.
+    ///   - startsPlugins: Whether plugins without a `plugin.yaml` are started to describe themselves.
+    ///   - asRunning: Whether rules are loaded with the environment variables of the instance that uses the journal,
+    ///     if one is
+    ///     running.
+    /// - Throws: `Exit` when a part of the installation is missing; the error has been printed.
+    init(_ settings: Configuration = Configuration(), startsPlugins: Bool = true, asRunning: Bool = false) throws {
+        let variables = ProcessInfo.processInfo.environment
+        let isRoot = geteuid() == 0
+        let home = Self.home(variables)
+        let configuration = Self.configurationFolder(variables)
+
+        guard let launcherPath = ProcessLauncher.find() else {
+            Output.error.write(
+                """
+                error: 'alight-launch' is missing
+                    help: it is built with alight and belongs beside it, or into ../libexec/alight
+                """)
+            throw Exit(.runtimeError)
+        }
+        Orphans.adopt()
+        let launcher = ProcessLauncher(launcher: launcherPath)
+        let environment = ProgramEnvironment(
+            home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: OwnershipCheck.isMeaningful)
+        self.launcher = launcher
+        self.environment = environment
+        scratchFolders = Self.scratchFolders
+        host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
+        var searchFolders = settings.plugins?.value ?? []
+        if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
+        searchFolders.append("/etc/alight/plugins")
+        // Plugins installed with this program, such as by `make install` in /usr/local.
+        if let folder = ProcessLauncher.programFolder {
+            searchFolders.append(folder.parent.appending("lib/alight/plugins"))
+        }
+        if !searchFolders.contains("/usr/lib/alight/plugins") { searchFolders.append("/usr/lib/alight/plugins") }
+        let discovery = PluginDiscovery(
+            searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
+            parse: { YAMLReader.json(from: $0) })
+        self.discovery = discovery
+        let data =
+            variables["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.local/share" }
+        let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
+        registry = HandlerRegistry(
+            builtIn: [
+                LogHandler(), CopyHandler(trash: trash), MoveHandler(trash: trash), RenameHandler(trash: trash),
+                LinkHandler(trash: trash), TrashHandler(trash: trash), DeleteHandler(), TouchHandler(),
+                SetPermissionsHandler(), IndexHandler(), ArchiveHandler(trash: trash), ExtractHandler(trash: trash),
+                ChecksumHandler(), TagHandler(), WebhookHandler(),
+                NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
+            ], discovery: discovery, host: host)
+        runner = ActionRunner(registry: registry, host: host)
+        var loading = Self.loading(asRunning ? Self.variablesOfInstance(settings) ?? variables : variables)
+        loading.machine = RuleLoader.Machine(
+            landlock: SandboxSupport.landlock, canShutOffNetwork: SandboxSupport.canShutOffNetwork)
+        self.loading = loading
+        configuredRules = settings.rules?.value
+        defaultRules =
+            ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
+    }
+
+    /// Returns the environment for loading files.
+    static func loading(_ variables: [String: String]) -> RuleLoader.Environment {
+        var loading = RuleLoader.Environment(
+            home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
+        if OwnershipCheck.isMeaningful {
+            loading.distrust = { OwnershipCheck.problem(with: $0) }
+            loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1) }
+        }
+        return loading
+    }
+
+    /// Returns the environment variables of the running instance; nil if none is running, or if it runs as another
+    /// user.
+    private static func variablesOfInstance(_ settings: Configuration) -> [String: String]? {
+        guard case .file(let journal)? = settings.journal?.value, let process = DiskStore.holder(of: journal),
+            process > 0
+        else { return nil }
+        let descriptor = open("/proc/\(process)/environ", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_uid == geteuid(), let bytes = try? file.readToEnd() else {
+            return nil
+        }
+        var variables: [String: String] = [:]
+        for entry in bytes.split(separator: 0) {
+            let parts = entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2 else { continue }
+            variables[String(decoding: parts[0], as: UTF8.self)] = String(decoding: parts[1], as: UTF8.self)
+        }
+        return variables
+    }
+
+    private static func home(_ variables: [String: String]) -> String? {
+        variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// Returns `$XDG_CONFIG_HOME` or its default.
+    static func configurationFolder(_ variables: [String: String]) -> String? {
+        variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home(variables).map { "\($0)/.config" }
+    }
+
+    /// Warns about plugins that were not started to describe themselves.
+    func sayUndescribed(_ reporter: Reporter = Reporter(format: .text)) {
+        for path in discovery.undescribed {
+            reporter.say(
+                .warning,
+                "'\(Display.path(path))' was not asked to describe itself, since nothing is started: what it takes, and "
+                    + "its parameters, are not checked",
+                help: "put a plugin.yaml into a folder with it")
+        }
+    }
+
+    /// Warns about a directory of another user with the name of the directory for temporary files.
+    func sayPassedOver(_ reporter: Reporter = Reporter(format: .text)) {
+        guard let folder = scratchFolders.passedOver else { return }
+        reporter.say(
+            .warning,
+            "'\(Display.path(folder))' is not a directory of this user alone; "
+                + "'\(Display.path(scratchFolders.base))' is used instead",
+            help: "remove it as root, or set XDG_RUNTIME_DIR")
+    }
+
+    /// Returns the address of the user's session bus; nil if there is none.
+    private static func sessionBus(_ variables: [String: String]) -> String? {
+        if let address = variables["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return address }
+        guard let folder = variables["XDG_RUNTIME_DIR"], access("\(folder)/bus", F_OK) == 0 else { return nil }
+        return "unix:path=\(folder)/bus"
+    }
+
+    /// The scratch directories of actions, for commands that run none.
+    static var scratchFolders: ScratchDirectories {
+        let variables = ProcessInfo.processInfo.environment
+        return ScratchDirectories(
+            serviceFolders: variables["RUNTIME_DIRECTORY"].map { PathBytes($0) },
+            runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
+            temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
+    }
+
+    /// Returns the absolute path, relative to the directory in which the program was started.
+    func path(_ path: PathBytes) -> PathBytes { loading.currentFolder.resolving(path.bytes).normalized }
+
+    static var currentFolder: PathBytes {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard getcwd(&buffer, buffer.count) != nil else { return "/" }
+        return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
+    }
+}

@@ -1,0 +1,447 @@
+import FileEvents
+import Glibc
+import System
+
+/// The watched or polled directories, stored compactly.
+///
+/// A directory is a record with its parent and its name, not its path, so the cost
+/// of removing one is proportional to the number of directories below it. Each root
+/// is a separate tree, whose name is the whole path.
+///
+/// The kernel returns one descriptor per directory, so two paths to one directory
+/// (a symbolic link as root, a bind mount) share it.
+struct DirectoryTree: ~Copyable {
+    /// A directory of the tree; it stays invalid after the directory was removed.
+    struct ID: Hashable {
+        fileprivate var index: Int32
+        fileprivate var generation: UInt32
+
+        /// An index that is unique among the directories that exist at the same time; it is reused.
+        var number: Int { Int(index) }
+    }
+
+    struct Flags: OptionSet {
+        let rawValue: UInt8
+
+        /// It is polled, because the rule or the file system requires it.
+        static let polled = Flags(rawValue: 1 << 0)
+        /// It has no watch because the limit is reached.
+        static let short = Flags(rawValue: 1 << 1)
+        /// The failure to watch or list it has been reported.
+        static let failed = Flags(rawValue: 1 << 2)
+        /// The current listing of its parent has found it.
+        static let seen = Flags(rawValue: 1 << 3)
+        /// It is in the polling schedule.
+        static let scheduled = Flags(rawValue: 1 << 4)
+        /// It has been listed completely.
+        static let listed = Flags(rawValue: 1 << 5)
+    }
+
+    private struct Record {
+        var parent: Int32
+        var firstChild: Int32 = -1
+        var next: Int32 = -1
+        var previous: Int32 = -1
+        var watch: WatchDescriptor = -1
+        /// The next directory with the same watch.
+        var sharing: Int32 = -1
+        var nameStart: UInt32
+        var generation: UInt32
+        var nameLength: UInt16
+        var device: UInt16 = 0
+        var flags: Flags = []
+        var isRoot: Bool
+    }
+
+    private var records: [Record] = []
+    private var free: [Int32] = []
+    private var names: [UInt8] = []
+    private var forgottenNames = 0
+    /// A hash table of parent and name with open addressing; -1 is empty.
+    ///
+    /// It does not contain the roots.
+    private var slots: [Int32] = Array(repeating: -1, count: 64)
+    private var firstOfWatch: [WatchDescriptor: Int32] = [:]
+
+    /// The number of directories.
+    private(set) var count = 0
+    /// A counter that changes whenever a directory is added, changed or removed in a way that affects ``counts(in:)``.
+    private(set) var edition = 0
+    /// The number of directories without a watch because the limit is reached.
+    private(set) var shortCount = 0
+    /// The number of directories that could not be watched or listed.
+    private(set) var failedCount = 0
+    /// The number of watches in use.
+    var watchCount: Int { firstOfWatch.count }
+
+    // MARK: Queries
+
+    func contains(_ folder: ID) -> Bool { records[Int(folder.index)].generation == folder.generation }
+
+    func isRoot(_ folder: ID) -> Bool { records[Int(folder.index)].isRoot }
+
+    func flags(of folder: ID) -> Flags { records[Int(folder.index)].flags }
+
+    func device(of folder: ID) -> UInt16 { records[Int(folder.index)].device }
+
+    func watch(of folder: ID) -> WatchDescriptor? {
+        let watch = records[Int(folder.index)].watch
+        return watch < 0 ? nil : watch
+    }
+
+    func parent(of folder: ID) -> ID? {
+        let parent = records[Int(folder.index)].parent
+        return parent < 0 ? nil : id(parent)
+    }
+
+    /// Returns the root of the tree that contains the directory.
+    func root(of folder: ID) -> ID {
+        var index = folder.index
+        while records[Int(index)].parent >= 0 { index = records[Int(index)].parent }
+        return id(index)
+    }
+
+    /// Returns the directories with this watch, nearly always one.
+    func folders(of watch: WatchDescriptor) -> [ID] {
+        var found: [ID] = []
+        var index = firstOfWatch[watch] ?? -1
+        while index >= 0 {
+            found.append(id(index))
+            index = records[Int(index)].sharing
+        }
+        return found
+    }
+
+    /// Returns the only directory with this watch; nil when several have it, or none.
+    func onlyFolder(of watch: WatchDescriptor) -> ID? {
+        guard let index = firstOfWatch[watch], records[Int(index)].sharing < 0 else { return nil }
+        return id(index)
+    }
+
+    func path(of folder: ID) -> PathBytes {
+        var length = 0
+        var index = folder.index
+        while index >= 0 {
+            length += Int(records[Int(index)].nameLength) + 1
+            index = records[Int(index)].parent
+        }
+        // One slash fewer than names; the name of the root directory `/` already ends in one.
+        length -= 1
+        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
+            var end = length
+            var index = folder.index
+            while index >= 0 {
+                let record = records[Int(index)]
+                let start = Int(record.nameStart)
+                let count = Int(record.nameLength)
+                if index != folder.index, !(count == 1 && record.isRoot) {
+                    end -= 1
+                    buffer[end] = .slash
+                }
+                for offset in 0..<count { buffer[end - count + offset] = names[start + offset] }
+                end -= count
+                index = record.parent
+            }
+            // Below the root directory `/`, there is one byte too many at the front.
+            if end > 0 { for offset in 0..<(length - end) { buffer[offset] = buffer[end + offset] } }
+            filled = length - end
+        }
+        return PathBytes(bytes)
+    }
+
+    func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
+        if records[Int(parent.index)].firstChild < 0 { return nil }
+        let found = slots[place(of: name, in: parent.index)]
+        return found < 0 ? nil : id(found)
+    }
+
+    // MARK: Changes
+
+    mutating func addRoot(_ path: PathBytes) -> ID {
+        path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) }
+    }
+
+    /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
+    mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
+        if (count + 1) * 4 > slots.count * 3 { growSlots() }
+        let place = place(of: name, in: parent.index)
+        if slots[place] >= 0 {
+            records[Int(slots[place])].flags.insert(.seen)
+            return id(slots[place])
+        }
+        let child = makeRecord(parent: parent.index, name: name)
+        let first = records[Int(parent.index)].firstChild
+        records[Int(child.index)].next = first
+        if first >= 0 { records[Int(first)].previous = child.index }
+        records[Int(parent.index)].firstChild = child.index
+        slots[place] = child.index
+        return child
+    }
+
+    mutating func insert(_ flags: Flags, of folder: ID) {
+        edition &+= 1
+        let added = flags.subtracting(records[Int(folder.index)].flags)
+        if added.contains(.short) { shortCount += 1 }
+        if added.contains(.failed) { failedCount += 1 }
+        records[Int(folder.index)].flags.formUnion(flags)
+    }
+
+    mutating func remove(_ flags: Flags, of folder: ID) {
+        edition &+= 1
+        let removed = flags.intersection(records[Int(folder.index)].flags)
+        if removed.contains(.short) { shortCount -= 1 }
+        if removed.contains(.failed) { failedCount -= 1 }
+        records[Int(folder.index)].flags.subtract(flags)
+    }
+
+    mutating func setDevice(_ device: UInt16, of folder: ID) { records[Int(folder.index)].device = device }
+
+    /// Sets or removes the watch of a directory.
+    ///
+    /// - Returns: The previous watch if no directory uses it any more; the caller removes it.
+    mutating func setWatch(_ watch: WatchDescriptor?, of folder: ID) -> WatchDescriptor? {
+        let old = records[Int(folder.index)].watch
+        if old == watch ?? -1 { return nil }
+        let freed = old >= 0 && unlink(folder.index) ? old : nil
+        if let watch {
+            records[Int(folder.index)].watch = watch
+            records[Int(folder.index)].sharing = firstOfWatch[watch] ?? -1
+            firstOfWatch[watch] = folder.index
+        }
+        return freed
+    }
+
+    /// The removed directories and watches, for callers that store data by them.
+    struct Forgotten {
+        /// Watches that no directory uses any more.
+        var watches: [WatchDescriptor] = []
+        /// Directories that were polled.
+        var polled: [ID] = []
+    }
+
+    /// Removes everything below a directory, and the directory too unless `keepingItself` is true.
+    mutating func forget(_ folder: ID, keepingItself: Bool = false) -> Forgotten {
+        edition &+= 1
+        var forgotten = Forgotten()
+        var stack: [Int32] = []
+        func push(_ first: Int32) {
+            var index = first
+            while index >= 0 {
+                stack.append(index)
+                index = records[Int(index)].next
+            }
+        }
+        push(records[Int(folder.index)].firstChild)
+        if keepingItself {
+            records[Int(folder.index)].firstChild = -1
+        } else {
+            detach(folder.index)
+            stack.append(folder.index)
+        }
+        while let index = stack.popLast() {
+            if index != folder.index { push(records[Int(index)].firstChild) }
+            let watch = records[Int(index)].watch
+            if watch >= 0, unlink(index) { forgotten.watches.append(watch) }
+            let flags = records[Int(index)].flags
+            if !flags.isDisjoint(with: [.polled, .short]) { forgotten.polled.append(id(index)) }
+            if flags.contains(.short) { shortCount -= 1 }
+            if flags.contains(.failed) { failedCount -= 1 }
+            if !records[Int(index)].isRoot { removeSlot(index) }
+            forgottenNames += Int(records[Int(index)].nameLength)
+            records[Int(index)].generation &+= 1
+            records[Int(index)].nameLength = 0
+            free.append(index)
+            count -= 1
+        }
+        if forgottenNames > 4096, forgottenNames > names.count / 2 { packNames() }
+        return forgotten
+    }
+
+    /// The numbers of directories in a tree.
+    struct Counts {
+        var folders = 0
+        var polled = 0
+        /// The number of polled directories that have no watch because the limit is reached.
+        var short = 0
+    }
+
+    /// Counts the directory and those below it.
+    func counts(in folder: ID) -> Counts {
+        var counts = Counts()
+        var stack = [folder.index]
+        while let index = stack.popLast() {
+            let flags = records[Int(index)].flags
+            counts.folders += 1
+            if !flags.isDisjoint(with: [.polled, .short]) { counts.polled += 1 }
+            if flags.contains(.short) { counts.short += 1 }
+            var child = records[Int(index)].firstChild
+            while child >= 0 {
+                stack.append(child)
+                child = records[Int(child)].next
+            }
+        }
+        return counts
+    }
+
+    /// Returns the directories, from this one down, that could not be watched or listed.
+    func failed(in folder: ID) -> [ID] {
+        guard failedCount > 0 else { return [] }
+        var found: [ID] = []
+        var stack = [folder.index]
+        while let index = stack.popLast() {
+            if records[Int(index)].flags.contains(.failed) { found.append(id(index)) }
+            var child = records[Int(index)].firstChild
+            while child >= 0 {
+                stack.append(child)
+                child = records[Int(child)].next
+            }
+        }
+        return found
+    }
+
+    /// Marks all subdirectories as not seen, at the start of a listing.
+    mutating func markUnseen(below folder: ID) {
+        var index = records[Int(folder.index)].firstChild
+        while index >= 0 {
+            records[Int(index)].flags.remove(.seen)
+            index = records[Int(index)].next
+        }
+    }
+
+    /// Returns the subdirectories that the listing did not find.
+    func unseen(below folder: ID) -> [ID] {
+        var found: [ID] = []
+        var index = records[Int(folder.index)].firstChild
+        while index >= 0 {
+            if !records[Int(index)].flags.contains(.seen) { found.append(id(index)) }
+            index = records[Int(index)].next
+        }
+        return found
+    }
+
+    // MARK: Records
+
+    private func id(_ index: Int32) -> ID { ID(index: index, generation: records[Int(index)].generation) }
+
+    private mutating func makeRecord(parent: Int32, name: UnsafeRawBufferPointer) -> ID {
+        edition &+= 1
+        let start = UInt32(names.count)
+        names.append(contentsOf: name)
+        count += 1
+        var record = Record(
+            parent: parent, nameStart: start, generation: 0, nameLength: UInt16(name.count), isRoot: parent < 0)
+        record.flags = .seen
+        if let index = free.popLast() {
+            record.generation = records[Int(index)].generation
+            records[Int(index)] = record
+            return id(index)
+        }
+        records.append(record)
+        return id(Int32(records.count - 1))
+    }
+
+    /// Removes a directory from its parent's list.
+    private mutating func detach(_ index: Int32) {
+        let record = records[Int(index)]
+        if record.previous >= 0 {
+            records[Int(record.previous)].next = record.next
+        } else if record.parent >= 0 {
+            records[Int(record.parent)].firstChild = record.next
+        }
+        if record.next >= 0 { records[Int(record.next)].previous = record.previous }
+    }
+
+    /// Removes a directory from the list of its watch; returns whether it was the last one.
+    private mutating func unlink(_ index: Int32) -> Bool {
+        let watch = records[Int(index)].watch
+        let after = records[Int(index)].sharing
+        records[Int(index)].watch = -1
+        records[Int(index)].sharing = -1
+        guard var place = firstOfWatch[watch] else { return false }
+        if place == index {
+            firstOfWatch[watch] = after < 0 ? nil : after
+            return after < 0
+        }
+        while records[Int(place)].sharing != index { place = records[Int(place)].sharing }
+        records[Int(place)].sharing = after
+        return false
+    }
+
+    private mutating func packNames() {
+        var packed: [UInt8] = []
+        packed.reserveCapacity(names.count - forgottenNames)
+        for index in records.indices where records[index].nameLength > 0 {
+            let start = Int(records[index].nameStart)
+            let name = names[start..<(start + Int(records[index].nameLength))]
+            records[index].nameStart = UInt32(packed.count)
+            packed.append(contentsOf: name)
+        }
+        names = packed
+        forgottenNames = 0
+    }
+
+    // MARK: Name index
+
+    private func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
+        // Seeded, so that colliding names can't be chosen deliberately.
+        var hasher = Hasher()
+        hasher.combine(parent)
+        hasher.combine(bytes: name)
+        return hasher.finalize()
+    }
+
+    private func hash(_ index: Int32) -> Int {
+        let record = records[Int(index)]
+        let start = Int(record.nameStart)
+        return names.withUnsafeBytes {
+            hash(record.parent, UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(record.nameLength))]))
+        }
+    }
+
+    /// Returns the slot of the subdirectory, or the empty slot for it.
+    private func place(of name: UnsafeRawBufferPointer, in parent: Int32) -> Int {
+        var slot = hash(parent, name) & (slots.count - 1)
+        while slots[slot] >= 0, !isChild(slots[slot], of: parent, named: name) { slot = (slot + 1) & (slots.count - 1) }
+        return slot
+    }
+
+    private func isChild(_ index: Int32, of parent: Int32, named name: UnsafeRawBufferPointer) -> Bool {
+        let record = records[Int(index)]
+        guard record.parent == parent, Int(record.nameLength) == name.count, let bytes = name.baseAddress else {
+            return false
+        }
+        return names.withUnsafeBytes {
+            $0.baseAddress.map { memcmp($0 + Int(record.nameStart), bytes, name.count) == 0 } ?? false
+        }
+    }
+
+    private mutating func insertSlot(_ index: Int32) {
+        var slot = hash(index) & (slots.count - 1)
+        while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = index
+    }
+
+    private mutating func growSlots() {
+        let old = slots
+        slots = Array(repeating: -1, count: old.count * 2)
+        for index in old where index >= 0 { insertSlot(index) }
+    }
+
+    /// Empties a slot and moves back the entries after it that were displaced by it.
+    private mutating func removeSlot(_ index: Int32) {
+        let mask = slots.count - 1
+        var hole = hash(index) & mask
+        while slots[hole] != index { hole = (hole + 1) & mask }
+        var place = hole
+        while true {
+            place = (place + 1) & mask
+            guard slots[place] >= 0 else { break }
+            let home = hash(slots[place]) & mask
+            if (place - home) & mask >= (place - hole) & mask {
+                slots[hole] = slots[place]
+                hole = place
+            }
+        }
+        slots[hole] = -1
+    }
+}

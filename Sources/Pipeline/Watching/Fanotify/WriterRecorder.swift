@@ -1,0 +1,96 @@
+package import FileEvents
+import Glibc
+import Synchronization
+package import System
+
+/// Records which processes write, rename and delete in the watched directories, on its own thread.
+///
+/// inotify(7) does not report which process caused an event, and that process may
+/// exit shortly afterwards. The recorder therefore reads fanotify(7) events and
+/// queries `/proc` at once. Its results are additional information: watching does
+/// not depend on them.
+///
+/// Whole file systems are marked where the kernel supports it, single directories
+/// elsewhere. A watcher registers the directories that matter, see
+/// ``WatchScope/recorder``.
+package final class WriterRecorder: Sendable {
+    private let core: WriterRecording
+    private let thread: Mutex<WorkerThread?>
+
+    /// Opens the fanotify group and starts the thread.
+    ///
+    /// - Throws: When the kernel refuses a group to this process; EPERM means that it lacks CAP_SYS_ADMIN.
+    package convenience init() throws(WatchError) { try self.init(isUnlimited: true, isReading: true) }
+
+    /// Creates a recorder with options for tests.
+    ///
+    /// - Parameters:
+    ///   - isUnlimited: Whether the kernel queue is unlimited.
+    ///   - isReading: Whether a thread reads the queue; otherwise only ``authors(of:)`` reads it.
+    /// - Throws: The same errors as `init()`.
+    init(isUnlimited: Bool, isReading: Bool) throws(WatchError) {
+        let core = try WriterRecording(isUnlimited: isUnlimited)
+        self.core = core
+        thread = Mutex(nil)
+        guard isReading else { return }
+        guard let started = WorkerThread(name: "alight-authors", body: { core.run() }) else {
+            throw .refused("thread", errno: EAGAIN)
+        }
+        thread.withLock { $0 = started }
+    }
+
+    deinit { stop() }
+
+    /// Stops the thread and waits for it; a second call does nothing.
+    package func stop() {
+        let running = thread.withLock { thread in
+            let running = thread
+            thread = nil
+            return running
+        }
+        core.stop()
+        running?.join()
+    }
+
+    /// Returns the process behind each event, in the order of the events.
+    ///
+    /// Everything that happened before the call is taken into account, even if the thread is behind.
+    package func authors(of events: [Question]) -> [Writer] { core.authors(of: events) }
+
+    /// A query for the process behind one event.
+    package struct Question: Sendable {
+        package var path: PathBytes
+        package var root: PathBytes
+        package var kind: EventKind
+        /// The metadata of the event.
+        package var snapshot: Snapshot
+        /// Whether the path is a directory that is handled as one unit with its contents.
+        package var isTree: Bool
+
+        package init(_ event: FileEvent, isTree: Bool) {
+            path = event.path
+            root = event.root
+            kind = event.kind
+            snapshot = event.snapshot
+            self.isTree = isTree
+        }
+    }
+
+    /// Marks an open directory that is about to be watched, unless its whole file system is marked.
+    ///
+    /// - Parameters:
+    ///   - folder: The directory.
+    ///   - path: Its path.
+    ///   - device: Its file system.
+    ///   - isRoot: Whether it is the root of the tree.
+    /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
+    func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
+        core.enter(folder, at: path, device: device, isRoot: isRoot)
+    }
+
+    /// Whether only whole file systems are marked.
+    var isWhole: Bool { core.isWhole }
+
+    /// Forgets the devices after a mount or unmount, since their numbers may have been reused.
+    func forgetDevices() { core.forgetDevices() }
+}

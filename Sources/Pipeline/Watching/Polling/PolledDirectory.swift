@@ -1,0 +1,152 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import System
+
+/// The contents of a directory at the last poll, stored compactly as names and fingerprints.
+struct PolledDirectory {
+    struct Entry {
+        fileprivate var nameStart: UInt32
+        fileprivate var nameLength: UInt16
+        var isFolder: Bool
+        /// The identity of the file.
+        fileprivate var identity: UInt32
+        /// Size and modification time; unused for directories, which are polled themselves.
+        fileprivate var content: UInt32
+        /// Mode, owner, link count, and change time, which only the kernel sets.
+        fileprivate var attributes: UInt32
+    }
+
+    /// The change of an entry between two polls.
+    enum Change: Equatable {
+        case appeared, vanished
+        /// Another file has the name now.
+        case replaced(wasFolder: Bool)
+        case written, attributes
+    }
+
+    private(set) var entries: [Entry] = []
+    private var names: [UInt8] = []
+
+    init() {}
+
+    /// Adds an entry with its metadata.
+    mutating func add(_ name: UnsafeRawBufferPointer, _ status: cal_stat) {
+        let isFolder = status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+        var identity = Hasher()
+        identity.combine(status.device_major)
+        identity.combine(status.device_minor)
+        identity.combine(status.inode)
+        identity.combine(status.btime_seconds)
+        identity.combine(status.btime_nanoseconds)
+        identity.combine(status.mode & UInt32(S_IFMT))
+        var content = Hasher()
+        var attributes = Hasher()
+        attributes.combine(status.mode)
+        attributes.combine(status.uid)
+        attributes.combine(status.gid)
+        if !isFolder {
+            content.combine(status.size)
+            content.combine(status.mtime_seconds)
+            content.combine(status.mtime_nanoseconds)
+            attributes.combine(status.nlink)
+            attributes.combine(status.ctime_seconds)
+            attributes.combine(status.ctime_nanoseconds)
+        }
+        entries.append(
+            Entry(
+                nameStart: UInt32(names.count), nameLength: UInt16(name.count), isFolder: isFolder,
+                identity: UInt32(truncatingIfNeeded: identity.finalize()),
+                content: UInt32(truncatingIfNeeded: content.finalize()),
+                attributes: UInt32(truncatingIfNeeded: attributes.finalize())))
+        names.append(contentsOf: name)
+    }
+
+    /// Copies an entry whose metadata can't be read now from the other listing; does nothing if it is not there.
+    mutating func add(_ name: UnsafeRawBufferPointer, asIn other: PolledDirectory) {
+        guard var entry = other.entry(named: name) else { return }
+        entry.nameStart = UInt32(names.count)
+        names.append(contentsOf: name)
+        entries.append(entry)
+    }
+
+    /// Sorts the entries, for `changes`; call it after the last `add`.
+    mutating func seal() {
+        let folder = self
+        entries.sort { folder.compare($0, $1, folder) < 0 }
+        entries = Array(entries)
+        names = Array(names)
+    }
+
+    /// Calls the closure for each difference to an earlier listing; both must be sealed.
+    func changes(since earlier: PolledDirectory, _ body: (UnsafeRawBufferPointer, _ isFolder: Bool, Change) -> Void) {
+        var (old, new) = (0, 0)
+        while old < earlier.entries.count || new < entries.count {
+            let order: Int32
+            if old == earlier.entries.count {
+                order = 1
+            } else if new == entries.count {
+                order = -1
+            } else {
+                order = -compare(entries[new], earlier.entries[old], earlier)
+            }
+            if order < 0 {
+                let entry = earlier.entries[old]
+                earlier.withName(entry) { body($0, entry.isFolder, .vanished) }
+                old += 1
+                continue
+            }
+            let entry = entries[new]
+            new += 1
+            if order > 0 {
+                withName(entry) { body($0, entry.isFolder, .appeared) }
+                continue
+            }
+            let before = earlier.entries[old]
+            old += 1
+            let change: Change? =
+                if before.identity != entry.identity {
+                    .replaced(wasFolder: before.isFolder)
+                } else if before.content != entry.content {
+                    .written
+                } else if before.attributes != entry.attributes {
+                    .attributes
+                } else {
+                    nil
+                }
+            if let change { withName(entry) { body($0, entry.isFolder, change) } }
+        }
+    }
+
+    private func withName<Result>(_ entry: Entry, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let start = Int(entry.nameStart)
+        return names.withUnsafeBytes {
+            body(UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(entry.nameLength))]))
+        }
+    }
+
+    /// Returns a negative number when the entry's name sorts before that of the other directory's entry.
+    private func compare(_ entry: Entry, _ other: Entry, _ folder: PolledDirectory) -> Int32 {
+        withName(entry) { name in folder.withName(other) { Self.compare(name, $0) } }
+    }
+
+    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int32 {
+        let (shorter, lengths) = (min(left.count, right.count), left.count - right.count)
+        if let left = left.baseAddress, let right = right.baseAddress {
+            let order = memcmp(left, right, shorter)
+            if order != 0 { return order }
+        }
+        return Int32(lengths)
+    }
+
+    private func entry(named name: UnsafeRawBufferPointer) -> Entry? {
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            let order = withName(entries[middle]) { Self.compare($0, name) }
+            if order == 0 { return entries[middle] }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return nil
+    }
+}

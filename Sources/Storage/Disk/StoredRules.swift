@@ -1,0 +1,175 @@
+import FileEvents
+import GRDB
+import System
+
+/// The stored state of rules: their numbers, their first start, and the paths that they matched in their last run.
+struct StoredRules {
+    struct Row {
+        var id: Int64
+        /// The selection of the rule when all existing files were last recorded.
+        var selection: String
+        var began: Int64
+        var isComplete: Bool
+        /// The time since which the rule has another selection whose files are not all recorded.
+        var reselected: Int64?
+    }
+
+    private(set) var rows: [String: Row] = [:]
+    /// The names of the rules, by number.
+    private var names: [Int64: String] = [:]
+    /// The selections of the running rules.
+    private var inForce: [String: String] = [:]
+    private var lastID: Int64 = 0
+
+    /// The rules whose rows have to be written.
+    private var changed: Set<String> = []
+    /// The rows that have to be deleted before other rules take their names.
+    private var removed: [Int64] = []
+    /// The rules whose jobs now belong to another rule.
+    private var renamed: [(from: String, to: String)] = []
+
+    /// The start time of a rule that was only run manually.
+    private static let never: Int64 = 0
+
+    init(_ database: Database) throws {
+        let sql = "SELECT id, name, selection, began, is_complete, reselected FROM rules"
+        for row in try GRDB.Row.fetchAll(database, sql: sql) {
+            let id: Int64 = row["id"]
+            rows[row["name"]] = Row(
+                id: id, selection: row["selection"], began: row["began"], isComplete: row["is_complete"],
+                reselected: row["reselected"])
+            lastID = max(lastID, id)
+        }
+    }
+
+    /// The numbers of the rules, by name.
+    var ids: [String: Int64] { rows.mapValues(\.id) }
+
+    /// Returns the name of the rule with a number.
+    func name(of id: Int64) -> String? { names[id] }
+
+    /// Whether the rule runs.
+    func isRunning(_ name: String) -> Bool { inForce[name] != nil }
+
+    /// Returns the rule that owns the jobs stored under a name until the next commit.
+    func owner(ofJobsUnder name: String) -> String {
+        renamed.reduce(name) { name, change in name == change.from ? change.to : name }
+    }
+
+    /// Returns the names under which the jobs of a rule are stored until the next commit.
+    func storedNames(of name: String) -> [String] {
+        Set(renamed.map(\.from) + [name]).filter { owner(ofJobsUnder: $0) == name }.sorted()
+    }
+
+    var isChanged: Bool { !changed.isEmpty || !removed.isEmpty || !renamed.isEmpty }
+
+    // MARK: Starting
+
+    /// Sets the running rules.
+    ///
+    /// - Parameters:
+    ///   - rules: The rules.
+    ///   - now: The current time; nil if nothing is watched, so that the rules are not started.
+    ///   - kept: The time of the last earlier commit.
+    /// - Returns: The start state of each rule, by name.
+    mutating func begin(_ rules: [RuleRecord], now: Int64?, kept: Int64) -> [String: RuleStart] {
+        inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
+        for rule in rules { takeFormer(of: rule) }
+        var starts: [String: RuleStart] = [:]
+        for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
+        names = Dictionary(uniqueKeysWithValues: rows.map { ($1.id, $0) })
+        return starts
+    }
+
+    private mutating func takeFormer(of rule: RuleRecord) {
+        // The name of a running rule is not a former name.
+        for former in rule.formerly where inForce[former] == nil {
+            guard let row = rows.removeValue(forKey: former) else { continue }
+            if rows[rule.name] == nil {
+                rows[rule.name] = row
+                changed.insert(rule.name)
+            } else {
+                // The rule's own ledger is the newer one.
+                removed.append(row.id)
+            }
+            changed.remove(former)
+            renamed.append((former, rule.name))
+        }
+    }
+
+    private mutating func begin(_ rule: RuleRecord, now: Int64?, kept: Int64) -> RuleStart {
+        if rows[rule.name] == nil {
+            lastID += 1
+            rows[rule.name] = Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false)
+            changed.insert(rule.name)
+        }
+        guard let now, var row = rows[rule.name] else { return .resumed }
+        if row.began == Self.never {
+            row.began = now
+            rows[rule.name] = row
+            changed.insert(rule.name)
+            return .fresh
+        }
+        guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.began)) }
+        let reselected = row.selection == rule.selection ? nil : row.reselected ?? kept
+        if reselected != row.reselected {
+            row.reselected = reselected
+            rows[rule.name] = row
+            changed.insert(rule.name)
+        }
+        return reselected.map { .reselected(since: Timestamp(columnValue: $0), from: row.selection) } ?? .resumed
+    }
+
+    /// Records that all existing files have been compared, or taken as handled.
+    mutating func noteStarted() {
+        for (name, selection) in inForce {
+            guard var row = rows[name], !row.isComplete || row.reselected != nil || row.selection != selection else {
+                continue
+            }
+            row.isComplete = true
+            row.reselected = nil
+            row.selection = selection
+            rows[name] = row
+            changed.insert(name)
+        }
+    }
+
+    // MARK: Writing
+
+    func write(_ database: Database) throws {
+        for id in removed { try database.execute(sql: "DELETE FROM rules WHERE id = ?", arguments: [id]) }
+        for (from, to) in renamed {
+            try database.execute(sql: "UPDATE jobs SET rule = ? WHERE rule = ?", arguments: [to, from])
+        }
+        guard !changed.isEmpty else { return }
+        let upsert = try SQLStatement(
+            """
+            INSERT INTO rules (id, name, selection, began, is_complete, reselected) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
+                began = excluded.began, is_complete = excluded.is_complete, reselected = excluded.reselected
+            """, in: database)
+        if !renamed.isEmpty {
+            // Names are unique, and a rule may take the name that another one has in the table, so all get temporary
+            // names.
+            let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
+            for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
+        }
+        for name in changed {
+            guard let row = rows[name] else { continue }
+            try upsert.run {
+                $0.bind(row.id)
+                $0.bind(name)
+                $0.bind(row.selection)
+                $0.bind(row.began)
+                $0.bind(row.isComplete)
+                $0.bind(row.reselected)
+            }
+        }
+    }
+
+    mutating func noteCommitted() {
+        changed = []
+        removed = []
+        renamed = []
+    }
+}

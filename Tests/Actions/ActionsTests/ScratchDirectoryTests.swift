@@ -1,0 +1,203 @@
+import CAlightLinux
+import FileEvents
+import Foundation
+import Glibc
+import System
+import Testing
+@testable import ActionAPI
+@testable import FileActions
+@testable import OtherActions
+@testable import PersistentPlugins
+@testable import PluginConformance
+@testable import Plugins
+@testable import Programs
+
+/// The scratch directories of attempts, and the removal of those that were abandoned.
+struct ScratchDirectoryTests {
+    let folder: TemporaryDirectory
+    let scratch: ScratchDirectories
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        scratch = ScratchDirectories(base: try folder.folder("run/alight", mode: 0o700))
+    }
+
+    @Test func `the location is that of the service, else that of the user, and in run for root`() {
+        func base(_ service: PathBytes?, _ runtime: PathBytes?, _ temporary: PathBytes?, _ user: UInt32) -> PathBytes {
+            ScratchDirectories(
+                serviceFolders: service, runtimeFolder: runtime, temporaryFolder: temporary, user: user
+            ).base
+        }
+        #expect(base("/run/alight:/run/alight/photos", "/run/user/0", nil, 0) == "/run/alight")
+        #expect(base("/srv/run", "/run/user/7", "/tmp", 7) == "/srv/run")
+        // Paths that are not absolute are ignored.
+        #expect(base("", "/run/user/7", "/tmp", 7) == "/run/user/7/alight")
+        #expect(base("run", "/run/user/7", "/tmp", 0) == "/run/alight")
+        #expect(base(nil, "", "/var/tmp", 7) == "/var/tmp/alight-7")
+        #expect(base(nil, nil, nil, 7) == "/tmp/alight-7")
+    }
+
+    @Test func `a path that is not a private directory of the user is skipped, in the same way by all`() throws {
+        let user = geteuid()
+        let parent = try folder.folder("tmp")
+        let first = parent.appending("alight-\(user)")
+        func found() -> UserDirectory { UserDirectory(in: parent, user: user) }
+        #expect(found().path == first)
+        #expect(found().passedOver == nil)
+        // A link, a file, and a directory that others may write to.
+        try folder.folder("elsewhere")
+        #expect(symlink("../elsewhere", first.description) == 0)
+        try folder.write("tmp/alight-\(user)-2", "x")
+        try folder.folder("tmp/alight-\(user)-3")
+        #expect(chmod("\(first)-3", 0o777) == 0)
+        #expect(found().path.description == "\(first)-4")
+        #expect(found().passedOver == first)
+        let scratch = ScratchDirectories(runtimeFolder: nil, temporaryFolder: parent, user: user == 0 ? 1 : user)
+        #expect((scratch.passedOver == first) == (user != 0))
+        try folder.folder("tmp/alight-\(user)-4", mode: 0o700)
+        // The obstacle is gone, but another process already uses the directory.
+        #expect(unlink(first.description) == 0)
+        #expect(found().path.description == "\(first)-4")
+        #expect(mkdir(first.description, 0o700) == 0)
+        #expect(found() == UserDirectory(in: parent, user: user))
+        #expect(found().path == first)
+    }
+
+    @Test func `the directories of a killed process are removed, and those of a live one are not`() throws {
+        let (living, other) = (ScratchDirectories(base: scratch.base), ScratchDirectories(base: scratch.base))
+        let kept = try living.make()
+        try folder.folder("run/alight/run-4-1/deep")
+        try folder.write("run/alight/run-4-1/deep/file", "x")
+        try folder.folder("run/alight/run-x-1")
+        // A process that holds the lock of its directory, as an instance of Alight does, and is killed.
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+        try folder.folder("run/alight/run-5-1/deep")
+        holder.arguments = ["\(scratch.base)/run-5-1", "sh", "-c", "echo; exec cat"]
+        let (input, output) = (Pipe(), Pipe())
+        holder.standardInput = input
+        holder.standardOutput = output
+        try holder.run()
+        try #require(try output.fileHandleForReading.read(upToCount: 1) != nil)
+        func left() throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)"))
+        }
+        let own = String(decoding: kept.parent.lastComponent, as: UTF8.self)
+        other.removeAbandoned()
+        #expect(try left() == [own, "run-5-1", "run-x-1"])
+        #expect(FileManager.default.fileExists(atPath: "\(kept)"))
+        kill(holder.processIdentifier, SIGKILL)
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        #expect(
+            eventually {
+                other.removeAbandoned()
+                return (try? left()) == [own, "run-x-1"]
+            })
+        try living.remove(kept)
+        living.giveUp()
+        #expect(try left() == ["run-x-1"])
+    }
+
+    @Test func `a process that knows an earlier directory cannot write into a later one`() throws {
+        let first = try scratch.make()
+        try scratch.remove(first)
+        let second = try scratch.make()
+        #expect(throws: (any Error).self) { try Data().write(to: URL(fileURLWithPath: "\(first)/late")) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(second)") == [])
+        scratch.giveUp()
+    }
+
+    @Test func `names that a program has created are skipped, and removed at the end`() throws {
+        let first = try scratch.make()
+        let own = first.parent
+        for number in 2...5 { try folder.folder("run/alight/\(own.lastComponent.text)/\(number)/deep") }
+        try folder.write("run/alight/\(own.lastComponent.text)/6", "x")
+        let second = try scratch.make()
+        #expect(second == own.appending("7"))
+        try scratch.remove(first)
+        try scratch.remove(second)
+        scratch.giveUp()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
+    }
+
+    @Test(arguments: ["run-", "alight"])
+    func `a removed directory of this instance is created again, and locked`(what: String) throws {
+        let first = try scratch.make()
+        try scratch.remove(first)
+        let gone = what == "alight" ? scratch.base : first.parent
+        try FileManager.default.removeItem(atPath: "\(gone)")
+        let second = try scratch.make()
+        #expect(FileManager.default.fileExists(atPath: "\(second)"))
+        ScratchDirectories(base: scratch.base).removeAbandoned()
+        #expect(FileManager.default.fileExists(atPath: "\(second)"))
+        try scratch.remove(second)
+        scratch.giveUp()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"), arguments: ["", "m", "deep/m", "abandoned/m"])
+    func `a mount in a directory stays, with the directory`(place: String) throws {
+        let precious = try folder.folder("precious/deep")
+        try folder.write("precious/deep/file", "kept")
+        let isAbandoned = place == "abandoned/m"
+        let made = try isAbandoned ? folder.folder("run/alight/run-4-1") : scratch.make()
+        let mounted = place.isEmpty ? made : made.appending(place)
+        try FileManager.default.createDirectory(atPath: "\(mounted)", withIntermediateDirectories: true)
+        try Data().write(to: URL(fileURLWithPath: "\(made)/own"))
+        let source = precious.parent
+        let error = source.withCString { from in mounted.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } }
+        try #require(error == 0)
+        defer { _ = mounted.withCString { umount2($0, Int32(MNT_DETACH)) } }
+        if isAbandoned {
+            scratch.removeAbandoned()
+        } else {
+            let failure = #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+            #expect(failure?.message.contains("mounted at '\(mounted)'; unmount it") == true)
+            scratch.giveUp()
+        }
+        #expect(folder.text(of: "precious/deep/file") == "kept")
+        #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
+        try #require(mounted.withCString { umount2($0, Int32(MNT_DETACH)) } == 0)
+        if !place.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
+        try scratch.remove(made)
+        #expect(!FileManager.default.fileExists(atPath: "\(made)"))
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+    func `a file with a mount stays, and a mount is detected without openat2 too`() throws {
+        let made = try scratch.make()
+        let precious = try folder.write("precious", "kept")
+        let file = made.appending("file")
+        let inner = made.appending("inner")
+        try Data().write(to: URL(fileURLWithPath: "\(file)"))
+        for name in ["inner", "plain"] { #expect(made.appending(name).withCString { mkdir($0, 0o700) } == 0) }
+        for (from, to) in [(precious, file), (folder.path, inner)] {
+            let error = from.withCString { from in to.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } }
+            try #require(error == 0)
+        }
+        defer { for place in [file, inner] { _ = place.withCString { umount2($0, Int32(MNT_DETACH)) } } }
+        let parent = made.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        defer { close(parent) }
+        for open in [cal_open_unmounted, cal_open_unmounted_by_ids] {
+            #expect(open(parent, "inner") == -EXDEV)
+            let plain = open(parent, "plain")
+            #expect(plain >= 0)
+            close(plain)
+            #expect(open(parent, "nothing") == -ENOENT)
+        }
+        #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+        #expect(folder.text(of: "precious") == "kept")
+        for place in [file, inner] { try #require(place.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
+        try scratch.remove(made)
+        scratch.giveUp()
+    }
+}
+
+extension [UInt8] {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}

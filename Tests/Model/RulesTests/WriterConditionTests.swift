@@ -1,0 +1,70 @@
+import FileEvents
+import Globbing
+import Rules
+import System
+import TestKit
+import Testing
+
+/// Conditions on the process that wrote a file.
+struct WriterConditionTests {
+    private static func by(_ globs: String...) throws -> Condition {
+        .by(try globs.map { Condition.Program(try Glob($0, options: Glob.Options(matchesHidden: true))) })
+    }
+
+    private static func facts(_ author: Writer) -> ConditionFacts {
+        var event = FileEvent.sample()
+        event.author = author
+        return ConditionFacts(event)
+    }
+
+    private static func process(_ name: PathBytes?, _ executable: PathBytes?) -> ConditionFacts {
+        facts(.process(WritingProcess(pid: 7, name: name, executable: executable, uid: 0)))
+    }
+
+    @Test(
+        arguments: [
+            ("cp", "cp", "/usr/bin/cp"), ("c*", "cp", nil), ("{mv,cp}", "cp", "/usr/bin/cp"),
+            ("backup.sh", "backup.sh", "/usr/bin/bash"), ("bash", "backup.sh", "/usr/bin/bash"),
+            ("cp", "cp", "/bin/busybox"), ("unattended-upgrades", "unattended-upgr", "/bin/unattended-upgrades"),
+            ("/usr/bin/cp", "cp", "/usr/bin/cp"), ("/usr/*/cp", "cp", "/usr/bin/cp"), ("**/cp", nil, "/usr/bin/cp"),
+        ] as [(String, PathBytes?, PathBytes?)])
+    func `a program matches by process name, file name or path`(
+        glob: String, name: PathBytes?, executable: PathBytes?
+    ) throws {
+        #expect(try Self.by("other", glob).answer(Self.process(name, executable)) == .holds)
+    }
+
+    @Test func `a mismatch names the program that wrote and the programs wanted`() throws {
+        let found = "it was written by 'cp' (process 7, /usr/bin/cp)"
+        let facts = Self.process("cp", "/usr/bin/cp")
+        #expect(try Self.by("rsync", "/bin/*").answer(facts) == .fails("\(found), wanted 'rsync' or '/bin/*'"))
+        #expect(
+            try Condition.not(Self.by("c*")).answer(facts) == .fails("'not' is against it: \(found) ('c*')"))
+    }
+
+    @Test func `missing process details leave the condition open unless another part decides it`() throws {
+        let ended = Self.process(nil, nil)
+        let reason = "it was written by process 7, and that process had ended before its name could be read"
+        #expect(try Self.by("cp").answer(ended) == .untold(reason))
+        #expect(try Condition.not(Self.by("cp")).answer(ended) == .untold(reason))
+        let named = Self.process("cp", nil)
+        #expect(
+            try Self.by("/usr/bin/cp").answer(named)
+                == .untold("it was written by 'cp' (process 7), and the path of its program could not be read"))
+        #expect(try Self.by("/usr/bin/cp", "cp").answer(named) == .holds)
+    }
+
+    @Test(arguments: [
+        (Writer.notAsked, "who writes it shows only when that happens"),
+        (.unknown(.unseen), "the kernel did not tell who wrote it"),
+        (.unknown(.overflow), "who wrote it is not known: the kernel had more to tell than it keeps"),
+        (
+            .unknown(.denied),
+            "who wrote it can't be told: the kernel says so only to programs with CAP_SYS_ADMIN, such as root's"
+        ),
+    ])
+    func `an unknown writer leaves the condition open with a reason`(author: Writer, reason: String) throws {
+        #expect(try Self.by("cp").answer(Self.facts(author)) == .untold(reason))
+        #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.facts(author)) == .holds)
+    }
+}

@@ -1,0 +1,70 @@
+import FileEvents
+import System
+import Testing
+
+@testable import Watching
+
+/// The last process that changed a name.
+struct WriterTableTests {
+    private static func folder(_ number: UInt8) -> DirectoryKey {
+        [1, 2, 3, 4, 5, 6, 7, 8, number].withUnsafeBytes { DirectoryKey($0) }
+    }
+
+    private static func time(_ seconds: Int64) -> Timestamp { Timestamp(seconds: seconds, nanoseconds: 0) }
+
+    private static func process(_ pid: Int32, _ name: PathBytes? = "cp") -> WritingProcess {
+        WritingProcess(pid: pid, name: name)
+    }
+
+    @Test func `the last process counts, separately for each operation, name and directory`() {
+        var table = WriterTable()
+        let name = Array("a".utf8)
+        table.note(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+        table.note([.content, .attributes], to: name, in: Self.folder(1), by: Self.process(2), at: Self.time(2))
+        table.note(.removal, to: name, in: Self.folder(1), by: Self.process(3), at: Self.time(3))
+        table.note(.content, to: name, in: Self.folder(2), by: Self.process(4), at: Self.time(4))
+        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process?.pid == 2)
+        #expect(table.deed(.attributes, to: name, in: Self.folder(1))?.process?.pid == 2)
+        #expect(table.deed(.removal, to: name, in: Self.folder(1))?.process?.pid == 3)
+        #expect(table.deed(.content, to: name, in: Self.folder(2))?.process?.pid == 4)
+        #expect(table.deed(.removal, to: name, in: Self.folder(2)) == nil)
+        #expect(table.deed(.content, to: Array("b".utf8), in: Self.folder(1)) == nil)
+        #expect(table.lastDeed(in: [Self.folder(1)])?.process?.pid == 3)
+        #expect(table.lastDeed(in: [Self.folder(1), Self.folder(2)])?.process?.pid == 4)
+    }
+
+    @Test func `an ended process is identified by what it was at an earlier change of the name`() {
+        var table = WriterTable()
+        let name = Array("a".utf8)
+        table.note(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+        table.note(.content, to: name, in: Self.folder(1), by: Self.process(1, nil), at: Self.time(2))
+        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == Self.process(1))
+        table.note(.content, to: name, in: Self.folder(1), by: Self.process(2, nil), at: Self.time(3))
+        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == Self.process(2, nil))
+        table.note(.content, to: name, in: Self.folder(1), by: nil, at: Self.time(4))
+        #expect(table.deed(.content, to: name, in: Self.folder(1))?.time == Self.time(4))
+        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == nil)
+    }
+
+    @Test func `the oldest entries are dropped first, and a new change renews an entry`() {
+        var table = WriterTable(limit: 3)
+        func note(_ name: String) {
+            table.note(.content, to: Array(name.utf8), in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+        }
+        func names() -> String {
+            ["a", "b", "c", "d", "e", "f"].filter {
+                table.deed(.content, to: Array($0.utf8), in: Self.folder(1)) != nil
+            }.joined()
+        }
+        for name in ["a", "b", "c", "a"] { note(name) }
+        // The entry of the first `a` was the oldest.
+        #expect(names() == "abc")
+        note("d")
+        #expect(names() == "acd")
+        note("e")
+        #expect(names() == "ade")
+        for name in ["f", "f", "f", "f"] { note(name) }
+        #expect(names() == "f")
+        #expect(table.count == 1)
+    }
+}
