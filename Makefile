@@ -152,10 +152,12 @@ screenshots:
 docs:
 	@packaging/make-docs
 
-## lint: the style that the compiler does not check
+## lint: what the compiler does not check: style, the direction of imports, standard terms
 lint:
-	@packaging/require
+	@packaging/require python3
 	$(SWIFT) format lint --strict --recursive Package.swift Sources Tests
+	packaging/check-imports
+	packaging/check-prose
 
 ## format: put it into that style
 format:

@@ -233,13 +233,14 @@ let package = Package(
             ]),
 
         // Tests.
+        tests("System", in: "Base", ["FileEvents", "System", "TestKit"]),
+        tests("JSON", in: "Base", ["JSON", "TestKit"]),
         tests("Globbing", in: "Base/Matching", ["Globbing", "TestKit"]),
         tests("RegularExpressions", in: "Base/Matching", ["RegularExpressions"]),
         tests("ContentTypes", in: "Base/Matching", ["ContentTypes", "FileEvents", "System", "TestKit"]),
         tests(
             "PluginProtocol", in: "Libraries",
             ["FileEvents", "JSON", "PluginProtocol", "stub-plugin", "System", "TestKit"]),
-        tests("FileEvents", in: "Model", ["FileEvents", "System", "TestKit"]),
         tests(
             "Watching", in: "Pipeline",
             ["CAlightLinux", "FileEvents", "System", "TestKit", "watch-hints", "Watching"]),

@@ -23,7 +23,7 @@ package struct LogHandler: Handler {
                 "level": ParameterSchema(
                     type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
                     description: "How important it is."),
-            ], additionalProperties: false), sharesFile: true)
+            ], additionalProperties: false), traits: [.sharesFile, .isBrief])
 
     package func run(_ invocation: Invocation) -> Outcome {
         let event = invocation.job.event

@@ -50,7 +50,7 @@ package struct WebhookHandler: Handler {
                 "proxy": ParameterSchema(
                     type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
                     description: "The proxy to go through; the environment's is not taken by itself.", writeOnly: true),
-            ], required: ["url"], additionalProperties: false), sharesFile: true)
+            ], required: ["url"], additionalProperties: false), traits: .sharesFile)
 
     private static let mostRedirects = 5
 

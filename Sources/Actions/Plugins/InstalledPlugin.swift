@@ -41,6 +41,6 @@ package struct InstalledPlugin: Sendable, Hashable {
         return HandlerDescription(
             reference: HandlerReference(name: description.name, location: location),
             parameters: description.parameters, events: events, types: types,
-            sharesFile: description.sharesFile ?? false)
+            traits: description.sharesFile ?? false ? .sharesFile : [])
     }
 }

@@ -78,8 +78,8 @@ extension RuleDecoder {
                 problems.error(
                     "'shares_file' cannot be combined with 'use'", at: entry.key.range,
                     help: "remove it: built-in handlers and the descriptions of plugins say it themselves")
-            } else if let sharesFile = bool(entry) {
-                step?.action.sharesFile = sharesFile
+            } else if let sharesFile = bool(entry), sharesFile {
+                step?.action.traits.insert(.sharesFile)
             }
         }
         return step
@@ -135,7 +135,7 @@ extension RuleDecoder {
         var action = Action(
             .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
             events: description.covered)
-        action.sharesFile = description.sharesFile
+        action.traits = description.traits
         var step = DecodedStep(
             action: action, handler: description, handlerMark: node.range,
             destinations: destinations(parameters, schema: description.parameters, node: with?.value, of: description))

@@ -233,7 +233,7 @@ extension Dispatcher {
         let (index, number, now) = (ended.index, ended.number, ended.now)
         // A built-in step that has failed may have removed the file.
         let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
-        let mayHaveRemoved = outcome.ending == .retry && step?.removesInput ?? false
+        let mayHaveRemoved = outcome.ending == .retry && step?.traits.contains(.removesInput) ?? false
         recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):

@@ -555,14 +555,14 @@ extension Rule {
     }
 
     func mayRemoveInput(_ action: Action) -> Bool {
-        action.removesInput || action.isProgram && !events.contains(.deleted)
+        action.traits.contains(.removesInput) || action.isProgram && !events.contains(.deleted)
     }
 
     /// Whether its actions only read the file, and therefore share it with others that do.
-    var sharesFile: Bool { (actions + onFailure).allSatisfy(\.sharesFile) }
+    var sharesFile: Bool { (actions + onFailure).allSatisfy { $0.traits.contains(.sharesFile) } }
 
     /// Whether an action moves or deletes the file.
-    var removesInput: Bool { actions.contains(where: \.removesInput) }
+    var removesInput: Bool { actions.contains { $0.traits.contains(.removesInput) } }
 
     /// Whether its jobs are passed to its actions together.
     var isCollected: Bool { batch != nil || group != nil }

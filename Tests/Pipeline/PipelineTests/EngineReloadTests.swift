@@ -157,7 +157,7 @@ struct EngineReloadTests {
             let rule = Rule.sample(
                 "r", [tree.root.appending("in/*")], concurrency: 2,
                 retry: RetryPolicy(attempts: 3, delay: .milliseconds(1))
-            ).with { $0.actions[0].sharesFile = sharesFile }
+            ).with { if sharesFile { $0.actions[0].traits.insert(.sharesFile) } }
             let other = Rule.sample("other", [tree.root.appending("in/*.txt")])
             let run = EngineRun([rule]) { _, invocation in
                 let job = invocation.job

@@ -255,7 +255,8 @@ extension Rule {
             events: events, settle: SettlePolicy(quiet: settle),
             actions: actions.map { action in
                 let reference = HandlerReference(name: action, location: isProgram ? "/plugins/x" : nil)
-                return Action(.use(reference, with: .object([:])), place: place)
+                return Action(
+                    .use(reference, with: .object([:])), place: place, traits: isProgram ? [] : .ofHandler(action))
             }, timeout: timeout, concurrency: concurrency, retry: retry)
     }
 }
@@ -305,4 +306,16 @@ extension DiskStore {
 extension Logger {
     /// A log that discards everything.
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+}
+
+extension HandlerTraits {
+    /// Returns the traits of the built-in handlers that tests name.
+    static func ofHandler(_ name: String) -> HandlerTraits {
+        switch name {
+        case "copy", "log": .isBrief
+        case "move": [.isBrief, .removesInput]
+        case "delete": .removesInput
+        default: []
+        }
+    }
 }

@@ -24,7 +24,13 @@ package enum Behaviour: String, Sendable, Hashable {
     fileprivate func action(_ place: SourcePlace) -> Action {
         let reference = HandlerReference(
             name: self == .take ? "move" : rawValue, location: isProgram ? "/plugin" : nil)
-        return Action(.use(reference, with: .object([:])), place: place)
+        let traits: HandlerTraits =
+            switch self {
+            case .take: [.isBrief, .removesInput]
+            case .copy: .isBrief
+            default: []
+            }
+        return Action(.use(reference, with: .object([:])), place: place, traits: traits)
     }
 }
 

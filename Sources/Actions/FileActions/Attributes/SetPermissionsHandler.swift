@@ -28,7 +28,7 @@ package struct SetPermissionsHandler: Handler {
                     description: "The new group, by name or number; without being root, one of one's own."),
             ],
             additionalProperties: false, minProperties: 1, examples: [["mode": "0640"]]),
-        events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
+        events: [.created, .modified, .moved, .attributes], types: [.file, .directory], traits: .isBrief)
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileError) in try set(invocation) }

@@ -29,7 +29,7 @@ package struct TagHandler: Handler {
                     description: "Attributes to be removed, where they are."),
             ], additionalProperties: false, minProperties: 1,
             examples: [["set": ["user.xdg.tags": "inbox"]]]),
-        events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
+        events: [.created, .modified, .moved, .attributes], types: [.file, .directory], traits: .isBrief)
 
     private enum Change {
         case set([UInt8])

@@ -35,7 +35,7 @@ package struct TouchHandler: Handler {
                 "allow": Jail.schema,
             ],
             additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes])
+        events: [.created, .modified, .moved, .attributes], traits: .isBrief)
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileError) in try touch(invocation) }

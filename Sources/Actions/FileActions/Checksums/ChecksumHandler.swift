@@ -29,7 +29,7 @@ package struct ChecksumHandler: Handler {
                     description:
                         "What to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits."),
             ], additionalProperties: false, examples: [["write": "sidecar"]]),
-        events: [.created, .modified, .moved, .attributes, .deleted], sharesFile: true)
+        events: [.created, .modified, .moved, .attributes, .deleted], traits: .sharesFile)
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 

@@ -28,7 +28,7 @@ package struct CopyHandler: Handler {
                 "durable": CopyOptions.durableSchema,
             ],
             required: ["to"], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], types: [.file], sharesFile: true)
+        events: [.created, .modified, .moved, .attributes], types: [.file], traits: [.sharesFile, .isBrief])
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 

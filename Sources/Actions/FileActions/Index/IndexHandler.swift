@@ -33,7 +33,7 @@ package struct IndexHandler: Handler {
                     default: "name", description: "What the list is sorted by; with a '-' in front descending."),
                 "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),
-        neededEvents: [.created, .modified, .deleted], sharesFile: true)
+        neededEvents: [.created, .modified, .deleted], traits: [.sharesFile, .isBrief])
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 

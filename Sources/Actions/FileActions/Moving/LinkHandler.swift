@@ -29,7 +29,7 @@ package struct LinkHandler: Handler {
                     description: "Whether a symbolic link leads to the file from its own folder, as '../in/a' does."),
             ],
             required: ["to"], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes])
+        events: [.created, .modified, .moved, .attributes], traits: .isBrief)
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 

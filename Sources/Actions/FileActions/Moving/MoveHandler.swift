@@ -20,7 +20,7 @@ package struct MoveHandler: Handler {
                 "keep": CopyOptions.keepSchema(default: FileMove.kept), "verify": CopyOptions.verifySchema,
             ],
             required: ["to"], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes])
+        events: [.created, .modified, .moved, .attributes], traits: [.isBrief, .removesInput])
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }
 

@@ -23,7 +23,7 @@ package struct RenameHandler: Handler {
                 "on_conflict": Conflict.schema,
             ],
             required: ["name"], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes])
+        events: [.created, .modified, .moved, .attributes], traits: [.isBrief, .removesInput])
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileError) in

@@ -20,7 +20,7 @@ package struct DeleteHandler: Handler {
                     description: "Whether a folder goes with all that is in it; without it only an empty one goes.")
             ],
             additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], types: [.file, .directory, .symlink])
+        events: [.created, .modified, .moved, .attributes], types: [.file, .directory, .symlink], traits: .removesInput)
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileError) in try delete(invocation) }

@@ -14,7 +14,7 @@ package struct TrashHandler: Handler {
     package let summary = HandlerDescription(
         reference: HandlerReference(name: "trash"),
         parameters: ParameterSchema(type: "object", properties: [:], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes])
+        events: [.created, .modified, .moved, .attributes], traits: [.isBrief, .removesInput])
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileError) in

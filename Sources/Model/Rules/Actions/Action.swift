@@ -22,13 +22,21 @@ package struct Action: Sendable, Hashable {
     package var events: EventMask?
     /// Whether it only checks whether the file is ready.
     package var isQuestion = false
-    /// Whether it only reads the file, and may run concurrently with other such actions.
-    package var sharesFile = false
+    package var traits: HandlerTraits
 
-    package init(_ work: Work, place: SourcePlace, events: EventMask? = nil) {
+    package init(_ work: Work, place: SourcePlace, events: EventMask? = nil, traits: HandlerTraits = []) {
         self.work = work
         self.place = place
         self.events = events
+        self.traits = traits
+    }
+
+    /// Whether a program outside Alight does the work.
+    package var isProgram: Bool {
+        switch work {
+        case .use(let reference, _): reference.location != nil
+        case .exec, .shell: true
+        }
     }
 
     /// The name for logs: the handler's name, or `exec` or `shell`.
@@ -39,6 +47,19 @@ package struct Action: Sendable, Hashable {
         case .shell: "shell"
         }
     }
+}
+
+/// The properties of a handler that decide which of its actions run at a time.
+package struct HandlerTraits: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// It only reads the file, and may run concurrently with other such actions.
+    package static let sharesFile = HandlerTraits(rawValue: 1 << 0)
+    /// It takes no longer than some milliseconds for a small file, and gains nothing from concurrency: it needs no slot.
+    package static let isBrief = HandlerTraits(rawValue: 1 << 1)
+    /// The file is no longer at its path after a success.
+    package static let removesInput = HandlerTraits(rawValue: 1 << 2)
 }
 
 /// A reference to a handler, stored in loaded rules and resolved by the dispatcher.
@@ -65,8 +86,7 @@ package struct HandlerDescription: Sendable {
     package var types: Set<FileType>?
     /// The events that it needs for its work.
     package var neededEvents: EventMask
-    /// Whether it only reads the file, and may run concurrently with other such actions.
-    package var sharesFile: Bool
+    package var traits: HandlerTraits
 
     /// The events that it accepts, with the narrower words of each; nil for all.
     package var covered: EventMask? {
@@ -80,14 +100,14 @@ package struct HandlerDescription: Sendable {
 
     package init(
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,
-        types: Set<FileType>? = nil, neededEvents: EventMask = [], sharesFile: Bool = false
+        types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = []
     ) {
         self.reference = reference
         self.parameters = parameters
         self.events = events
         self.types = types
         self.neededEvents = neededEvents
-        self.sharesFile = sharesFile
+        self.traits = traits
     }
 }
 
