@@ -39,6 +39,14 @@ package struct DirectoryReader {
         self.device = device
     }
 
+    /// Takes ownership of a directory that was opened for listing; the argument is negative if opening failed with that
+    /// errno.
+    init(opened descriptor: Int32) throws(SystemError) {
+        guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
+        self.descriptor = descriptor
+        device = 0
+    }
+
     /// Restarts at the first entry, including entries added since the directory was opened.
     ///
     /// btrfs lists none of them otherwise, and entries added before the directory had its watch produce no event.
@@ -69,6 +77,20 @@ package struct DirectoryReader {
         return count
     }
 
+    /// Calls the closure for each remaining entry; it must not store the entry.
+    ///
+    /// - Throws: The error that stopped the listing.
+    func forEach(_ body: (Entry) -> Void) throws(SystemError) {
+        let result = withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
+            while true {
+                let count = next(into: buffer, body)
+                if count <= 0 { return count }
+            }
+        }
+        // ENOENT: the directory was removed, so it has no more entries.
+        if result < 0, result != -Int64(ENOENT) { throw SystemError(errno: Int32(-result)) }
+    }
+
     /// Whether an entry is a directory; a symbolic link to one is not.
     package func isFolder(_ entry: Entry) -> Bool {
         if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
@@ -76,17 +98,47 @@ package struct DirectoryReader {
         return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
     }
 
-    /// Reads the metadata of an entry.
+    /// Reads the metadata of an entry, or of the target of a symbolic link.
     ///
     /// Returns 0 or the errno.
-    package func look(at entry: Entry, _ status: inout cal_stat) -> Int32 {
+    package func look(at entry: Entry, following: Bool = false, _ status: inout cal_stat) -> Int32 {
         // The kernel terminates each name with a NUL byte.
         guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return EINVAL }
-        return cal_stat_entry(descriptor, name, 0, &status)
+        return cal_stat_entry(descriptor, name, following ? 1 : 0, &status)
     }
 
     /// The name of the file system's type, if the kernel does not report all changes on it; nil otherwise.
     package var untoldFileSystem: String? { FileSystemType.untold(descriptor) }
 
     package func close() { Glibc.close(descriptor) }
+}
+
+extension DiskProbe {
+    /// Returns the names in a directory; none if it cannot be listed.
+    package static func names(in folder: PathBytes) -> [PathBytes] {
+        (try? names(opened: folder.withCString { cal_open_folder(AT_FDCWD, $0) })) ?? []
+    }
+
+    /// Returns the names in a directory, following links.
+    package static func names(following folder: PathBytes) throws(SystemError) -> [PathBytes] {
+        try names(in: AT_FDCWD, folder)
+    }
+
+    /// Returns the names in an open directory, which stays open.
+    package static func names(in descriptor: Int32) throws(SystemError) -> [PathBytes] {
+        try names(in: descriptor, ".")
+    }
+
+    private static func names(in directory: Int32, _ path: PathBytes) throws(SystemError) -> [PathBytes] {
+        let opened = path.withCString { openat(directory, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        return try names(opened: opened >= 0 ? opened : -errno)
+    }
+
+    static func names(opened descriptor: Int32) throws(SystemError) -> [PathBytes] {
+        let reader = try DirectoryReader(opened: descriptor)
+        defer { reader.close() }
+        var names: [PathBytes] = []
+        try reader.forEach { names.append(PathBytes($0.name)) }
+        return names
+    }
 }

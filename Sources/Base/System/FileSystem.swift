@@ -1,3 +1,4 @@
+import CAlightLinux
 import Glibc
 
 /// The file system that the core works on: the kernel's, or a simulated one.
@@ -84,10 +85,7 @@ package struct KernelFileSystem: FileSystem {
     }
 
     package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
-        var listing = try DirectoryNames(place.name, in: place.descriptor)
-        let names = listing.rest()
-        guard listing.error == 0 else { throw SystemError(errno: listing.error) }
-        return names
+        try DiskProbe.names(opened: place.name.withCString { cal_open_folder(place.descriptor, $0) })
     }
 
     package func writers(of place: DiskProbe.Place) -> DiskProbe.Holders { DiskProbe.writers(of: place) }

@@ -87,24 +87,25 @@ package enum WriterSearch {
     /// Calls the closure for each regular file that a process has open for writing.
     private static func search(_ body: (Int32, File) -> Void) {
         var left = bound
-        guard var processes = try? DirectoryNames("/proc") else { return }
-        while left > 0, let process = processes.next() {
+        for process in DiskProbe.names(in: "/proc") {
+            guard left > 0 else { return }
             guard let number = Int32("\(process)"),
-                var descriptors = try? DirectoryNames(process.appending("fd"), in: processes.descriptor)
+                let descriptors = try? DirectoryReader(
+                    opened: "/proc/\(number)/fd".withCString { cal_open_folder(AT_FDCWD, $0) })
             else { continue }
-            while left > 0, let descriptor = descriptors.next() {
+            defer { descriptors.close() }
+            try? descriptors.forEach { descriptor in
+                guard left > 0 else { return }
                 left -= 1
                 var link = cal_stat()
                 var file = cal_stat()
-                descriptor.withCString { name in
-                    // The link's own mode says how the file was opened, see proc_pid_fd(5).
-                    guard cal_stat_entry(descriptors.descriptor, name, 0, &link) == 0,
-                        link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK), link.mode & UInt32(S_IWUSR) != 0,
-                        cal_stat_entry(descriptors.descriptor, name, 1, &file) == 0,
-                        file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
-                    else { return }
-                    body(number, File(file))
-                }
+                // The link's own mode says how the file was opened, see proc_pid_fd(5).
+                guard descriptors.look(at: descriptor, &link) == 0, link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK),
+                    link.mode & UInt32(S_IWUSR) != 0,
+                    descriptors.look(at: descriptor, following: true, &file) == 0,
+                    file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
+                else { return }
+                body(number, File(file))
             }
         }
     }

@@ -1,5 +1,5 @@
 package import ActionAPI
-import FileEvents
+package import FileEvents
 import JSON
 package import Logging
 import PluginProtocol
@@ -79,11 +79,19 @@ package final class ApplyRun: Sendable {
 extension Engine {
     /// Carries out a request for jobs without a run: nothing is watched, and no action starts.
     ///
+    /// - Parameters:
+    ///   - command: The request.
+    ///   - ruleset: The rules of the jobs.
+    ///   - store: The journal.
+    ///   - undo: See ``Options/undo``.
     /// - Returns: Nil once it is committed.
-    package static func carryOut(_ command: JobCommand, _ ruleset: Ruleset, in store: any EngineStore) -> StorageError?
-    {
+    package static func carryOut(
+        _ command: JobCommand, _ ruleset: Ruleset, in store: any EngineStore,
+        undo: @escaping @Sendable (FileChange, FileEvent) -> String?
+    ) -> StorageError? {
         var options = Options(jobs: 1, isOnce: true)
         options.isWatching = false
+        options.undo = undo
         let log = Logger(label: "alight") { _ in SwiftLogNoOpLogHandler() }
         let engine = Engine(
             ruleset: ruleset, options: options, store: store, perform: { $1.map { _ in Outcome(.retry) } }, log: log,

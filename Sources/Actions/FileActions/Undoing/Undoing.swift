@@ -20,6 +20,12 @@ package struct Undoing {
 
     package init(isDry: Bool = false) { self.isDry = isDry }
 
+    /// Undoes one change at once, see ``undo(_:of:)``.
+    package static let undo: @Sendable (FileChange, FileEvent) -> String? = { change, event in
+        var undoing = Undoing()
+        return undoing.undo(change, of: event)
+    }
+
     /// Reverts one change; changes that were made after it must be reverted first.
     ///
     /// - Parameters:

@@ -103,10 +103,7 @@ struct RunCommand: ParsableCommand {
                 log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) })
             return runner.isDone(action, invocation)
         }
-        options.undo = { change, event in
-            var undoing = Undoing()
-            return undoing.undo(change, of: event)
-        }
+        options.undo = Undoing.undo
         if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())

@@ -1,5 +1,6 @@
 import ControlAPI
 import Dashboard
+import FileActions
 import FileEvents
 import Glibc
 import Pipeline
@@ -65,7 +66,7 @@ enum JournalOwner {
         switch self {
         case .instance(let client): _ = try client.said { () throws(ControlClient.Problem) in try client.ask(command) }
         case .command(let journal):
-            let fault = Engine.carryOut(command, rules(), in: journal)
+            let fault = Engine.carryOut(command, rules(), in: journal, undo: Undoing.undo)
             try Faults.said { () throws(StorageError) in
                 if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
             }
