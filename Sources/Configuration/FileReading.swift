@@ -41,7 +41,7 @@ enum FileReading {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw Problem(message: "this is not a file any more")
+            throw Problem(message: "this is no longer a file")
         }
         guard status.st_size <= limit else { throw tooLarge(Int(status.st_size), limit: limit) }
         return try bytes(of: descriptor, limit: limit)
@@ -67,7 +67,7 @@ enum FileReading {
 
     private static func missing(_ error: Int32) -> Problem {
         switch error {
-        case ENOENT, ENOTDIR: Problem(message: "there is no such file", help: nil)
+        case ENOENT, ENOTDIR: Problem(message: "no such file", help: nil)
         case EACCES, EPERM: Problem(message: "cannot read the file: permission denied", help: nil)
         default: Problem(message: "cannot read the file: \(text(of: error))", help: nil)
         }

@@ -151,14 +151,14 @@ package struct RuleLoader: Sendable {
     /// Returns the rules files for a path.
     private func files(_ named: PathBytes) -> [Found] {
         let path = named.description
-        guard !path.isEmpty else { return [.problem(.error, "''", "an empty path names no file", help: nil)] }
+        guard !path.isEmpty else { return [.problem(.error, "''", "the path is empty", help: nil)] }
         let folder = surroundings.currentFolder
         let absolute = folder.resolving(named.bytes).normalized
         switch FileReading.kind(of: absolute) {
         case .folder:
             return filesInFolder(absolute, shown: path)
         case .missing(ENOENT), .missing(ENOTDIR):
-            let help = nearest(to: absolute, shown: path) ?? "name rules files, or directories of them"
+            let help = nearest(to: absolute, shown: path) ?? "give rules files, or directories that contain them"
             return [.problem(.error, path, "no such file or directory", help: help)]
         default:
             return [.file(RulesFile(path: absolute, shown: path))]
@@ -185,7 +185,7 @@ package struct RuleLoader: Sendable {
             guard case .folder = FileReading.kind(of: file.path) else { return .file(file) }
             return .problem(
                 .warning, file.shown, "this is a directory; rules in it are not read",
-                help: "name it beside '\(shown)', or give it another name")
+                help: "pass it in addition to '\(shown)', or rename it")
         }
     }
 

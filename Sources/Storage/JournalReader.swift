@@ -124,7 +124,7 @@ extension JournalReader {
 
     private static func unfinished(_ path: PathBytes) -> StorageError {
         StorageError(
-            mayPass: false, description: "'\(path)' is a file of which no journal has been made yet", help: naming)
+            mayPass: false, description: "'\(path)' is a file in which no journal has been created yet", help: naming)
     }
 
     /// Converts an error of SQLite.
@@ -144,8 +144,8 @@ extension JournalReader {
             return StorageError(
                 mayPass: false, description: "the journal '\(path)' can't be written",
                 help: "run it as the user that Alight runs as, or as root")
-        case .SQLITE_BUSY, .SQLITE_LOCKED: return StorageError(.busy(path), help: "end that program, or try again")
-        case .SQLITE_FULL: return StorageError(.full(path), help: "make room on the disk")
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return StorageError(.busy(path), help: "stop that program, or try again")
+        case .SQLITE_FULL: return StorageError(.full(path), help: "free space on the disk")
         default: return unreadable(path, error.message ?? "\(error)")
         }
     }

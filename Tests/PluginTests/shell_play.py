@@ -143,7 +143,7 @@ def mask(text, numbers=False):
     text = re.sub(r"\b\d\d:\d\d(?::\d\d)?\b", "TIME", text)
     text = re.sub(r"\b\d+(?:\.\d+)? (?:ms|s|min|h|days?)\b(?: \d+ (?:ms|s|min|h)\b)*", "LENGTH", text)
     text = re.sub(r"\b\d+(?:\.\d+)? (?:KiB|MiB|GiB|bytes)(?!\w)", "SIZE", text)
-    text = re.sub(r"\b\d+(?:\.\d+)?(?= a second)|\b\d+(?:\.\d+)?(?= (?:events|jobs)/s)", "RATE", text)
+    text = re.sub(r"\b\d+(?:\.\d+)?(?= per second)|\b\d+(?:\.\d+)?(?= (?:events|jobs)/s)", "RATE", text)
     text = re.sub(r"(process|watches:|of) \d{2,}", r"\1 N", text)
     if numbers:
         text = re.sub(r"\b(\d+|RATE)\b", "N", text)

@@ -83,7 +83,7 @@ class CheckTests(unittest.TestCase):
             {"file": "rules.yaml", "line": 3, "column": 5, "length": 5, "severity": "error",
              "message": "unknown key 'setle'", "help": "write 'settle'"},
             {"file": "none.yaml", "severity": "error", "message": "no such file or directory",
-             "help": "name rules files, or directories of them"},
+             "help": "give rules files, or directories that contain them"},
         ])
 
     def test_json_of_rules_that_are_right(self):

@@ -218,7 +218,7 @@ class DashboardTests(unittest.TestCase):
         job = self.drop(b"bad without script.txt")
         self.page.set_script(False)
         for path, words in (
-            ("/", ["without script", "check", "Watched folders"]), ("/rules", ["check", "in/**"]),
+            ("/", ["without script", "check", "Watched directories"]), ("/rules", ["check", "in/**"]),
             ("/jobs?state=dead&rule=&path=&since=", ["without script", "Retry"]),
             (f"/jobs/{job['id']}", ["it is bad <i>", "looking at <b>", "exit status 1"]),
         ):

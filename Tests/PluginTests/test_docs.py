@@ -159,7 +159,7 @@ class RulesTests(DocumentationTestCase):
         if os.geteuid() != 0 and re.search(r"^ +run_as:", text, re.MULTILINE):
             return "'run_as' needs root"
         if re.search(r"^ +sandbox:", text, re.MULTILINE) and ctypes.CDLL(None).syscall(444, None, 0, 1) < 1:
-            return "this kernel can't keep programs to the files"
+            return "this kernel can't restrict programs to the files"
         return None
 
 

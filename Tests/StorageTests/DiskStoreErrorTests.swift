@@ -71,7 +71,7 @@ struct DiskStoreErrorTests {
         // There is nothing to write.
         #expect(try bench.store.commit(TurnChanges(), at: bench.clocks) == nil)
         let fault = try #require(try bench.store.commit(changes(2), at: bench.clocks))
-        #expect(!fault.mayPass && fault.description.contains("was removed or exchanged"))
+        #expect(!fault.mayPass && fault.description.contains("was removed or replaced"))
         _ = unlink("\(bench.path)")
         try #require(rename("\(aside)", "\(bench.path)") == 0)
         #expect(try bench.store.commit(changes(2), at: bench.clocks) == fault)
@@ -89,7 +89,7 @@ struct DiskStoreErrorTests {
         let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
         #expect(!fault.mayPass)
         #expect(
-            fault.description == "the journal '\(bench.path)' is damaged: a row of the table 'ledger' makes no sense")
+            fault.description == "the journal '\(bench.path)' is damaged: a row of the table 'ledger' is invalid")
         #expect(try bench.store.commit(changes(1), at: bench.clocks) == fault)
         #expect(try bench.store.close(at: bench.wall) == fault)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])

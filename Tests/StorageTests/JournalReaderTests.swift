@@ -147,9 +147,9 @@ struct JournalReaderTests {
             let expected = [
                 ("missing", "there is no journal at", "run `alight run`, or name it with --journal"),
                 ("text/below", "there is no journal at", "run `alight run`, or name it with --journal"),
-                ("text", "is not an SQLite file, and so not a journal", "name the journal's file"),
-                ("empty", "is not an SQLite file, and so not a journal", "name the journal's file"),
-                ("unfinished", "is a file of which no journal has been made yet", "name the journal's file"),
+                ("text", "is not an SQLite file, so it is not a journal", "name the journal's file"),
+                ("empty", "is not an SQLite file, so it is not a journal", "name the journal's file"),
+                ("unfinished", "is a file in which no journal has been created yet", "name the journal's file"),
                 ("other", "is an SQLite file of another program, not a journal", "name the journal's file"),
                 ("folder", "is a directory", "name the journal's file"),
                 ("newer", "has version 99, of a newer release", "run the newer release"),

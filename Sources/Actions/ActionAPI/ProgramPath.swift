@@ -52,7 +52,7 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
         if let link = OwnershipCheck.untrustedLink(on: path) {
             return "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace"
         }
-        return base.map { "it leads out of '\($0)' by a symbolic link" } ?? String(cString: strerror(error))
+        return base.map { "it leads out of '\($0)' through a symbolic link" } ?? String(cString: strerror(error))
     }
 }
 

@@ -20,7 +20,7 @@ package struct WorkLimit: Sendable {
     /// - Returns: The outcome.
     package func outcome(_ work: String) -> Outcome? {
         if stop.isRaised { return .interrupted("stopped during the \(work)") }
-        return isTimeOver ? .timedOut("the timeout ended the \(work)") : nil
+        return isTimeOver ? .timedOut("timed out during the \(work)") : nil
     }
 }
 

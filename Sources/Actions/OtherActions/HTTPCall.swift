@@ -86,7 +86,7 @@ struct HTTPCall {
     /// The library must be loaded.
     func run() -> Ending {
         let content = Content()
-        guard let transfer = start(content) else { return .failed(.wrong, "no memory for a request") }
+        guard let transfer = start(content) else { return .failed(.wrong, "out of memory") }
         defer { clc_close(transfer) }
         while true {
             if stop.isRaised { return .stopped }

@@ -19,10 +19,10 @@ package struct LogHandler: Handler {
             properties: [
                 "message": ParameterSchema(
                     type: "string", examples: ["${event} ${relative}"],
-                    description: "The line; placeholders are filled in."),
+                    description: "The message; placeholders are expanded."),
                 "level": ParameterSchema(
                     type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
-                    description: "How important it is."),
+                    description: "The log level."),
             ], additionalProperties: false), traits: [.sharesFile, .isBrief])
 
     package func run(_ invocation: Invocation) -> Outcome {
@@ -47,12 +47,12 @@ package struct LogHandler: Handler {
         case .moved: event.from.map { "\(plain) from \($0)" } ?? plain
         case .modified, .attributes:
             event.changed.isEmpty ? plain : "\(plain) (\(event.changed.joined(separator: ", ")))"
-        case .scanBegan: "\(plain): a listing begins"
-        case .scanEnded: "\(plain): all that the listing found has been told"
-        case .overflow: "\(plain): the kernel's queue was full; everything is looked at again"
+        case .scanBegan: "\(plain): the scan starts"
+        case .scanEnded: "\(plain): all files that the scan found have been reported"
+        case .overflow: "\(plain): the kernel's event queue overflowed; everything is scanned again"
         case .unmounted: "\(plain): its file system was unmounted"
-        case .rootGone: "\(plain): the folder does not exist any more"
-        case .rootBack: "\(plain): the folder is there again"
+        case .rootGone: "\(plain): the directory no longer exists"
+        case .rootBack: "\(plain): the directory exists again"
         case .created, .deleted, .arriving, .opened, .accessed, .closed: plain
         }
     }

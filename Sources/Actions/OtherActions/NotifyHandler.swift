@@ -37,23 +37,24 @@ package struct NotifyHandler: Handler {
             properties: [
                 "title": ParameterSchema(
                     type: "string", examples: ["New file"], minLength: 1,
-                    description: "The title; the name of the rule if it isn't given."),
+                    description: "The title. Default: the name of the rule."),
                 "body": ParameterSchema(
                     type: "string", examples: ["${name}, ${size} bytes"],
-                    description: "The text; the event and the path if it isn't given."),
+                    description: "The text. Default: the event and the path."),
                 "urgency": ParameterSchema(
                     type: "string", enum: ["low", "normal", "critical"], default: "normal",
-                    description: "How urgent it is."),
+                    description: "The urgency."),
                 "icon": ParameterSchema(
                     type: "string", examples: ["document-new"], minLength: 1,
-                    description: "The name of an icon, or the path of a picture."),
+                    description: "The name of an icon, or the path of an image."),
             ], additionalProperties: false))
 
     package func run(_ invocation: Invocation) -> Outcome {
         guard let bus else {
             return Outcome(
                 .failed,
-                "there is no desktop to show it on: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a session; run Alight as a service of the user's session, or use 'webhook'",
+                "there is no desktop session: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to "
+                    + "one; run Alight as a service of the user's session, or use 'webhook'",
                 code: "no-desktop")
         }
         guard let program = find("notify-send") else {
@@ -82,12 +83,13 @@ package struct NotifyHandler: Handler {
         switch ended.way {
         case .exited(0): return Outcome(.succeeded, "shown: \(title)")
         case .exited(let status):
-            let reason = ended.lastLine ?? "it ended with status \(status)"
+            let reason = ended.lastLine ?? "it exited with status \(status)"
             return Outcome(.retry, "'notify-send' could not show it: \(reason)", code: "not-shown")
-        case .signalled(let number): return Outcome(.retry, "'notify-send' died of signal \(number)", code: "not-shown")
-        case .timedOut: return .timedOut("'notify-send' has not come to an end; does the desktop show notifications?")
+        case .signalled(let number):
+            return Outcome(.retry, "'notify-send' was killed by signal \(number)", code: "not-shown")
+        case .timedOut: return .timedOut("'notify-send' did not exit in time; does the desktop show notifications?")
         case .stopped: return .interrupted("stopped while showing it")
-        case .outputTooLarge: return Outcome(.retry, "'notify-send' said too much", code: "not-shown")
+        case .outputTooLarge: return Outcome(.retry, "'notify-send' printed too much output", code: "not-shown")
         case .couldNotStart(let reason):
             return Outcome(.failed, "'notify-send' can't be run: \(reason)", code: Outcome.cannotStartCode)
         case .notLaunched(let reason):

@@ -23,33 +23,36 @@ package struct WebhookHandler: Handler {
                     type: "string", examples: ["https://example.org/hooks/files"], minLength: 1,
                     pattern: "^https?://[^/]",
                     description:
-                        "Where to, http:// or https://. What a placeholder brings is percent-encoded, but for its slashes.",
+                        "The URL, http:// or https://. The values of placeholders are percent-encoded, except "
+                        + "for slashes.",
                     role: ParameterSchema.url),
                 "method": ParameterSchema(
                     type: "string", enum: ["POST", "PUT", "PATCH"], default: "POST", description: "The method."),
                 "headers": ParameterSchema(
                     type: "object", examples: [["Authorization": "Bearer ${env:WEBHOOK_TOKEN}"]],
-                    description: "Further headers, each with its value; write secret ones as ${env:NAME}.",
+                    description: "Additional headers and their values; write secret values as ${env:NAME}.",
                     writeOnly: true),
                 "body": ParameterSchema(
                     examples: [["text": "${name}, ${size} bytes"]],
                     description:
-                        "What is sent instead of the CloudEvent: a text as it is, a mapping or a list as JSON."),
+                        "The body to send instead of the CloudEvent: a string as it is, a mapping or a list as JSON."),
                 "source": ParameterSchema(
                     type: "string", examples: ["alight://example.org/inbox"], minLength: 1,
-                    description: "The source of the CloudEvent; alight://HOST/RULE if it isn't given."),
+                    description: "The source of the CloudEvent. Default: alight://HOST/RULE."),
                 "secret": ParameterSchema(
                     type: "string", examples: ["${env:WEBHOOK_SECRET}"], minLength: 1,
-                    description: "Signs the request by HMAC-SHA256.", writeOnly: true),
+                    description: "The key to sign the request with HMAC-SHA256.", writeOnly: true),
                 "signature": WebhookSignature.schema,
                 "ca_file": ParameterSchema(
                     type: "string", examples: ["/etc/ssl/certs/ca-certificates.crt"], minLength: 1,
                     description:
-                        "A file of certificates (PEM) to be trusted instead of the system's. A relative path is meant from the folder of the rules file.",
+                        "A file of trusted certificates (PEM) to use instead of the system's. A relative path "
+                        + "is resolved from the directory of the rules file.",
                     role: ParameterSchema.trusted),
                 "proxy": ParameterSchema(
                     type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
-                    description: "The proxy to go through; the environment's is not taken by itself.", writeOnly: true),
+                    description: "The proxy to use; the proxy variables of the environment are ignored.",
+                    writeOnly: true),
             ], required: ["url"], additionalProperties: false), traits: .sharesFile)
 
     private static let mostRedirects = 5
@@ -62,16 +65,16 @@ package struct WebhookHandler: Handler {
         do throws(WebhookProblem) {
             var call = try call(for: invocation)
             guard var place = HTTPCall.Place(call.url) else {
-                throw WebhookProblem(message: "'url' is no URL that can be asked for")
+                throw WebhookProblem(message: "'url' is not a valid http:// or https:// URL")
             }
             for _ in 0...Self.mostRedirects {
                 let answer: HTTPCall.Answer
                 switch call.run() {
                 case .stopped: return .interrupted("stopped while waiting for \(place)")
-                case .timedOut: return .timedOut("\(place) has not answered within the time-out")
+                case .timedOut: return .timedOut("\(place) did not answer within the timeout")
                 case .failed(.wrong, let reason): return Outcome(.failed, "\(place): \(reason)", code: "bad-request")
                 case .failed(.notVerified, let reason):
-                    let help = "; 'ca_file' can name an authority of your own"
+                    let help = "; set 'ca_file' to trust your own certificate authority"
                     return Outcome(.failed, "\(place) is not trusted: \(reason)\(help)", code: "tls")
                 case .failed(.network, let reason): return Outcome(.retry, "\(place): \(reason)", code: "network")
                 case .answered(let taken): answer = taken
@@ -80,9 +83,9 @@ package struct WebhookHandler: Handler {
                     return outcome(of: answer, from: place, invocation)
                 }
                 guard let target = HTTPCall.Place(next), target.isSafe(insteadOf: place) else {
-                    let other = HTTPCall.Place(next).map { "\($0)" } ?? "what is no URL"
+                    let other = HTTPCall.Place(next).map { "\($0)" } ?? "an invalid URL"
                     let message =
-                        "\(place) redirects to \(other), which is not followed; write the address itself into 'url'"
+                        "\(place) redirects to \(other), which is not followed; set 'url' to the final address"
                     return Outcome(.failed, message, code: "redirect")
                 }
                 call.url = next
@@ -140,21 +143,22 @@ package struct WebhookHandler: Handler {
     private static func checked(_ value: Parameter, _ name: String) throws(WebhookProblem) -> [UInt8] {
         let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
-            throw WebhookProblem(message: "'\(String(cleaning: Array(name.utf8)[...]))' is no name of a header")
+            throw WebhookProblem(message: "'\(String(cleaning: Array(name.utf8)[...]))' is not a valid header name")
         }
         guard !["content-length", "transfer-encoding", "connection"].contains(name.lowercased()) else {
-            throw WebhookProblem(message: "the header '\(name)' is not yours to give; remove it")
+            throw WebhookProblem(message: "the header '\(name)' is set by Alight; remove it")
         }
         let bytes: [UInt8]
         switch value {
         case .text(let text): bytes = text
         case .value(let constant): bytes = Array(constant.shown.utf8)
-        case .array, .object: throw WebhookProblem(message: "the header '\(name)' has a list or a mapping for a value")
+        case .array, .object: throw WebhookProblem(message: "the header '\(name)' has a list or a mapping as its value")
         }
         guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
             throw WebhookProblem(
                 message:
-                    "the header '\(name)' would hold a line break or another control character, as a file's name can; send such a value in the body"
+                    "the header '\(name)' would contain a line break or another control character, as a file "
+                    + "name can; send such a value in the body"
             )
         }
         return bytes

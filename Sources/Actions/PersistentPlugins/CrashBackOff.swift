@@ -23,7 +23,7 @@ struct CrashBackOff: Sendable {
         startAt = now + Self.pause(after: deaths)
         isDoubtful = true
         if recent.count >= Self.mostDeaths {
-            trouble = "has died \(recent.count) times in a minute; the last time it \(reason)"
+            trouble = "has crashed \(recent.count) times in a minute; the last time it \(reason)"
         }
     }
 

@@ -4,7 +4,7 @@ package import System
 package struct PersistentPlugin: Sendable {
     /// The plugin's place.
     package var place: PathBytes
-    /// What it is made of; a change of one replaces its processes.
+    /// Its components; a change of one replaces its processes.
     package var files: [PathBytes]
     package var parallel: Int
     package var concurrent: Int

@@ -156,7 +156,7 @@ package struct ServeSession: Sendable {
                 guard strays <= limits.unreadable else { return nil }
                 let which = String(cleaning: Array(id.utf8.prefix(64))[...])
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
-                return .remark("answered \(what), which isn't open; that is ignored")
+                return .remark("answered \(what), which isn't open; the answer is ignored")
             }
             open[id] = nil
             unknown = 0
@@ -169,14 +169,14 @@ package struct ServeSession: Sendable {
             if number == pings { pongBy = nil }
             return nil
         case .other(let type):
-            return takeUnknown(type.map { "the type \"\($0)\"" } ?? "no 'type', or without what belongs to it")
+            return takeUnknown(type.map { "the type \"\($0)\"" } ?? "no 'type', or without its other members")
         case .unreadable(let start):
             unreadable += 1
             guard unreadable < limits.unreadable else {
                 fail(.notJSON(start))
                 return nil
             }
-            return .remark("printed a line that is no JSON object: \"\(start)\"; a plugin logs to stderr")
+            return .remark("printed a line that is not a JSON object: \"\(start)\"; a plugin logs to stderr")
         }
     }
 
@@ -328,25 +328,26 @@ extension ServeSession {
     func reason(for way: ProgramResult.Termination, lastLine: String?) -> String {
         let said = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
         switch fault {
-        case .neverReady: return "did not say 'ready' within \(Int(limits.ready / .seconds(1))) s\(said)"
-        case .wrongProtocol(let version?): return "speaks version \(version) of the protocol, and this Alight speaks 1"
-        case .wrongProtocol(nil): return "said 'ready' without 'protocol'"
-        case .notJSON(let line): return "printed too many lines that are no JSON objects, as \"\(line)\", and was ended"
+        case .neverReady: return "did not send 'ready' within \(Int(limits.ready / .seconds(1))) s\(said)"
+        case .wrongProtocol(let version?): return "uses version \(version) of the protocol, and this release supports 1"
+        case .wrongProtocol(nil): return "sent 'ready' without 'protocol'"
+        case .notJSON(let line):
+            return "printed too many lines that are not JSON objects, such as \"\(line)\", and was stopped"
         case .unknownFlood(let what):
-            return "printed too many lines that mean nothing here, with \(what), and was ended"
-        case .lineTooLong: return "printed a line of more than 1 MiB and was ended"
-        case .noPong: return "did not answer a ping and was ended\(said)"
+            return "printed too many unknown messages, with \(what), and was stopped"
+        case .lineTooLong: return "printed a line of more than 1 MiB and was stopped"
+        case .noPong: return "did not answer a ping and was stopped\(said)"
         case .closedOutput where !isTerminated, .closedInput where !isTerminated, nil: break
-        case .closedOutput: return "closed its standard output and was ended\(said)"
-        case .closedInput: return "closed its standard input and was ended\(said)"
-        case .ignoredCancel: return "was killed, since it ignored a 'cancel'"
+        case .closedOutput: return "closed its standard output and was stopped\(said)"
+        case .closedInput: return "closed its standard input and was stopped\(said)"
+        case .ignoredCancel: return "was killed because it ignored a 'cancel'"
         }
         let stage = hasBeenReady ? "" : " before it was ready"
         switch way {
-        case .exited(let status): return "ended with status \(status)\(stage)\(said)"
+        case .exited(let status): return "exited with status \(status)\(stage)\(said)"
         case .signalled(let number): return "was killed by signal \(number)\(stage)\(said)"
         case .couldNotStart(let reason), .notLaunched(let reason): return "was not started: \(reason)"
-        case .timedOut, .stopped, .outputTooLarge: return "was ended\(said)"
+        case .timedOut, .stopped, .outputTooLarge: return "was stopped\(said)"
         }
     }
 }

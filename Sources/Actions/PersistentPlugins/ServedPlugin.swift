@@ -123,7 +123,7 @@ package final class ServedPlugin: Sendable {
         guard let thread else {
             threads.leave()
             state.wakers[number] = nil
-            _ = state.slots.end(number, .notLaunched("there is no room for a thread"), lastLine: nil, at: now)
+            _ = state.slots.end(number, .notLaunched("no thread can be started"), lastLine: nil, at: now)
             return
         }
         thread.detach()

@@ -29,7 +29,7 @@ struct ConformanceReply {
         case .response(let response): self.response = response
         case .unreadable(let reason): misprint = reason
         }
-        if misprint == nil, let remark = reader.remarks.first { misprint = "is only usable in part: \(remark)" }
+        if misprint == nil, let remark = reader.remarks.first { misprint = "is only partly usable: \(remark)" }
     }
 
     /// The outcome that Alight would derive from it.
@@ -48,7 +48,7 @@ struct ConformanceReply {
         guard case .exited(let status) = ended.way, status != 0, let response, response.outcome.isDone else {
             return nil
         }
-        return "it answers \(response.outcome.rawValue) and ends with \(status)"
+        return "it answers \(response.outcome.rawValue) and exits with \(status)"
     }
 
     /// Returns the reason why it cannot be compared with what is expected: it is not an answer, or has a check of its
@@ -58,8 +58,8 @@ struct ConformanceReply {
     /// - Returns: The verdict; nil when it can be compared.
     func objection(help: String? = nil) -> ConformanceCheck.Verdict? {
         if let fault { return .failed(fault.why, help: help ?? fault.help) }
-        if misprint != nil { return .skipped("what it prints is no response, see below") }
-        return contradiction.map { _ in .skipped("its exit status is another answer than its response, see below") }
+        if misprint != nil { return .skipped("its output is not a response, see below") }
+        return contradiction.map { _ in .skipped("its exit status contradicts its response, see below") }
     }
 
     /// The reason why it is not an answer, with help; nil when it is one, even if it is a refusal.
@@ -71,18 +71,18 @@ struct ConformanceReply {
         case .exited(let status) where (64...78).contains(status): return nil
         case .exited(let status):
             return (
-                "it ended with status \(status)\(said)",
-                "answer with an outcome and status 0, or end with 75 to be tried again and with 65 to fail for good; "
-                    + "any other status is taken for a crash"
+                "it exited with status \(status)\(said)",
+                "answer with an outcome and status 0, or exit with 75 to be retried and with 65 to fail permanently; "
+                    + "any other status counts as a crash"
             )
         case .signalled(let number):
-            return ("it was killed by signal \(number)\(said)", "find out what crashes: the request is as documented")
+            return ("it was killed by signal \(number)\(said)", "find the crash: the request is as documented")
         case .timedOut:
-            return ("it gave no answer within \(Self.shown(limit))", "give it more with --timeout, if it needs that")
+            return ("it gave no answer within \(Self.shown(limit))", "set a longer --timeout if it needs one")
         case .outputTooLarge:
             return ("it printed more than 1 MiB", "print one JSON object to standard output, and log to standard error")
         case .couldNotStart(let reason), .notLaunched(let reason):
-            return ("it can't be started: \(reason)", "look at its first line, and at 'run' in its plugin.yaml")
+            return ("it can't be started: \(reason)", "check its first line, and 'run' in its plugin.yaml")
         case .stopped: return ("it was stopped", "run the test again")
         }
     }

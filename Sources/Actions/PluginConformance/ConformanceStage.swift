@@ -31,7 +31,7 @@ struct ConformanceStage {
         for path in [folder, files, home, scratch] where path.withCString({ mkdir($0, 0o700) }) != 0 {
             let reason = String(cString: strerror(errno))
             throw HandlerProblem(
-                message: "cannot make the folder '\(path)': \(reason)", help: "give TMPDIR another place")
+                message: "cannot create the directory '\(path)': \(reason)", help: "set TMPDIR to another directory")
         }
         guard let testdata else { return }
         for name in DiskProbe.names(in: testdata) {

@@ -12,13 +12,13 @@ extension PluginConformance {
             return .skipped("there is no request.json")
         }
         guard let shown = shownRequest, shown.object != nil else {
-            return .failed("request.json is not JSON", help: "write a request as docs/plugin-protocol.md has it")
+            return .failed("request.json is not JSON", help: "write a request as docs/plugin-protocol.md describes it")
         }
         guard let data = Self.content(of: folder.appending("response.json")),
             let expected = JSONValue(json: data)
         else {
             return .failed(
-                "there is no response.json that is JSON", help: "write the members that the answer has to have")
+                "response.json is missing or not JSON", help: "write the members that the answer must have")
         }
         let stage = try stage("own-case")
         let request = ConformanceToken.replaced(in: shown, by: stage.files).object ?? [:]
@@ -30,13 +30,13 @@ extension PluginConformance {
         let reply = reply(to: command, title: "own-case")
         if let fault = reply.fault { return .failed(fault.why, help: fault.help) }
         if case .exited(let status) = reply.ended.way, status != 0 {
-            return .failed("it ended with status \(status)\(reply.said)", help: "end with status 0")
+            return .failed("it exited with status \(status)\(reply.said)", help: "exit with status 0")
         }
         let answer = reply.ended.output.isEmpty ? ["outcome": "succeeded"] : JSONValue(json: reply.ended.output)
-        guard let answer else { return .skipped("what it prints is no response, see above") }
+        guard let answer else { return .skipped("its output is not a response, see above") }
         let wanted = ConformanceToken.replaced(in: expected, by: stage.files)
         if let difference = Self.difference(wanted, answer, "the response") {
-            return .failed(difference, help: "mend the plugin, or write what is right into response.json")
+            return .failed(difference, help: "fix the plugin, or correct response.json")
         }
         return .passed(reply.shown)
     }

@@ -30,12 +30,12 @@ extension PluginConformance {
         if let difference = before.differences(to: record(of: stage)).first(where: { !Self.isCache($0.path) }) {
             return .failed(
                 "'\(difference.path)' was \(difference.verb.rawValue)",
-                help: "let describe print and do nothing else; it is called whenever rules load")
+                help: "make describe only print; it is called whenever rules are loaded")
         }
         guard first == second else {
             return .failed(
-                "it said two different things",
-                help: "let describe say the same each time; the answer is kept until the executable changes")
+                "it printed two different descriptions",
+                help: "make describe print the same each time; the answer is cached until the executable changes")
         }
         return .passed(nil)
     }

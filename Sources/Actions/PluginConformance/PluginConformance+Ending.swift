@@ -26,8 +26,9 @@ extension PluginConformance {
             if end == nil || end == .signalled(SIGKILL) || took >= options.grace {
                 let what = waits ? "while it waited for its request" : "at work"
                 return .failed(
-                    "\(what) it went on for \(ConformanceReply.shown(options.grace)), and was killed",
-                    help: "clean up and end; whatever a time-out or a stop finds running then is killed")
+                    "\(what), it kept running for \(ConformanceReply.shown(options.grace)) after SIGTERM, and "
+                        + "was killed",
+                    help: "clean up and exit; a process that still runs after the grace period is killed")
             }
         }
         return .passed(nil)

@@ -51,8 +51,8 @@ extension PluginConformance {
                 skipped: plugin.description.rawPaths == true
                     ? nil : "it declines them: its description has no 'raw_paths: true'"),
             ConformanceRequest(
-                name: "empty-file", title: takesFolders ? "an empty folder" : "an empty file", file: .empty,
-                help: "answer with an outcome, failed say"),
+                name: "empty-file", title: takesFolders ? "an empty directory" : "an empty file", file: .empty,
+                help: "answer with an outcome, such as failed"),
             ConformanceRequest(
                 name: "vanished-file", title: "a file that has vanished", file: .vanished,
                 help: "answer with the outcome skipped when the file is gone"),
@@ -72,13 +72,13 @@ extension PluginConformance {
                 try checkSound(request.name, request.title) { _ throws(HandlerProblem) in try verdict(on: request) }
             }
         }
-        let title = "the same job twice ends in the same state"
+        let title = "running the same job twice gives the same state"
         try checkSound("same-id-twice", title) { name throws(HandlerProblem) in try twice(name, title) }
         try checkRefusal("garbage", "garbage for a request is refused", Array("{\"protocol\":1,\"id\":\u{1}no".utf8))
         try checkRefusal("empty-request", "an empty request is refused", [])
         let extended = ConformanceRequest(
-            name: "unknown-members", title: "members that it can't know are ignored", answer: .asForPlainName,
-            help: "ignore what you don't know: version 1 of the protocol grows by optional members", isExtended: true)
+            name: "unknown-members", title: "unknown members are ignored", answer: .asForPlainName,
+            help: "ignore unknown members: version 1 of the protocol gains optional members", isExtended: true)
         try checkSound(extended.name, extended.title) { _ throws(HandlerProblem) in try verdict(on: extended) }
     }
 
@@ -123,9 +123,9 @@ extension PluginConformance {
         let first = TreeRecord([stage.files, stage.home], without: [])
         request["attempt"] = 2
         request["interrupted"] = true
-        request["previous"] = ["attempt": 1, "outcome": "retry", "message": "it was cut off"]
+        request["previous"] = ["attempt": 1, "outcome": "retry", "message": "it was interrupted"]
         let reply = self.reply(to: request, in: stage, title: "\(title), second")
-        let help = "let the second run find what the first has done; 'idempotent: false' says that it can't"
+        let help = "make the second run detect what the first has done, or set 'idempotent: false'"
         if let fault = reply.fault { return .failed("the second time \(fault.why)", help: help) }
         if let objection = reply.objection() { return objection }
         guard reply.isDone else { return .failed("the second time it answers \(reply.shown)", help: help) }
@@ -138,12 +138,12 @@ extension PluginConformance {
 
     private func checkRefusal(_ name: String, _ title: String, _ input: [UInt8]) throws(HandlerProblem) {
         let reply = reply(to: command("run", in: try stage(name), input: input), title: title)
-        let help = "end with status 65 when the request can't be read"
+        let help = "exit with status 65 when the request can't be read"
         switch reply.ended.way {
         case .exited(status: 0) where reply.misprint == nil && reply.outcome == .succeeded:
-            tell(name, title, .failed("it says that it succeeded", help: help))
+            tell(name, title, .failed("it reports success", help: help))
         case .exited(let status): tell(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
-        default: tell(name, title, .failed(reply.fault?.why ?? "it did not end by itself", help: help))
+        default: tell(name, title, .failed(reply.fault?.why ?? "it did not exit by itself", help: help))
         }
     }
 
@@ -156,10 +156,10 @@ extension PluginConformance {
             ),
             (
                 "exit-status", "the exit status and the response agree", \.contradiction,
-                "end with 0 when there is a response: another status decides, and the job fails"
+                "exit with 0 when there is a response: any other status decides, and the job fails"
             ),
             (
-                "writes", "it writes to scratch and to its outputs alone",
+                "writes", "it writes only to scratch and to its outputs",
                 { reply in
                     // The outputs of an invalid response are not known.
                     guard reply.misprint == nil, let first = reply.strayWrites.first else { return nil }
@@ -216,7 +216,7 @@ extension PluginConformance {
             if after.entries[path] != nil {
                 stray.append("'\(stage.shown(path))' was written to")
             } else if !neighbours.contains(path.parent) {
-                stray.append("'\(stage.shown(path))' was there for a while")
+                stray.append("'\(stage.shown(path))' existed for a while")
             }
         }
         return stray

@@ -12,7 +12,7 @@ extension PluginConformance {
 
     func checkServing() throws(HandlerProblem) {
         guard plugin.description.modes?.contains("serve") == true else {
-            return tell("serve", "serve", .skipped("it isn't described with that mode"))
+            return tell("serve", "serve", .skipped("its description doesn't list that mode"))
         }
         guard isSound else { return try checkSound("serve", "serve") { _ in .passed(nil) } }
         let stage = try stage("serve")
@@ -23,7 +23,7 @@ extension PluginConformance {
         var hasFailed = false
         func step(_ name: String, _ title: String, _ seen: () throws(Verdict) -> String?) {
             do throws(Verdict) {
-                if hasFailed { throw .skipped("what comes before it fails") }
+                if hasFailed { throw .skipped("an earlier check failed") }
                 tell(name, title, .passed(try seen()))
             } catch {
                 tell(name, title, error)
@@ -32,7 +32,7 @@ extension PluginConformance {
         }
 
         var window = 1
-        step("serve-hello", "serve: hello is answered by ready") { () throws(Verdict) in
+        step("serve-hello", "serve: it answers hello with ready") { () throws(Verdict) in
             let concurrent = try greet(talk)
             window = min(4, concurrent)
             return "concurrent \(concurrent)"
@@ -48,12 +48,12 @@ extension PluginConformance {
             try ping(talk, 2)
             return nil
         }
-        step("serve-cancel", "serve: a request that is cancelled has one result, too") { () throws(Verdict) in
+        step("serve-cancel", "serve: a cancelled request has one result, too") { () throws(Verdict) in
             try cancel(cancelled, talk)
             try ping(talk, 3)
             return nil
         }
-        step("serve-end", "serve: end of file ends it with status 0") { () throws(Verdict) in
+        step("serve-end", "serve: it exits with status 0 at end of file") { () throws(Verdict) in
             try endInput(talk)
             return nil
         }
@@ -65,13 +65,13 @@ extension PluginConformance {
         let ready = try talk.expect(
             "ready", within: .seconds(10), help: "answer {\"type\":\"ready\",\"protocol\":1,\"concurrent\":1}")
         guard ready["protocol"]?.double == 1 else {
-            throw .failed("its 'ready' doesn't say \"protocol\":1", help: "say which version it speaks")
+            throw .failed("its 'ready' doesn't contain \"protocol\":1", help: "set the version that it uses")
         }
         let stated = ready["concurrent"].map { $0.double.flatMap { Int(exactly: $0) } }
         guard let concurrent = stated ?? plugin.description.concurrent ?? 1, (1...256).contains(concurrent) else {
             throw .failed(
-                "its 'ready' says \"concurrent\" without a whole number from 1 to 256",
-                help: "say how many at once it takes")
+                "the \"concurrent\" of its 'ready' is not a whole number from 1 to 256",
+                help: "set how many requests it handles at once")
         }
         return concurrent
     }
@@ -97,13 +97,13 @@ extension PluginConformance {
             }
             done.insert(id)
             guard result["attempt"]?.double == 1 else {
-                throw .failed("its result doesn't say \"attempt\":1", help: help)
+                throw .failed("its result doesn't contain \"attempt\":1", help: help)
             }
             guard let word = result["outcome"]?.string, PluginResponse.Outcome(rawValue: word)?.isDone == true else {
                 let message = result["message"]?.string.map { ", \"\(ResponseReader.line($0))\"" } ?? ""
                 throw .failed(
                     "it answers \(result["outcome"]?.shown ?? "without an outcome")\(message)",
-                    help: "do in serve what run does")
+                    help: "make serve do the same as run")
             }
         }
     }
@@ -116,8 +116,8 @@ extension PluginConformance {
             help: "answer a ping with {\"type\":\"pong\",\"n\":…}, also while you work")
         guard pong["n"]?.double == Double(number) else {
             throw .failed(
-                "its pong has the 'n' \(pong["n"]?.shown ?? "of nobody"), and the ping had \(number)",
-                help: "give 'n' back")
+                "its pong has the 'n' \(pong["n"]?.shown ?? "(none)"), and the ping had \(number)",
+                help: "return 'n' unchanged")
         }
     }
 
@@ -125,7 +125,7 @@ extension PluginConformance {
         talk.send(["type": "cancel", "id": "nobody's"])
         talk.send(request)
         talk.send(["type": "cancel", "id": request["id"] ?? nil])
-        let help = "answer the request soon after 'cancel', with any outcome, and ignore ids that you don't know"
+        let help = "answer the request soon after 'cancel', with any outcome, and ignore unknown ids"
         let result = try talk.expect("result", within: options.grace, help: help)
         guard result["id"] == request["id"] else {
             throw .failed(
@@ -136,15 +136,15 @@ extension PluginConformance {
 
     private func endInput(_ talk: PluginConversation) throws(Verdict) {
         talk.closeInput()
-        let help = "end with 0 at the end of input"
+        let help = "exit with 0 at the end of input"
         switch talk.end(within: options.grace) {
         case .exited(status: 0): break
-        case .exited(let status): throw .failed("it ended with status \(status)\(talk.said)", help: help)
-        case .signalled(let number): throw .failed("it died of signal \(number)", help: help)
+        case .exited(let status): throw .failed("it exited with status \(status)\(talk.said)", help: help)
+        case .signalled(let number): throw .failed("it was killed by signal \(number)", help: help)
         default:
             throw .failed(
-                "it still runs after \(ConformanceReply.shown(options.grace))",
-                help: "end when standard input does and all requests have their results")
+                "it is still running after \(ConformanceReply.shown(options.grace))",
+                help: "exit when standard input ends and all requests have their results")
         }
     }
 
@@ -180,7 +180,7 @@ extension PluginConversation {
             case .line(let line):
                 guard let members = JSONValue(json: line)?.object else {
                     let start = ResponseReader.line(String(decoding: line.prefix(40), as: UTF8.self))
-                    throw .failed("it writes what is no message: \"\(start)\"", help: help)
+                    throw .failed("it writes a line that is not a message: \"\(start)\"", help: help)
                 }
                 if members["type"]?.string == type { return members }
                 if let refused, members["type"]?.string == refused {
@@ -191,7 +191,7 @@ extension PluginConversation {
             case nil: break
             }
         }
-        let what = type == "result" ? "a result" : "'\(type)'"
+        let what = type == "result" ? "result" : "'\(type)'"
         throw .failed("there is no \(what) within \(ConformanceReply.shown(limit))", help: help)
     }
 }

@@ -142,7 +142,7 @@ package final class PluginConformance {
         let path = stage.files.appending(Array(fileName) + Array(sample.suffix.utf8))
         stage.write(content ?? sample.content, to: path, asFolder: takesFolders)
         guard case .present(let snapshot) = DiskProbe.look(at: path) else {
-            throw HandlerProblem(message: "cannot write '\(path)'", help: "give TMPDIR another place")
+            throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
         }
         let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil
         let event = FileEvent(
@@ -186,7 +186,7 @@ package final class PluginConformance {
         }
         if let path = options.sample {
             guard let content = Self.content(of: path) else {
-                throw HandlerProblem(message: "cannot read '\(path)'", help: "name a file that is there with --sample")
+                throw HandlerProblem(message: "cannot read '\(path)'", help: "name an existing file with --sample")
             }
             sample = (content, Self.suffix(of: path))
         } else if let text = shownRequest?.object?["events"]?.array?.first?.object?["path"]?.string,
@@ -207,7 +207,7 @@ package final class PluginConformance {
     }
 
     private func parametersThatFit() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard let schema = plugin.description.parameters else { return .passed("any are taken") }
+        guard let schema = plugin.description.parameters else { return .passed("any are accepted") }
         let parameters = parameters(in: try stage("parameters"))
         if let problem = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: schema).first {
             return .failed(problem.message, help: Self.help(for: problem, parameters, schema))

@@ -36,7 +36,7 @@ struct DescriptionReader {
         description.modes = try words(fields, "modes", ["run", "serve"])
         if let modes = description.modes, !modes.contains("run") {
             throw HandlerProblem(
-                message: "it can't do one run for one event: 'modes' has no 'run'", help: "add 'run' to 'modes'")
+                message: "it can't run once for each event: 'modes' has no 'run'", help: "add 'run' to 'modes'")
         }
         description.batch = try fields.count("batch", atLeast: 1)
         description.concurrent = try fields.count("concurrent", atLeast: 1)
@@ -81,8 +81,8 @@ struct DescriptionReader {
         guard !versions.contains(current) else { return }
         let list = versions.map(String.init).joined(separator: ", ")
         throw HandlerProblem(
-            message: "it speaks version \(list) of the protocol, and this Alight speaks \(current)",
-            help: versions.allSatisfy { $0 > current } ? "update Alight, or take an older version of the plugin" : nil)
+            message: "it uses version \(list) of the protocol, and this release supports \(current)",
+            help: versions.allSatisfy { $0 > current } ? "update Alight, or use an older version of the plugin" : nil)
     }
 
     private static func words(

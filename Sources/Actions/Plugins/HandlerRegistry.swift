@@ -33,10 +33,12 @@ package struct HandlerRegistry: HandlerCatalog {
         if name.contains("/") {
             help = "there is no plugin at '\(folder.appending(name).normalized)'"
         } else if let nearest = Spelling.nearest(to: name, in: names(from: folder)) {
-            help = "write '\(nearest)'; there are \(names(from: folder).joined(separator: ", "))"
+            help = "write '\(nearest)'; the names are \(names(from: folder).joined(separator: ", "))"
         } else {
             let places = discovery.places(from: folder).map { "'\($0)'" }.joined(separator: ", ")
-            help = "built in are \(builtIn.keys.sorted().joined(separator: ", ")); plugins are looked for in \(places)"
+            help =
+                "built-in handlers: \(builtIn.keys.sorted().joined(separator: ", ")); plugins are searched for in "
+                + "\(places)"
         }
         return .failure(HandlerProblem(message: "no handler or plugin '\(name)'", help: help))
     }

@@ -90,8 +90,10 @@ package final class PluginDiscovery: Sendable {
         if let name, plugin.description.name != name {
             problems.append(
                 HandlerProblem(
-                    message: "the plugin at '\(plugin.location)' calls itself '\(plugin.description.name)'",
-                    help: "give it one name: rename it, or change 'name' in its description"))
+                    message:
+                        "the plugin at '\(plugin.location)' has the name '\(plugin.description.name)' in its "
+                        + "description",
+                    help: "use one name: rename it, or change 'name' in its description"))
         }
         if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
         if environment.isRoot {
@@ -266,19 +268,19 @@ package final class PluginDiscovery: Sendable {
             executable: executable, arguments: [Array("describe".utf8)], environment: environment.variables,
             timeout: .seconds(10), grace: .seconds(1))
         let ended = launcher.run(command, stop: StopSignal())
-        let help = "put a plugin.yaml into a folder with it, or let it print its description"
+        let help = "put it into a directory with a plugin.yaml, or make it print its description"
         let reason: String
         switch ended.way {
         case .exited(status: 0):
             do throws(JSONError) {
                 return try JSONValue(reading: ended.output)
             } catch {
-                reason = "what it prints for 'describe' \(error.clause)"
+                reason = "its output for 'describe' \(error.clause)"
             }
         case .timedOut: reason = "it does not answer 'describe' within 10s"
-        case .outputTooLarge: reason = "it prints more than 1 MiB for 'describe', and was ended"
+        case .outputTooLarge: reason = "it printed more than 1 MiB for 'describe', and was stopped"
         case .couldNotStart(let why): reason = why
-        default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a word")"
+        default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a message")"
         }
         throw HandlerProblem(message: reason, help: help)
     }

@@ -72,7 +72,7 @@ package struct PluginHandler: Handler {
         guard plugin.description.rawPaths != true, [event.path, event.root, event.from].contains(where: isRaw) else {
             return nil
         }
-        let message = "\(plugin.title) can't be given a name that is not UTF-8: \(event.path)"
+        let message = "\(plugin.title) does not accept a name that is not UTF-8: \(event.path)"
         return Outcome(.failed, message, code: "name-not-utf8")
     }
 

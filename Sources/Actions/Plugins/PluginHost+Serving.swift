@@ -94,7 +94,7 @@ extension OutcomeTable {
             return (outcomes, remarks)
         case .ended(let cause): return ended(cause.way)
         case .tooLarge:
-            let message = "\(program) printed a line of more than 1 MiB and was ended"
+            let message = "\(program) printed a line of more than 1 MiB and was stopped"
             return all(.uncertain(.failed, message, code: "too-large"))
         case .lost(let reason, _):
             return all(.uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died"))

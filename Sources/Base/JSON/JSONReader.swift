@@ -16,7 +16,7 @@ package enum JSONError: Error, Sendable, Hashable {
         case .invalid(let position): "is not JSON, from byte \(position) on"
         case .tooDeep(let limit): "is nested more than \(limit) levels deep"
         case .noObject: "is not an object"
-        case .misfit(let name): "has no '\(name)' that can be read"
+        case .misfit(let name): "has no valid '\(name)'"
         }
     }
 }

@@ -138,12 +138,12 @@ struct LoopCheck {
 
     // MARK: - Messages
 
-    private static let help = "or set 'allow_loop: true' if the loop is intended and ends"
+    private static let help = "or set 'allow_loop: true' if the loop is intended and terminates"
 
     private func tellSelf(_ index: Int, _ link: Link) {
         let name = quoted(rules[index].rule.name)
         let place = "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) matches"
-        let help = "write it elsewhere, name the place in 'outputs', leave out 'own_writes: report', \(Self.help)"
+        let help = "write elsewhere, add the path to 'outputs', remove 'own_writes: report', \(Self.help)"
         if link.isCertain {
             link.destination.problems.error(
                 "the rule \(name) triggers itself indefinitely: it writes to \(place)", at: link.destination.range,
@@ -164,10 +164,10 @@ struct LoopCheck {
             text += at == start ? " writes to " : ", and writes to "
             text += "\(quoted(link.destination.written)), which "
             text += isLast ? quoted(rules[start].rule.name) : shown(link.to)
-            text += " matches by \(quoted(link.glob.description))"
+            text += " matches with \(quoted(link.glob.description))"
             at = link.to
         }
-        let help = "let one of them write elsewhere, narrow a glob with 'exclude', \(Self.help)"
+        let help = "change a destination, narrow a glob with 'exclude', \(Self.help)"
         if chain.allSatisfy(\.isCertain) {
             first.destination.problems.error(
                 "rules trigger each other indefinitely: \(text)", at: first.destination.range, help: help)

@@ -13,8 +13,8 @@ enum ProgramSearch {
         func message(for program: String) -> String {
             switch self {
             case .notInFolders(let folders):
-                "there is no program \(quoted(program)) in \(folders.joined(separator: ":"))"
-            case .missing: "there is no program \(quoted(program))"
+                "program \(quoted(program)) not found in \(folders.joined(separator: ":"))"
+            case .missing: "program \(quoted(program)) not found"
             case .isNoFile(let noun): "\(quoted(program)) is \(noun), not a program"
             case .isNotExecutable: "\(quoted(program)) is not executable"
             }
@@ -24,11 +24,11 @@ enum ProgramSearch {
             switch self {
             case .notInFolders:
                 program.contains(" ")
-                    ? "write each argument as an element of its own" : "install it, or write its path with a '/'"
+                    ? "write each argument as a separate element" : "install it, or write its path with a '/'"
             case .missing:
                 program.hasPrefix("/") ? nil : "a path with a '/' is relative to the directory of the rules file"
             case .isNoFile: nil
-            case .isNotExecutable: "make it so with 'chmod +x'"
+            case .isNotExecutable: "make it executable with 'chmod +x'"
             }
         }
     }

@@ -61,7 +61,8 @@ extension RuleDecoder {
         let names = bytes.split(separator: .slash)
         if names.contains(where: { $0.starts(with: "[.]".utf8) }) {
             return (
-                "this can't match: a class matches no leading dot", "write '.' without brackets, or 'hidden: true'"
+                "this can't match: a character class does not match a leading dot",
+                "write '.' without brackets, or 'hidden: true'"
             )
         }
         guard !bytes.contains(where: { "[{\\".utf8.contains($0) }), let last = names.last?.first,
@@ -69,7 +70,7 @@ extension RuleDecoder {
             wanted.contains(where: { $0.allSatisfy { $0.pattern.first == .dot } })
         else { return nil }
         return (
-            "this can't match: 'where' asks for hidden names, which wildcards do not match", "write 'hidden: true'"
+            "this can't match: 'where' requires hidden names, which wildcards do not match", "write 'hidden: true'"
         )
     }
 
@@ -79,7 +80,7 @@ extension RuleDecoder {
             let root = escaped(String(decoding: pattern.glob.root, as: UTF8.self), limit: 80)
             return (
                 "the directory '\(root)' does not exist, and with 'missing: fail' a run fails",
-                "make it, or write 'missing: wait' or 'missing: create'"
+                "create it, or write 'missing: wait' or 'missing: create'"
             )
         }
         guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()),
@@ -87,7 +88,8 @@ extension RuleDecoder {
             case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
-            "this is a directory, and the rule matches none", "add '/*' for its files, or '/**' for all files below it"
+            "this is a directory, and the rule does not match directories",
+            "add '/*' for its files, or '/**' for all files below it"
         )
     }
 
@@ -108,7 +110,7 @@ extension RuleDecoder {
                     help: "add a glob for such files to 'path', or remove \(quoted(kind.text)) from 'require'")
             } else if kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
                 problems.warning(
-                    "no group can be complete: the built-in ignores exclude every file of the kind \(quoted(kind.text))",
+                    "no group can be complete: the built-in ignores exclude all files of the kind \(quoted(kind.text))",
                     at: required.mark,
                     help: "write 'ignore_defaults: false', or remove \(quoted(kind.text)) from 'require'")
             }
@@ -140,7 +142,7 @@ extension RuleDecoder {
         guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else { return }
         problems.warning(
             "\(quoted(text)) looks like a regular expression, but '\(key)' expects globs", at: mark(node),
-            help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' for what names hold")
+            help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' to match names")
     }
 
     /// Warns about a glob such as `IMG_*.jpg` in place of a regular expression, although it is also a valid

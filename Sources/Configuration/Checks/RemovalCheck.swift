@@ -153,7 +153,7 @@ struct RemovalCheck {
             : "write one rule with both steps\(priority), or add a path to \(name) that also matches the destination"
         removal.problems.warning(
             "the rule \(quoted(rule.name)) (\(rule.place)) \(removal.verb) files that the rule \(name) "
-                + "(\(other.place)) matches by \(quoted(glob.description)): they may be gone before that runs",
+                + "(\(other.place)) matches with \(quoted(glob.description)): they may be gone before that rule runs",
             at: removal.range, help: help)
     }
 }

@@ -82,13 +82,13 @@ struct DireventEvents {
         case ("genev_name", let only?): return [.text(only.name)]
         case ("genev_code", let only?): return [.text(String(only.number))]
         case ("genev_name", nil): reason = ""
-        case ("genev_code", nil): reason = ", for there are no numbers"
-        case ("sysev_name", _), ("sysev_code", _): reason = ", for the kernel's event is not known"
+        case ("genev_code", nil): reason = "; Alight has no event numbers"
+        case ("sysev_name", _), ("sysev_code", _): reason = "; the kernel's event is unknown"
         default:
-            rule.addChange("'$\(name)' is no macro, and left out, as direvent does")
+            rule.addChange("'$\(name)' is not a macro; it is removed, as in direvent")
             return []
         }
-        rule.addChange("'$\(name)' is Alight's word, such as 'created'\(reason)")
+        rule.addChange("'$\(name)' is Alight's event name, such as 'created'\(reason)")
         return [.event]
     }
 }

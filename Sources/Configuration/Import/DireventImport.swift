@@ -29,26 +29,30 @@ package struct DireventImport {
         var entries = statements.map { importer.entry($0) }
         if String(validating: bytes, as: UTF8.self) == nil {
             entries.insert(
-                .dropped(origin: [], reason: "bytes that are not UTF-8, which YAML can't hold; each is now U+FFFD"),
+                .dropped(
+                    origin: [],
+                    reason: "bytes that are not UTF-8, which YAML cannot represent; each is replaced by U+FFFD"),
                 at: 0)
         }
         entries += reader.remarks.map { .dropped(origin: ["line \($0.line)"], reason: $0.text) }
         return ImportedFile(
             head: [
-                "Rules for what the direvent configuration '\(source)' does, by 'alight import direvent'.",
-                "Above each rule is its watcher. Look at what is marked 'not kept', then try 'alight check' with this file.",
+                "Rules converted from the direvent configuration '\(source)' by 'alight import direvent'.",
+                "Each rule follows its watcher. Review what is marked 'not converted' or 'differs',",
+                "then run 'alight check'.",
                 "",
-                "What differs for all of them: Alight tells of what is different on the disk. Several writes may be told",
-                "as one, and a file that comes and goes at once gives no event. What a command does to its own file does",
-                "not start it again. A name with blanks stays one argument. The case of extensions is not compared.",
-                "env(1) makes the folder of the file the one that the command runs in, and gives it direvent's variables;",
-                "besides these it gets HOME, LANG, PATH, TZ and ALIGHT_…, and runs as the user who runs Alight.",
+                "Differences that apply to all rules: Alight reports changes on the disk. It may report several",
+                "writes as one, and does not report a file that is created and deleted at once. A command's changes",
+                "to its own file do not start it again. A name with spaces stays one argument. Extensions are",
+                "compared without case. env(1) runs the command in the directory of the file and sets direvent's",
+                "variables; the command also gets HOME, LANG, PATH, TZ and ALIGHT_…, and runs as the user who runs",
+                "Alight.",
             ],
             program: "direvent",
             defaults: [
-                ("concurrency", "16", "and, without 'option wait', no other one waited for"),
-                ("timeout", "5s", "so long a command may take"),
-                ("retry", "false", "and is not run again; 'alight jobs --state dead' lists what failed"),
+                ("concurrency", "16", "without 'option wait', commands run at the same time"),
+                ("timeout", "5s", "the default of direvent"),
+                ("retry", "false", "nothing is retried; 'alight jobs --state dead' lists what failed"),
             ], entries: entries
         ).text
     }
@@ -70,7 +74,7 @@ package struct DireventImport {
         let origin = origin(statement)
         guard statement.keyword == "watcher", let block = statement.block else {
             return .dropped(
-                origin: origin, reason: "'\(statement.keyword)' is about the program; see the options of 'alight run'")
+                origin: origin, reason: "'\(statement.keyword)' configures the daemon; see the options of 'alight run'")
         }
         return watcher(block, line: statement.line, origin: origin)
     }
@@ -89,10 +93,10 @@ package struct DireventImport {
         var rule = ImportedRule(origin: origin, name: names.name(for: Array(first.utf8), line: line))
         let events = DireventEvents(texts("event"))
         let isFile = paths.allSatisfy { nature(PathBytes($0.texts[0]).normalized) == .file }
-        rule.changes += events.unknown.map { "'\($0)' is no event, and left out" }
+        rule.changes += events.unknown.map { "'\($0)' is not an event; it is ignored" }
         rule.events = events.words(ofFile: isFile)
         guard !rule.events.isEmpty else {
-            return .dropped(origin: origin, reason: "it has no event that Alight tells of")
+            return .dropped(origin: origin, reason: "it has no event that Alight reports")
         }
         rule.types = events.mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
         rule.changes += events.mask.changes(ofFile: isFile)
@@ -113,17 +117,17 @@ package struct DireventImport {
                 rule.paths.append(glob)
                 continue
             }
-            if nature == .missing { rule.changes.append("nothing is at '\(texts[0])' now; it is taken for a folder") }
+            if nature == .missing { rule.changes.append("'\(texts[0])' does not exist; it is treated as a directory") }
             let isRecursive = texts.dropFirst().first == "recursive"
             let base = glob == "/" ? "" : glob
             rule.paths += globs.map { base + (isRecursive ? $0 == "*" ? "/**" : "/**/\($0)" : "/\($0)") }
             if isRecursive, let word = texts.dropFirst(2).first {
                 if let depth = Int(word), (0...1_000).contains(depth) {
                     let isSame = rule.depth == nil || rule.depth == depth
-                    if !isSame { rule.changes.append("one depth holds for all paths, the largest") }
+                    if !isSame { rule.changes.append("the largest depth applies to all paths") }
                     rule.depth = max(rule.depth ?? 0, depth)
                 } else {
-                    rule.changes.append("'recursive \(word)' is no depth, and all folders are entered")
+                    rule.changes.append("invalid depth 'recursive \(word)'; the depth is not limited")
                 }
             }
         }
@@ -137,19 +141,19 @@ package struct DireventImport {
         let negative = patterns.filter { $0.hasPrefix("!") }
         func off(_ reason: String) -> [String] {
             rule.isEnabled = false
-            rule.changes.append("it is off, since it would take all names: \(reason)")
+            rule.changes.append("the rule is disabled, since it would match all names: \(reason)")
             return ["*"]
         }
         if let regex = patterns.first(where: isRegex) {
-            return off("'\(regex)' is a regular expression; write what it means as globs into 'path'")
+            return off("'\(regex)' is a regular expression; write equivalent globs in 'path'")
         }
         if negative.isEmpty { return patterns.map { YAMLText.wildGlob(Array($0.utf8)) } }
         guard patterns.count == 1 else {
-            return off("of several patterns one with '!' is met by nearly every name; write what is meant into 'path'")
+            return off("several patterns with a '!' match nearly every name; write the intended globs in 'path'")
         }
         let pattern = YAMLText.wildGlob(Array(negative[0].dropFirst().utf8))
         rule.exclude.append("**/\(pattern)")
-        rule.changes.append("what is in folders that '\(negative[0].dropFirst())' matches is left out, too")
+        rule.changes.append("files in directories that match '\(negative[0].dropFirst())' are also excluded")
         return ["*"]
     }
 
@@ -161,20 +165,21 @@ package struct DireventImport {
                 if let text = statement.texts.first, let seconds = Int(text), (1...86_400).contains(seconds) {
                     rule.keys.append(("timeout", "\(seconds)s"))
                 } else {
-                    rule.changes.append("'timeout' is no number of seconds, and 5 s hold")
+                    rule.changes.append("'timeout' is not a number of seconds; the default of 5s applies")
                 }
             case "option":
                 for option in statement.texts where !["shell", "wait", "stdout", "stderr"].contains(option) {
-                    rule.changes.append("there is no option '\(option)'")
+                    rule.changes.append("unknown option '\(option)'")
                 }
                 if statement.texts.contains("wait") { rule.keys.append(("concurrency", "1")) }
                 if statement.texts.contains("stdout") || statement.texts.contains("stderr") {
-                    rule.changes.append("what the command writes is in the journal ('alight show'), not in syslog")
+                    rule.changes.append(
+                        "the output of the command is stored in the journal ('alight show'), not in syslog")
                 }
             case "user":
                 rule.changes.append(
                     "the command runs as the user who runs Alight, not as '\(statement.texts.first ?? "")'")
-            default: rule.changes.append("'\(statement.keyword)' is unknown, and left out")
+            default: rule.changes.append("unknown keyword '\(statement.keyword)'; it is ignored")
             }
         }
     }
@@ -193,7 +198,7 @@ package struct DireventImport {
                 guard let equals = text.firstIndex(of: "="), let first = text.first, first != "-",
                     !text[..<equals].hasSuffix("+"), !text[text.index(after: equals)...].hasPrefix("+")
                 else {
-                    rule.addChange("'environ \(text)': the environment is the one described above")
+                    rule.addChange("'environ \(text)' is ignored; the environment is described above")
                     continue
                 }
                 let value = events.pieces(of: String(text[text.index(after: equals)...]), for: &rule)
@@ -203,7 +208,7 @@ package struct DireventImport {
         rule.arguments = ["/usr/bin/env", "-C", "${directory}"] + environment
         if isShell {
             rule.arguments += ["/bin/sh", "-c", YAMLText.literal(CommandPiece.shellLine(pieces))]
-            rule.kept.append("the line of the shell, to which the name goes as a variable")
+            rule.kept.append("the shell command, which receives the name in a variable")
         } else {
             let words = CommandWords(pieces)
             if words.isOpen { rule.addChange("a quote is not closed") }

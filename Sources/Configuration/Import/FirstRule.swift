@@ -45,21 +45,21 @@ package struct FirstRule {
     /// The text of the rules file.
     package var text: String {
         """
-        # One rule. What each key means is in docs/rules.md; try changes with `alight check`.
+        # One rule. docs/rules.md describes the keys; check changes with `alight check`.
         rules:
           - name: \(YAMLText.scalar(name))
 
-            # Which files: those in the folder itself. Write /**/* for all below it, and *.pdf for some.
+            # Which files: those in the directory itself. Write /**/* for all below it, or *.pdf for some.
             path: \(YAMLText.scalar(glob))
             # exclude: ["drafts/**"]
 
-            # What has to happen to one: created, modified, moved, deleted, attributes.
+            # The events that run the action: created, modified, moved, deleted, attributes.
             events: \(YAMLText.list(events))
         \(types)
-            # How long it has to be quiet before it counts as complete.
+            # How long a file must not change before it counts as complete.
             settle: 2s
 
-            # What is there already when the rule starts for the first time: ignore or process.
+            # Existing files when the rule first runs: ignore or process.
             existing: ignore
 
         \(action)
@@ -84,13 +84,13 @@ package struct FirstRule {
         switch work {
         case .exec(let words):
             return """
-                    # What to do: a program and its arguments, without a shell. ${path} is the file, ${name} its name.
-                    # It works in an empty folder of its own, so write whole paths.
+                    # The action: a program and its arguments, without a shell. ${path} is the file, ${name} its name.
+                    # It runs in an empty temporary directory, so write absolute paths.
                     action:
                       exec: \(YAMLText.list(words))
                 """
         case .use(let name, let description):
-            var lines = ["    # What to do.", "    action:", "      use: \(YAMLText.scalar(name))"]
+            var lines = ["    # The action.", "    action:", "      use: \(YAMLText.scalar(name))"]
             let parameters = parameters(of: description)
             if !parameters.isEmpty {
                 let isEmpty = parameters.allSatisfy { $0.hasPrefix("#") }

@@ -67,11 +67,11 @@ struct ImportedFile {
         lines.append("")
         lines.append("defaults:")
         let common = [
-            ("hidden", "true", "\(program) tells of names with a leading dot"),
-            ("ignore_defaults", "false", "and of temporary files"),
-            ("settle", "0", "at once, when no process has the file open for writing"),
-            ("catch_up", "false", "not of what happened while it did not run; remove this to be told"),
-            ("while_busy", "queue", "the command is run for every event"),
+            ("hidden", "true", "\(program) reports names with a leading dot"),
+            ("ignore_defaults", "false", "and temporary files"),
+            ("settle", "0", "immediately, when no process has the file open for writing"),
+            ("catch_up", "false", "changes while it did not run are not reported; remove this to report them"),
+            ("while_busy", "queue", "the command runs for every event"),
         ]
         for (key, value, reason) in common + defaults {
             let pair = "  \(key): \(value)"
@@ -85,7 +85,7 @@ struct ImportedFile {
             case .comment(let text): lines.append(text.isEmpty ? "" : "  # \(YAMLText.comment(text))")
             case .dropped(let origin, let reason):
                 lines += origin.map { "  # \(YAMLText.comment($0))" }
-                lines.append("  # not kept: \(YAMLText.comment(reason))")
+                lines.append("  # not converted: \(YAMLText.comment(reason))")
                 lines.append("")
             case .rule(let rule):
                 lines += Self.lines(of: rule)
@@ -98,8 +98,8 @@ struct ImportedFile {
 
     private static func lines(of rule: ImportedRule) -> [String] {
         var lines = rule.origin.map { "# \(YAMLText.comment($0))" }
-        if !rule.kept.isEmpty { lines.append("# kept: \(YAMLText.comment(rule.kept.joined(separator: ", ")))") }
-        lines += rule.changes.map { "# not kept exactly: \(YAMLText.comment($0))" }
+        if !rule.kept.isEmpty { lines.append("# converted: \(YAMLText.comment(rule.kept.joined(separator: ", ")))") }
+        lines += rule.changes.map { "# differs: \(YAMLText.comment($0))" }
         lines.append("- name: \(YAMLText.scalar(rule.name))")
         if !rule.isEnabled { lines.append("  enabled: false") }
         if rule.paths.count == 1 {

@@ -77,31 +77,31 @@ struct IncronMask {
 
     /// Returns the differences between a rule with these events and incron.
     func changes(ofFile isFile: Bool) -> [String] {
-        var changes = unknown.map { "'\($0)' is no event; incron passes over it, too" }
+        var changes = unknown.map { "'\($0)' is not an event; incron also ignores it" }
         func note(_ condition: Bool, _ text: String) {
             if condition { changes.append(text) }
         }
         if !isFile {
-            note(has(Self.create), "a new file is told of when it is complete, not when it is begun")
+            note(has(Self.create), "a new file is reported when it is complete, not when it is created")
             note(
                 has(Self.create | Self.writing) && !has(Self.movedTo),
-                "a file that is moved in is told of, too, though IN_MOVED_TO is not in the mask")
+                "a file that is moved in is also reported, though IN_MOVED_TO is not in the mask")
             note(
                 has(Self.movedTo) && !has(Self.create | Self.writing),
-                "a file that is written in the folder is told of, too, as is one that is moved in")
+                "a file that is written in the directory is also reported, like one that is moved in")
             note(
                 has(Self.delete) != has(Self.movedFrom),
                 has(Self.delete)
-                    ? "a file that is moved away is told of, too, though IN_MOVED_FROM is not in the mask"
-                    : "a file that is deleted is told of, too, though IN_DELETE is not in the mask")
+                    ? "a file that is moved away is also reported, though IN_MOVED_FROM is not in the mask"
+                    : "a file that is deleted is also reported, though IN_DELETE is not in the mask")
             note(
                 has(Self.deleteSelf | Self.moveSelf),
-                "of folders that go away 'root_gone' tells only for the watched one itself, and has no file's name")
+                "'root_gone' reports only the removal of the watched directory itself, without a file name")
         }
         note(
-            has(Self.modify), "a change is told of once, when the writer has closed the file, not at each write")
-        note(has(Self.ignored), "nothing tells of IN_IGNORED, that a watch is gone; see 'alight check'")
-        note(has(Self.once), "every event is told of, not only the first (IN_ONESHOT)")
+            has(Self.modify), "a change is reported once, when the writer has closed the file, not at each write")
+        note(has(Self.ignored), "the removal of a watch (IN_IGNORED) is not reported; see 'alight check'")
+        note(has(Self.once), "every event is reported, not only the first (IN_ONESHOT)")
         note(has(Self.dontFollow), "a symbolic link at the path is followed (IN_DONT_FOLLOW)")
         return changes
     }

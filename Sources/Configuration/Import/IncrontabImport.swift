@@ -28,20 +28,21 @@ package struct IncrontabImport {
         while case .comment("") = entries.last { entries.removeLast() }
         return ImportedFile(
             head: [
-                "Rules for what the incron table '\(source)' does, by 'alight import incrontab'.",
-                "Above each rule is its line. Look at what is marked 'not kept', then try 'alight check' with this file.",
+                "Rules converted from the incron table '\(source)' by 'alight import incrontab'.",
+                "Each rule follows its line. Review what is marked 'not converted' or 'differs',",
+                "then run 'alight check'.",
                 "",
-                "What differs for all of them: Alight tells of what is different on the disk. A file that is closed",
-                "unchanged, or that comes and goes at once, gives no event; several writes may be told as one. What a",
-                "command does to its own file does not start it again. Commands get HOME, LANG, PATH, TZ and ALIGHT_…",
-                "as environment and the job in JSON on standard input, and run as the user who runs Alight, each in an",
-                "empty folder of its own.",
+                "Differences that apply to all rules: Alight reports changes on the disk. It does not report a file",
+                "that is closed unchanged, or created and deleted at once, and may report several writes as one. A",
+                "command's changes to its own file do not start it again. Commands get HOME, LANG, PATH, TZ and",
+                "ALIGHT_… as environment and the job in JSON on standard input, and run as the user who runs Alight,",
+                "each in an empty directory of its own.",
             ],
             program: "incron",
             defaults: [
-                ("concurrency", "16", "and no other one waited for"),
-                ("timeout", "1d", "incron never ends a command"),
-                ("retry", "false", "nor runs it again; 'alight jobs --state dead' lists what failed"),
+                ("concurrency", "16", "commands run at the same time"),
+                ("timeout", "1d", "incron does not limit the time of a command"),
+                ("retry", "false", "nothing is retried; 'alight jobs --state dead' lists what failed"),
             ], entries: entries
         ).text
     }
@@ -66,7 +67,7 @@ package struct IncrontabImport {
         guard !command.isEmpty else { return dropped("the line has no command") }
         guard path.first == .slash else { return dropped("the path is not absolute") }
         guard let command = String(validating: command, as: UTF8.self) else {
-            return dropped("the command holds bytes that are not UTF-8, which YAML can't hold")
+            return dropped("the command contains bytes that are not UTF-8, which YAML cannot represent")
         }
         return rule(path, mask: IncronMask(String(decoding: mask, as: UTF8.self)), command, line: line, origin: origin)
     }
@@ -103,13 +104,13 @@ package struct IncrontabImport {
         let events = mask.events(ofFile: isFile)
         guard !events.isEmpty else {
             let isFolderEvent = isFile && !mask.events(ofFile: false).isEmpty
-            let reason = isFolderEvent ? "a file has none of these events" : "the mask holds no event"
+            let reason = isFolderEvent ? "a file has none of these events" : "the mask contains no event"
             return .dropped(origin: origin, reason: ([reason] + mask.unknown.map { "'\($0)'" }).joined(separator: " "))
         }
         var rule = ImportedRule(origin: origin, name: names.name(for: written, line: line))
         if let first = known[path] {
             rule.isEnabled = false
-            rule.changes.append("it is off: line \(first) has the same path, and incron takes only the first of them")
+            rule.changes.append("the rule is disabled: line \(first) has the same path, and incron uses only the first")
         } else {
             known[path] = line
         }
@@ -120,26 +121,29 @@ package struct IncrontabImport {
         rule.events = events
         rule.types = mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
         rule.kept.append(
-            isFile ? "one file" : mask.isRecursive ? "the folder with all below it" : "the folder without those in it")
+            isFile
+                ? "one file"
+                : mask.isRecursive
+                    ? "the directory and everything below it" : "the directory without its subdirectories")
         rule.changes += mask.changes(ofFile: isFile)
         switch (isFile, isWild, nature) {
         case (true, _, _) where mask.has(IncronMask.onlyFolders):
             rule.isEnabled = false
-            rule.changes.append("it is off: the path is a file, and IN_ONLYDIR wants a folder")
+            rule.changes.append("the rule is disabled: the path is a file, and IN_ONLYDIR requires a directory")
         case (_, true, .missing):
-            rule.changes.append("nothing has such a path now; it is taken for folders that will")
+            rule.changes.append("no existing path matches; later matches are treated as directories")
         case (_, true, _):
-            rule.changes.append("what comes to match the path later is watched, too, not only what does at the start")
+            rule.changes.append("paths that match later are also watched, not only those that match at the start")
         case (_, _, .missing):
-            rule.changes.append("nothing is there now; it is taken for a folder, and waited for")
+            rule.changes.append("the path does not exist; it is treated as a directory, and waited for")
         default: break
         }
         if String(validating: path.bytes, as: UTF8.self) == nil {
-            rule.changes.append("bytes of the path that are not UTF-8 are matched by '?', which takes any")
+            rule.changes.append("bytes of the path that are not UTF-8 are replaced by '?', which matches any")
         }
         if mask.isDeaf {
             rule.keys.append(("while_busy", "drop"))
-            rule.kept.append("what happens to a file while its command runs is not told of")
+            rule.kept.append("no events for changes while the command runs")
         }
         addCommand(
             command, to: &rule, mask: mask, isFile: isFile, hasSlash: written.last == .slash && path.bytes != [.slash])
@@ -174,35 +178,36 @@ package struct IncrontabImport {
                 if let only = mask.only {
                     add(isName ? only.name : String(only.number))
                     let extra = isName ? "',IN_ISDIR'" : "the bit of IN_ISDIR"
-                    if sometimes { rule.addChange("for a folder '$\(mark)' also had \(extra)") }
+                    if sometimes { rule.addChange("for a directory, '$\(mark)' also had \(extra)") }
                 } else {
                     pieces.append(.event)
-                    let reason = isName ? "not inotify's" : "for there are no numbers"
-                    rule.addChange("'$\(mark)' is Alight's word, such as 'created', \(reason)")
+                    let reason = isName ? "not inotify's" : "since Alight has no event numbers"
+                    rule.addChange("'$\(mark)' is Alight's event name, such as 'created', \(reason)")
                 }
             default:
                 add(String(mark))
-                rule.addChange("'$\(mark)' means nothing; incron passes on '\(mark)' alone, too")
+                rule.addChange("unknown '$\(mark)'; it is replaced by '\(mark)', as in incron")
             }
         }
         pieces = CommandPiece.joined(pieces)
         let words = CommandWords(pieces)
         rule.arguments = words.arguments
-        if words.isShell { rule.kept.append("the line of the shell, to which the name goes as a variable") }
+        if words.isShell { rule.kept.append("the shell command, which receives the name in a variable") }
         if words.isOpen { rule.addChange("a quote is not closed") }
         if !words.syntax.isEmpty {
             let list = words.syntax.map { "'\($0)'" }.joined(separator: " ")
             rule.addChange(
-                "no shell reads \(list): it is passed on as it stands, as by older versions of incron; 0.5.12 gives the line to a shell"
+                "no shell interprets \(list): it is passed literally, as in older versions of incron; "
+                    + "0.5.12 runs the line in a shell"
             )
             rule.suggestion = [
-                "for a shell, in place of 'exec':", "  shell: \(YAMLText.scalar(CommandPiece.shellLine(pieces)))",
+                "to use a shell, replace 'exec' by:", "  shell: \(YAMLText.scalar(CommandPiece.shellLine(pieces)))",
             ]
         } else {
             rule.kept.append("the arguments")
         }
         if rule.arguments.first?.contains("/") == true, rule.arguments.first?.hasPrefix("/") == false {
-            rule.addChange("the program's path is meant from the folder of this file")
+            rule.addChange("the program's path is relative to the directory of this file")
         }
     }
 }

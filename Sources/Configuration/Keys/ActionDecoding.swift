@@ -48,28 +48,28 @@ extension RuleDecoder {
             return nil
         }
         checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.keys.names) {
-            "'\($0)' is a key of the rule, beside 'action'"
+            "'\($0)' is a key of the rule, not of 'action'"
         }
         let kinds = entries.filter { ["use", "exec", "shell"].contains($0.name) }
         guard let kind = kinds.first else {
             if let with = node.entry("with") {
                 problems.error(
-                    "'with' has no 'use' beside it", at: with.key.range, help: "add 'use:' with a handler's name")
+                    "'with' needs 'use'", at: with.key.range, help: "add 'use:' with a handler's name")
             } else {
-                problems.error("the action says nothing to do", at: range, help: Self.actionHelp)
+                problems.error("the action is missing 'use', 'exec' or 'shell'", at: range, help: Self.actionHelp)
             }
             return nil
         }
         for other in kinds.dropFirst() {
             problems.error(
                 "'\(other.name)' cannot be combined with '\(kind.name)'", at: other.key.range,
-                help: "write a list of actions to do one after the other")
+                help: "write a list of actions to run one after the other")
         }
         let with = node.entry("with")
         if let with, kind.name != "use", node.entry("use") == nil {
             problems.error(
-                "'with' has no 'use' beside it", at: with.key.range,
-                help: kind.name == "exec" ? "write arguments into the list of 'exec'" : "write the values into the line"
+                "'with' needs 'use'", at: with.key.range,
+                help: kind.name == "exec" ? "write arguments in the list of 'exec'" : "write the values in the command"
             )
         }
         var step = step(kind, with: with, number: number)
@@ -77,7 +77,7 @@ extension RuleDecoder {
             if kind.name == "use" {
                 problems.error(
                     "'shares_file' cannot be combined with 'use'", at: entry.key.range,
-                    help: "remove it: built-in handlers and the descriptions of plugins say it themselves")
+                    help: "remove it: built-in handlers and plugin descriptions set it themselves")
             } else if let sharesFile = bool(entry), sharesFile {
                 step?.action.traits.insert(.sharesFile)
             }
@@ -220,7 +220,7 @@ extension RuleDecoder {
         }
         guard let text = node.text, let template = template(text, node, step: number) else { return nil }
         if case .some(true) = template.literal?.contains(0) {
-            problems.error("an argument can't hold a NUL", at: node.range, help: "remove it")
+            problems.error("an argument can't contain a NUL byte", at: node.range, help: "remove it")
             return nil
         }
         return template
@@ -230,8 +230,8 @@ extension RuleDecoder {
         guard let template = argument(node, number: number, key: key), let text = node.text else { return nil }
         guard let bytes = template.literal else {
             problems.error(
-                "the program in '\(key)' can't hold a placeholder", at: node.range,
-                help: "write the program out; it is looked up when rules load")
+                "the program in '\(key)' can't contain a placeholder", at: node.range,
+                help: "write a literal name; the program is looked up when the rules are loaded")
             return nil
         }
         switch ProgramSearch.find(bytes, from: folder, in: surroundings.programFolders) {
@@ -247,11 +247,11 @@ extension RuleDecoder {
     private func shell(_ entry: YAMLNode.Entry) -> String? {
         guard let line = text(entry) else { return nil }
         guard line.contains(where: { !$0.isWhitespace }) else {
-            problems.error("'shell' is empty", at: mark(entry), help: "write a line for /bin/sh")
+            problems.error("'shell' is empty", at: mark(entry), help: "write a command for /bin/sh")
             return nil
         }
         guard !line.utf8.contains(0) else {
-            problems.error("a line can't hold a NUL", at: mark(entry), help: "remove it")
+            problems.error("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
             return nil
         }
         var errors = 0
@@ -271,7 +271,9 @@ extension RuleDecoder {
 enum ShellVariable {
     /// Returns what to write for a placeholder; nil for any other word, which belongs to the shell.
     static func help(for word: String) -> String? {
-        if word.hasPrefix("env:") { return "write the value; of the environment a shell gets HOME, LANG, PATH and TZ" }
+        if word.hasPrefix("env:") {
+            return "write the value; a shell gets only HOME, LANG, PATH and TZ from the environment"
+        }
         // `${1}` may belong to the shell; `where` determines whether it does.
         if case .group = Placeholder(word: word) { return nil }
         return Placeholder(word: word).map { "write \(expression(for: $0))" }

@@ -47,7 +47,7 @@ extension RuleDecoder {
                 if hasGroup {
                     problems.error(
                         "'shell' accepts no placeholders, such as '${\(escaped(use.word, limit: 80))}'", at: use.range,
-                        help: "write 'exec: [sh, -c, LINE, sh, \"${\(use.word)}\"]', and \"$1\" in the line")
+                        help: "write 'exec: [sh, -c, COMMAND, sh, \"${\(use.word)}\"]', and \"$1\" in the command")
                 }
                 continue
             }
@@ -63,7 +63,7 @@ extension RuleDecoder {
     ) -> String {
         if all.isEmpty { return "add 'where: { regex: … }' with '(…)' in it, or write '$${' for a literal '${'" }
         if certain.isEmpty || all.contains(where: { placeholder.isIn($0) }) {
-            return "a 'regex' below 'any' or 'not' need not have matched; write it beside them"
+            return "a 'regex' inside 'any' or 'not' may not have matched; move it out of them"
         }
         let words = certain.flatMap { expression in
             (1..<(expression.groupCount + 1)).map(String.init) + expression.names.keys.sorted().map { "match.\($0)" }

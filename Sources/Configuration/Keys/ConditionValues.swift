@@ -74,10 +74,10 @@ extension RuleDecoder {
         guard isPattern else {
             let help =
                 lower.contains(";")
-                ? "remove what follows the ';'"
+                ? "remove the ';' and what follows it"
                 : text.contains("*")
                     ? "write 'TYPE/*' for all of a type, such as image/*"
-                    : "write TYPE/SUBTYPE, as `file --mime-type` says it, such as application/pdf or image/*"
+                    : "write TYPE/SUBTYPE, as `file --mime-type` prints it, such as application/pdf or image/*"
             problems.error("invalid content type \(quoted(text))", at: mark(node), help: help)
             return nil
         }
@@ -92,7 +92,7 @@ extension RuleDecoder {
         let group = parts.count == 2 ? String(parts[1]) : ""
         guard !(parts[0].isEmpty && group.isEmpty) else {
             problems.error(
-                "\(quoted(text)) names no user or group", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'"
+                "\(quoted(text)) is not a user or group", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'"
             )
             return nil
         }
@@ -102,8 +102,8 @@ extension RuleDecoder {
             uid = UInt32(parts[0]) ?? surroundings.user(String(parts[0]))
             if uid == nil {
                 problems.error(
-                    "there is no user \(quoted(parts[0]))", at: mark(node),
-                    help: "write a user of this machine, or the number of one")
+                    "unknown user \(quoted(parts[0]))", at: mark(node),
+                    help: "write a user name of this machine, or a user ID")
                 return nil
             }
         }
@@ -111,8 +111,8 @@ extension RuleDecoder {
             gid = UInt32(group) ?? surroundings.group(group)
             if gid == nil {
                 problems.error(
-                    "there is no group \(quoted(group))", at: mark(node),
-                    help: "write a group of this machine, or the number of one")
+                    "unknown group \(quoted(group))", at: mark(node),
+                    help: "write a group name of this machine, or a group ID")
                 return nil
             }
         }
@@ -126,8 +126,8 @@ extension RuleDecoder {
         guard checkIsGlob(text, node, key: "name") else { return nil }
         guard !text.contains("/") else {
             problems.error(
-                "\(quoted(text)) holds '/', and 'name' is the last part of a path alone", at: mark(node),
-                help: "write 'path' for the path below the root")
+                "\(quoted(text)) contains '/', but 'name' matches only the last component of a path", at: mark(node),
+                help: "write 'path' to match the path relative to the root")
             return nil
         }
         return glob(Array(text.utf8), written: text, node)
@@ -145,7 +145,7 @@ extension RuleDecoder {
         guard text.contains("/") else {
             if let uid = UInt32(text) {
                 problems.warning(
-                    "\(quoted(text)) is taken as a program's name, not as a process or a user", at: mark(node),
+                    "\(quoted(text)) is interpreted as a program name, not as a process or a user", at: mark(node),
                     help: "write 'owner: \(uid)' for files of that user")
             }
             return glob(Array(text.utf8), written: text, node).map { Condition.Program($0) }
@@ -153,7 +153,7 @@ extension RuleDecoder {
         guard let pattern = expanded(text, node) else { return nil }
         guard pattern.first == .slash || pattern.starts(with: Array("**/".utf8)) else {
             problems.error(
-                "\(quoted(text)) is neither a program's name nor an absolute path", at: mark(node),
+                "\(quoted(text)) is neither a program name nor an absolute path", at: mark(node),
                 help: "write the name alone, such as rsync, or a path such as /usr/bin/rsync or **/rsync")
             return nil
         }
@@ -210,9 +210,9 @@ extension RuleDecoder {
             let help =
                 isGlob && (try? Glob(text)) != nil
                 ? "'\(escaped(text, limit: 80))' is a glob: write 'name: \(doubleQuoted(text))'"
-                : "write it as PCRE2 has it; '\\' in front of a character takes it as it is"
+                : "use PCRE2 syntax; '\\' before a character makes it literal"
             problems.error(
-                "the regex \(quoted(text)) is wrong: \(error.message)",
+                "invalid regex \(quoted(text)): \(error.message)",
                 at: mark(entry.value, offset: max(0, min(error.offset, text.utf8.count - 1)), length: 1), help: help)
             return nil
         }

@@ -9,30 +9,31 @@ typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
 extension ConfigurationDecoder {
     static let keys = KeyTable([
         key(
-            "journal", "The journal's file, or ':memory:'.", journal, examples: ["/var/lib/alight/journal.db"],
+            "journal", "The journal file, or ':memory:'.", journal, examples: ["/var/lib/alight/journal.db"],
             into: \.journal),
         group(
-            "retention", "How long jobs that have succeeded or were skipped are kept, or how much of them.",
+            "retention", "How long, and how many, succeeded and skipped jobs are kept.",
             [
-                key("period", "How long they are kept.", period, standard: "30d", into: \.retentionPeriod),
+                key("period", "How long these jobs are kept.", period, standard: "30d", into: \.retentionPeriod),
                 key(
-                    "jobs", "How many are kept at most.", .integer(Configuration.retentionJobsRange), standard: 100_000,
+                    "jobs", "The maximum number of these jobs.",
+                    .integer(Configuration.retentionJobsRange), standard: 100_000,
                     into: \.retentionJobs),
                 key(
-                    "size", "How much room what they were told and said may take.",
+                    "size", "The maximum total size of their input and output.",
                     Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
                         $0.checked($1, ConfigurationValues.retentionSize)
                     }, standard: "256 MiB", into: \.retentionSize),
             ], expected: "a duration or a mapping", standard: "30d"),
         key(
-            "listen", "The address and port where the control interface listens besides its socket; false for none.",
+            "listen", "The address and port of the control interface, in addition to its socket; false for none.",
             .orFalse(
                 Form("address", ["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
                     decoder, entry in
                     decoder.isTrue(entry) ? nil : decoder.checked(entry, ConfigurationValues.address)
                 }), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
         key(
-            "external_url", "Where a proxy in front of the control interface is reached, as a browser shows it.",
+            "external_url", "The URL of a proxy in front of the control interface, as a browser shows it.",
             Form(
                 "URL or list of URLs",
                 SchemaForm.oneOrMore([
@@ -45,34 +46,34 @@ extension ConfigurationDecoder {
             .orFalse(Form("path", path) { decoder, entry in decoder.isTrue(entry) ? nil : decoder.file(entry) }),
             examples: ["/run/alight/control.sock"], into: \.control),
         group(
-            "jobs", "The number of slots: actions that may run programs at once, over all rules.",
+            "jobs", "The number of slots: actions that may run programs at the same time, across all rules.",
             [
                 key(
-                    "limit", "The number of slots: actions that may run programs at once, over all rules.",
+                    "limit", "The number of slots: actions that may run programs at the same time, across all rules.",
                     .integer(Configuration.jobsRange), into: \.jobs),
                 key(
-                    "extra", "The number of slots beyond that, for rules that have waited for one; by default 'limit'.",
+                    "extra", "The number of additional slots, for rules that have waited for one; by default 'limit'.",
                     .integer(Configuration.extraJobsRange), into: \.extraJobs),
             ], examples: [4, ["limit": 4, "extra": 0]]),
         group(
-            "log", "How Alight tells what happens.", log, isAlone: false,
+            "log", "The format and level of the log.", log, isAlone: false,
             examples: [["format": "journal", "level": "warning"]]),
         key(
-            "plugins", "Folders of plugins that are searched before the usual ones.",
+            "plugins", "Plugin directories that are searched before the default ones.",
             Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.paths($1, noun: "~/plugins") },
             examples: [["~/plugins"]], into: \.plugins),
         key(
-            "rules", "Rules files, and folders of them, for commands that name none.",
+            "rules", "Rules files, and directories of them, for commands without file arguments.",
             Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.rules($1) }, examples: [["rules"]],
             into: \.rules),
     ])
 
     private static let log: [ConfigurationKey] = [
         key(
-            "format", "Lines for people, JSON objects, or lines with their priority for the journal of systemd.",
+            "format", "Plain text, JSON objects, or lines with a priority for the systemd journal.",
             .choice(LogFormat.self), standard: "text", into: \.logFormat),
         key(
-            "level", "From which weight on something is told.", .choice(LogLevel.self), standard: "info",
+            "level", "The lowest level that is logged.", .choice(LogLevel.self), standard: "info",
             into: \.logLevel),
     ]
 

@@ -11,7 +11,7 @@ extension RuleDecoder {
             let entry = draft["limits"]?.value.entry("processes")
         else { return }
         problems.warning(
-            "'processes' has no effect on programs of root", at: mark(entry),
+            "'processes' has no effect on programs that run as root", at: mark(entry),
             help: "add 'run_as' with another user, or remove it")
     }
 
@@ -41,7 +41,7 @@ extension RuleDecoder {
         guard let nice = integer(entry, in: -20...19) else { return nil }
         guard nice >= machine.leastNice else {
             problems.error(
-                "'nice' can't be \(nice) here: only root may put programs that far in front", at: mark(entry),
+                "'nice' can't be \(nice) here: only root can set a priority that high", at: mark(entry),
                 help: "write \(machine.leastNice) or more, or start Alight as root")
             return nil
         }
@@ -57,7 +57,7 @@ extension RuleDecoder {
         }
         if case .realtime = priority, !machine.isRoot {
             problems.error(
-                "'ionice' can't be \(quoted(text)) here: that is for root alone", at: mark(entry),
+                "'ionice' can't be \(quoted(text)) here: only root can set it", at: mark(entry),
                 help: "write 'best-effort:0', or start Alight as root")
             return nil
         }

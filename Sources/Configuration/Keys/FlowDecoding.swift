@@ -19,7 +19,7 @@ extension RuleDecoder {
             }
             guard isPlain, (1...64).contains(tag.utf8.count), !tag.hasPrefix("-") else {
                 problems.error(
-                    "a tag can't be \(quoted(tag))", at: range,
+                    "invalid tag \(quoted(tag))", at: range,
                     help: "write a word of letters, digits, '-', '_' and '.', such as 'nightly'")
                 return nil
             }

@@ -89,7 +89,7 @@ extension RuleDecoder {
     func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
         guard text.utf8.count <= Self.maximumPathLength else {
             problems.error(
-                "the glob has \(text.utf8.count) bytes, but at most \(Self.maximumPathLength) are read", at: mark(node),
+                "the glob has \(text.utf8.count) bytes; the limit is \(Self.maximumPathLength)", at: mark(node),
                 help: "write several globs")
             return nil
         }
@@ -99,7 +99,7 @@ extension RuleDecoder {
             guard text == "~" || text.hasPrefix("~/") else {
                 problems.error(
                     "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
-                    help: "write the directory out; only '~/' is a home directory, your own")
+                    help: "write the full path; only '~/' is expanded, to your home directory")
                 return nil
             }
             guard let home = home(for: node) else { return nil }
@@ -122,7 +122,7 @@ extension RuleDecoder {
                         ? "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
                         : "unknown placeholder '${\(escaped(token.word, limit: 80))}'",
                     at: range,
-                    help: "write '*' for any name; of placeholders only ${env:NAME} can stand here")
+                    help: "write '*' for any name; the only placeholder allowed here is ${env:NAME}")
                 isComplete = false
                 continue
             }

@@ -29,7 +29,7 @@ extension RuleDecoder {
         guard Set(template.placeholders).isSubset(of: Placeholder.ofName) else {
             problems.error(
                 "\(quoted(entry.name)) accepts only ${name}, ${stem} and ${extension}", at: mark(entry),
-                help: "write what follows from the name of the file")
+                help: "write a path that depends only on the name of the file")
             return nil
         }
         return template
@@ -44,7 +44,7 @@ extension RuleDecoder {
         guard !template.placeholders.isEmpty else {
             problems.error(
                 "'group' is the same for all files of a directory", at: mark(entry),
-                help: "write '${stem}' for files with the same name but for the extension")
+                help: "write '${stem}' for files whose names differ only in the extension")
             return nil
         }
         return template
@@ -57,7 +57,7 @@ extension RuleDecoder {
             let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
             guard !text.isEmpty, !text.utf8.contains(.slash) else {
                 problems.error(
-                    "a kind in 'require' can't be \(quoted(text))", at: mark(node),
+                    "invalid kind \(quoted(text)) in 'require'", at: mark(node),
                     help: "write an extension, such as 'nfo', or a glob for names, such as '*-cover.*'")
                 return nil
             }
@@ -80,14 +80,14 @@ extension RuleDecoder {
         guard let group = draft["group"] else {
             guard !draft.required.isEmpty, let require = draft["require"] else { return }
             problems.error(
-                "'require' has no 'group' beside it", at: mark(require),
+                "'require' needs 'group'", at: mark(require),
                 help: "add 'group: ${stem}', or remove 'require'")
             return
         }
         let mark = mark(group)
         if draft["require"] == nil {
             problems.error(
-                "'group' has no 'require' beside it", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
+                "'group' needs 'require'", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
         }
         let others: [(Bool, String)] = [
             (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),
@@ -100,7 +100,7 @@ extension RuleDecoder {
         let excess = rule.events.subtracting(taken.union(.content).union(.anyAttribute))
         if let word = EventSpelling.words(of: excess).first {
             problems.error(
-                "'group' takes files that are there, and '\(word)' tells of something else", at: mark,
+                "'group' handles existing files, but '\(word)' reports something else", at: mark,
                 help: "remove '\(word)' from 'events'")
         }
     }
@@ -122,13 +122,13 @@ extension RuleDecoder {
                 }
             guard isWord, let first = name.utf8.first, !(0x30...0x39).contains(first) else {
                 problems.error(
-                    "a variable can't have the name \(quoted(name))", at: variable.key.range,
-                    help: "write letters, digits and '_', and no digit first")
+                    "invalid variable name \(quoted(name))", at: variable.key.range,
+                    help: "use letters, digits and '_', not starting with a digit")
                 return nil
             }
             guard !name.hasPrefix("ALIGHT_"), name != "TMPDIR" else {
                 problems.error(
-                    "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "write another name")
+                    "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "use another name")
                 return nil
             }
             guard let text = text(variable, help: "write \"\" for an empty value"),

@@ -8,11 +8,11 @@ extension RuleDecoder {
         guard choice != .coalesce, let mark = draft["while_busy"].map({ self.mark($0) }) else { return }
         if draft.rule.tail != nil {
             problems.error(
-                "'while_busy' can't be '\(choice.rawValue)' beside 'tail'", at: mark,
-                help: "remove it: text that is added while the action runs follows with the next event")
+                "'while_busy: \(choice.rawValue)' cannot be combined with 'tail'", at: mark,
+                help: "remove it: text that is added while the action runs is delivered with the next event")
         } else if choice == .restart, draft.rule.batch != nil {
             problems.error(
-                "'while_busy' can't be 'restart' beside 'batch'", at: mark,
+                "'while_busy: restart' cannot be combined with 'batch'", at: mark,
                 help: "write 'coalesce': stopping a run for one file would stop it for all others")
         }
     }
@@ -22,7 +22,7 @@ extension RuleDecoder {
         let nodes = entry.value.elements ?? [entry.value]
         guard !nodes.isEmpty else {
             problems.error(
-                "'formerly' is empty", at: mark(entry), help: "write the name that the rule had, or remove the key")
+                "'formerly' is empty", at: mark(entry), help: "write a former name of the rule, or remove the key")
             return []
         }
         var names: [FormerName] = []
@@ -31,10 +31,10 @@ extension RuleDecoder {
             guard let former = text(node, name: "a name in 'formerly'", at: range) else { continue }
             if former == name {
                 problems.error(
-                    "\(quoted(former)) is the name that the rule has now", at: range,
-                    help: "write the name that it had before")
+                    "\(quoted(former)) is the current name of the rule", at: range,
+                    help: "write a former name")
             } else if names.contains(where: { $0.name == former }) {
-                problems.error("\(quoted(former)) is there already", at: range, help: "remove it")
+                problems.error("\(quoted(former)) is listed twice", at: range, help: "remove it")
             } else {
                 names.append(
                     FormerName(
@@ -64,12 +64,12 @@ extension RuleNames {
         for former in inForce.flatMap(\.formerly) {
             if let owner = owners[former.name] {
                 former.problems.error(
-                    "the name \(quoted(former.name)) belongs to the rule at \(owner)", at: former.range,
+                    "the name \(quoted(former.name)) is used by the rule at \(owner)", at: former.range,
                     help: "remove it here, or rename that rule")
             } else if let other = claims[former.name] {
                 former.problems.error(
-                    "the rule at \(other) takes over the name \(quoted(former.name)) already", at: former.range,
-                    help: "one rule alone can go on where it ended; remove it from the other")
+                    "the rule at \(other) already takes over the name \(quoted(former.name))", at: former.range,
+                    help: "only one rule can continue from its state; remove it from the other")
             } else {
                 claims[former.name] = former.place
             }

@@ -165,16 +165,16 @@ struct RuleDecoder: NodeReading {
         }
         guard !name.isEmpty, isPrintable, name.utf8.count <= 200 else {
             problems.error(
-                "a rule can't have the name \(quoted(name))", at: range,
-                help: "write a short name of one line, such as 'thumbnails'")
+                "invalid rule name \(quoted(name))", at: range,
+                help: "write a short name on one line, such as 'thumbnails'")
             return name
         }
         if let other = names.claim(name, at: source.place(at: range.lowerBound)) {
             let help =
                 given == nil
-                ? "give this rule a 'name'; without one it has that of its file and its number"
+                ? "give this rule a 'name'; the default is the name of its file and its number"
                 : "give each rule its own name"
-            problems.error("the name \(quoted(name)) belongs to the rule at \(other)", at: range, help: help)
+            problems.error("the name \(quoted(name)) is used by the rule at \(other)", at: range, help: help)
         }
         return name
     }

@@ -24,30 +24,31 @@ extension RuleDecoder {
 
     private static let aboutFiles: [RuleKey] = [
         Key(
-            "name", "Unique over all files; without one the file's name and the rule's number.",
-            .unread("text", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false,
+            "name", "The name of the rule, unique across all files; by default the file name and the rule's number.",
+            .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false,
             into: \.name),
         Key(
-            "description", "A sentence for people.", Form("text", SchemaForm.text()) { $0.text($1) }, isShared: false,
+            "description", "A description of the rule.",
+            Form("string", SchemaForm.text()) { $0.text($1) }, isShared: false,
             into: \.rule.summary),
         Key(
-            "enabled", "Whether the rule runs; false keeps it in the file, checked but not run.", .boolean,
+            "enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean,
             standard: true, into: \.isEnabled),
         Key(
-            "path", "Which files: a glob, or a list of globs. The folder in front of the first wildcard is watched.",
+            "path", "The files to match. The directory before the first wildcard is the root, which is watched.",
             .unread("glob or list of globs", SchemaForm.oneOrMore(glob)), examples: ["~/Pictures/inbox/**/*.{jpg,png}"],
             isShared: false, into: \.path),
         Key(
-            "exclude", "Which of them not: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]],
+            "exclude", "The files to exclude: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]],
             into: \.exclude),
         Key(
-            "outputs", "What the rule's own action writes: globs relative to the root, which are left out.",
+            "outputs", "The files that the rule's own action writes, to exclude them: globs relative to the root.",
             relativeGlobs, examples: [["thumbs/**"]], into: \.outputs),
         Key(
-            "ignore_defaults", "Whether what programs leave while they work is left out: swap files, downloads, .git.",
+            "ignore_defaults", "Whether to exclude temporary files of programs: swap files, partial downloads, .git.",
             .boolean, standard: true, into: \.ignoresDefaults),
         Key(
-            "types", "Which types of file: `file`, `directory`, `symlink`, `any`.",
+            "types", "The file types to match: `file`, `directory`, `symlink`, `any`.",
             Form(
                 "list",
                 SchemaForm.list(of: SchemaForm.words(["file", "directory", "symlink", "any"]), isNonEmpty: true)
@@ -57,40 +58,42 @@ extension RuleDecoder {
             $0.rule.types = $1.reduce(into: []) { $0.formUnion($1.types) }
         },
         Key(
-            "tree", "Whether a folder is one unit with everything in it; with `types: [directory]`.", .boolean,
+            "tree", "Whether a directory and its contents are one unit; requires `types: [directory]`.", .boolean,
             standard: false, into: \.rule.settle.isTree),
         Key("hidden", "Whether wildcards match a leading dot.", .boolean, standard: false, into: \.matchesHidden),
-        Key("depth", "How many levels of folders below the root are entered.", .integer(0...1_000), into: \.depth),
+        Key("depth", "How many levels of directories below the root are watched.", .integer(0...1_000), into: \.depth),
         Key(
-            "case", "Whether `path` tells JPG from jpg: `sensitive` or `insensitive`.",
+            "case", "Whether `path` distinguishes JPG from jpg: `sensitive` or `insensitive`.",
             Form("word", SchemaForm.words(["sensitive", "insensitive"])) {
                 $0.word($1, of: ["sensitive", "insensitive"], noun: "choices")
             }, standard: "insensitive"
         ) { $0.isCaseSensitive = $1 == "sensitive" },
         Key(
-            "where", "What has to hold of a file besides its path; all of it must.",
+            "where", "Conditions on a file in addition to its path; all of them must be true.",
             Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
-            "by", "Whether actions are told which process wrote. Alight has to run as root.", .boolean, standard: false,
+            "by", "Whether actions receive the process that wrote the file. Alight must run as root.",
+            .boolean, standard: false,
             into: \.rule.tellsAuthor),
         Key(
-            "formerly", "Names that the rule had before: what is known under them is the rule's.",
-            .unread("text or list of texts", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false, into: \.formerly
-        ),
+            "formerly", "Former names of the rule, whose state and jobs it takes over.",
+            .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false,
+            into: \.formerly),
     ]
 
     private static let aboutSettling: [RuleKey] = [
         Key(
-            "settle", "How long a file must be quiet; 5s where it is polled.", .duration(allowsZero: true),
+            "settle", "How long a file must not change before it is reported; 5s if it is polled.",
+            .duration(allowsZero: true),
             standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
         Key(
-            "stable", "Equal looks that are needed besides.",
+            "stable", "Further checks that must find the file unchanged.",
             .mapping(
                 [
-                    Key("every", "How far apart two looks are.", .duration(), standard: "1s", into: \.every),
+                    Key("every", "The interval between two checks.", .duration(), standard: "1s", into: \.every),
                     Key(
-                        "rounds", "How many looks have to agree with the one before.", .integer(1...1_000), standard: 2,
+                        "rounds", "How many checks must match the previous one.", .integer(1...1_000), standard: 2,
                         into: \.rounds),
                 ], over: SettlePolicy.Rounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
         Key(
@@ -107,13 +110,14 @@ extension RuleDecoder {
             .boolean, standard: true
         ) { $0.rule.settle.partial = $1 ? .wait : .ignore },
         Key(
-            "max_wait", "After so long a file that never rests is told as it is.", .duration(), examples: ["10m"],
+            "max_wait", "The maximum time to wait for a file to settle; after it, the file is reported as it is.",
+            .duration(), examples: ["10m"],
             into: \.rule.settle.maximumWait),
     ]
 
     private static let aboutEvents: [RuleKey] = [
         Key(
-            "events", "What has to happen. Names of inotify(7) are understood.",
+            "events", "The events that run the action. Names of inotify(7) are also accepted.",
             Form(
                 "list",
                 SchemaForm.list(of: SchemaForm.words(EventMask.words + EventMask.inotifyWords), isNonEmpty: true)
@@ -123,35 +127,39 @@ extension RuleDecoder {
             $0.rule.events = $1.reduce(into: []) { $0.formUnion($1.mask) }
         },
         Key(
-            "existing", "What becomes of files that are there when the rule first runs.", .choice(Rule.Existing.self),
+            "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
             standard: "ignore", into: \.rule.existing),
         Key(
-            "missing", "What becomes of the rule when its root does not exist.", .choice(Rule.Missing.self),
+            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self),
             standard: "wait", into: \.rule.missing),
         Key(
-            "same_content", "Whether a rewrite with the same bytes is told.", .choice(Rule.Telling.self),
+            "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),
             standard: "report", into: \.rule.sameContent),
         Key(
-            "own_writes", "Whether what the rule's own action does to its file is told.", .choice(Rule.Telling.self),
+            "own_writes", "Whether to report changes that the rule's own action makes to its file.",
+            .choice(Rule.Telling.self),
             standard: "ignore", into: \.rule.ownWrites),
         Key(
-            "tail", "Deliver the text that is added to a file.",
+            "tail", "Deliver the text that is appended to a file.",
             .switched(
                 [
                     Key(
-                        "max_bytes", "Most bytes in one event; the rest follows.",
+                        "max_bytes", "The maximum number of bytes per event; the rest follows in the next one.",
                         .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), standard: 65_536, into: \.maximumBytes)
                 ], over: Rule.Tail()), standard: false, into: \.rule.tail),
         Key(
-            "batch", "One run of the action for many files.",
+            "batch", "Run the action once for many files.",
             .switched(
                 [
-                    Key("files", "Most files in one run.", .integer(1...100_000), standard: 1_000, into: \.files),
                     Key(
-                        "wait", "How long no further file may come before what has gathered is run.",
+                        "files", "The maximum number of files per run.", .integer(1...100_000), standard: 1_000,
+                        into: \.files),
+                    Key(
+                        "wait", "How long no further file may arrive before the batch runs.",
                         .duration(allowsZero: true), standard: "500ms", into: \.wait),
                     Key(
-                        "max_wait", "The longest that the first file waits for others.", .duration(), standard: "1m",
+                        "max_wait", "The maximum time that the first file waits for others.",
+                        .duration(), standard: "1m",
                         into: \.maximumWait),
                 ], over: Rule.Batch()
             ) { decoder, entry, batch in
@@ -162,48 +170,50 @@ extension RuleDecoder {
             Form("`auto`, `inotify` or `poll`", SchemaForm.choice(Backend.self)) { $0.backend($1) }, standard: "auto",
             into: \.rule.backend),
         Key(
-            "poll", "How often a polled root is looked at.", .duration(atLeast: (.milliseconds(100), "100ms")),
+            "poll", "The interval between two scans of a polled root.",
+            .duration(atLeast: (.milliseconds(100), "100ms")),
             standard: "10s", into: \.rule.pollInterval),
         Key(
-            "catch_up", "Whether what happened while Alight did not run is told.", .boolean, standard: true,
+            "catch_up", "Whether to report changes made while Alight did not run.", .boolean, standard: true,
             into: \.rule.catchUp),
     ]
 
     private static let aboutActions: [RuleKey] = [
         Key(
-            "action", "What to do: a handler, a program, a line for a shell, or a list of them.",
+            "action", "The action to run: a handler, a program, a shell command, or a list of them.",
             .unread("action or list of actions", ["$ref": "#/$defs/actions"]),
             examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false, into: \.action),
         Key("timeout", "How long an action may take.", .duration(), standard: "10m", into: \.rule.timeout),
         Key(
-            "concurrency", "How many files of this rule are worked on at once.", .integer(1...1_024), standard: 1,
+            "concurrency", "How many files of this rule are processed at the same time.",
+            .integer(1...1_024), standard: 1,
             into: \.rule.concurrency),
         Key(
-            "retry", "How often a failed job is tried, and how long it rests in between; false is one attempt.",
+            "retry", "The attempts for a failing job, and the delays between them; false for one attempt.",
             retryForm, examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
         ) { $0.rule.retry = $1 ?? RetryPolicy(attempts: 1) },
         Key(
-            "on_failure", "What to do when a job has failed for good.",
+            "on_failure", "The action to run when a job has failed permanently.",
             Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
-            "while_busy", "What a change means to an action that runs for the file.", .choice(Rule.WhileBusy.self),
+            "while_busy", "What to do if a file changes while its action runs.", .choice(Rule.WhileBusy.self),
             standard: "coalesce", into: \.rule.whileBusy),
         Key(
-            "cooldown", "The least time between two runs for one file.", .duration(allowsZero: true), standard: 0,
+            "cooldown", "The minimum time between two runs for one file.", .duration(allowsZero: true), standard: 0,
             into: \.rule.cooldown),
     ]
 
     private static let retryForm = {
         let policy = Form<RuleDecoder, RetryPolicy?>.switched(
             [
-                Key("attempts", "Attempts in all.", .integer(1...1_000), standard: 5, into: \.attempts),
+                Key("attempts", "The maximum number of attempts.", .integer(1...1_000), standard: 5, into: \.attempts),
                 Key(
-                    "delay", "The pause after the first attempt; it doubles each time.", .duration(), standard: "10s",
+                    "delay", "The delay after the first attempt; it doubles each time.", .duration(), standard: "10s",
                     into: \.delay),
-                Key("max_delay", "The longest pause.", .duration(), standard: "15m", into: \.maximumDelay),
+                Key("max_delay", "The maximum delay.", .duration(), standard: "15m", into: \.maximumDelay),
                 Key(
-                    "on", "Which failures are worth another attempt.", .choice(RetryPolicy.Failures.self),
+                    "on", "Which failures are retried.", .choice(RetryPolicy.Failures.self),
                     standard: "any", into: \.on),
             ], over: RetryPolicy()
         ) { decoder, entry, policy in
@@ -220,7 +230,7 @@ extension RuleDecoder {
 
     private static let aboutPrograms: [RuleKey] = [
         Key(
-            "env", "Further environment variables of programs.",
+            "env", "Additional environment variables of programs.",
             Form(
                 "mapping",
                 [
@@ -229,23 +239,24 @@ extension RuleDecoder {
                 ]
             ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
-            "directory", "Where programs work, instead of a scratch folder.",
-            Form("folder", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.directory($1) },
+            "directory", "The working directory of programs; by default a scratch directory.",
+            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.directory($1) },
             into: \.rule.directory),
         Key(
-            "umask", "The mode bits that files of programs don't have: octal digits in quotes.",
-            Form("text", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
+            "umask", "The umask of programs: octal digits in quotes.",
+            Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
             examples: ["022"], into: \.rule.confinement.umask),
         Key(
-            "nice", "How programs stand back for others, from -20 to 19; less than 0 needs root.",
-            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10], into: \.rule.confinement.nice),
+            "nice", "The niceness of programs, from -20 to 19; values below 0 require root.",
+            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10],
+            into: \.rule.confinement.nice),
         Key(
-            "ionice", "How programs stand back at disks.",
+            "ionice", "The I/O priority of programs.",
             Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
                 $0.ioPriority($1)
             }, examples: ["idle", "best-effort:7"], into: \.rule.confinement.ioPriority),
         Key(
-            "limits", "The most that programs may use.",
+            "limits", "The resource limits of programs.",
             .orFalse(
                 .mapping(
                     limits, over: ResourceLimits(), expected: "a mapping or false",
@@ -253,11 +264,11 @@ extension RuleDecoder {
             examples: [["cpu": "30s", "memory": "512 MiB", "files": 256, "file_size": "1 GiB"]],
             into: \.rule.confinement.limits),
         Key(
-            "run_as", "The user that programs run as, USER or USER:GROUP; needs root.",
+            "run_as", "The user that programs run as, USER or USER:GROUP; requires root.",
             .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
             examples: ["www-data", "media:users"], into: \.rule.confinement.user),
         Key(
-            "sandbox", "What programs can reach; with `read` or `write` no other files.",
+            "sandbox", "What programs can access; with `read` or `write`, no other files.",
             .orFalse(
                 .mapping(
                     sandbox, over: Sandbox(), expected: "a mapping or false",
@@ -267,15 +278,15 @@ extension RuleDecoder {
     ]
 
     private static let limits: [Key<RuleDecoder, ResourceLimits>] = [
-        Key("cpu", "Time of a processor, in whole seconds.", .duration(atLeast: (.seconds(1), "1s")), into: \.cpu),
+        Key("cpu", "CPU time, in whole seconds.", .duration(atLeast: (.seconds(1), "1s")), into: \.cpu),
         Key(
-            "memory", "Bytes that are private and writable.",
+            "memory", "Private writable memory, in bytes.",
             .size((4 << 20)...64_000_000_000_000, shown: "4 MiB or more"), into: \.memory),
-        Key("files", "Open descriptors.", .integer(16...1_048_576), into: \.files),
+        Key("files", "Open file descriptors.", .integer(16...1_048_576), into: \.files),
         Key(
-            "processes", "Processes and threads of the user, all together.", .integer(1...4_194_304), into: \.processes),
+            "processes", "Processes and threads of the user, in total.", .integer(1...4_194_304), into: \.processes),
         Key(
-            "file_size", "Bytes of a file that is written.", .size(1...512_000_000_000_000, shown: "more than 0"),
+            "file_size", "The size of a written file, in bytes.", .size(1...512_000_000_000_000, shown: "more than 0"),
             into: \.fileSize),
     ]
 
@@ -286,47 +297,48 @@ extension RuleDecoder {
         ) { $0.paths($1) }
         let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.yesOrNo($1) }
         return [
-            Key("read", "Paths that may be read, with all that is below them.", paths, into: \.read),
-            Key("write", "Paths that may be written, too.", paths, into: \.write),
-            Key("network", "Whether the network can be reached.", yesOrNo, standard: "yes", into: \.allowsNetwork),
+            Key("read", "Paths that may be read, including everything below them.", paths, into: \.read),
+            Key("write", "Paths that may also be written.", paths, into: \.write),
+            Key("network", "Whether programs can use the network.", yesOrNo, standard: "yes", into: \.allowsNetwork),
             Key(
-                "required", "Whether a program that can't be confined must not run.", yesOrNo, standard: "yes",
+                "required", "Whether a program is not run if it cannot be confined.", yesOrNo, standard: "yes",
                 into: \.isRequired),
         ]
     }()
 
     private static let aboutOrder: [RuleKey] = [
         Key(
-            "window", "The hours in which actions begin, in local time.",
+            "window", "The hours in which actions may start, in local time.",
             .orFalse(
                 Form(
                     "hours or list of hours",
                     SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])
                 ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
-            "ready", "What has to hold of a file besides, before its action begins.",
-            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]], into: \.rule.ready),
+            "ready", "Further conditions that must be true before the action starts.",
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]],
+            into: \.rule.ready),
         Key(
-            "group", "Which files of a folder are handled together: those for which this text is the same.",
-            Form("text", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
+            "group", "Which files of a directory are processed together: those with the same value of this string.",
+            Form("string", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
                 $0.group($1)
             }, examples: ["${stem}"], into: \.group),
         Key(
-            "require", "The kinds of files that a group needs: extensions, or globs for names.",
+            "require", "The kinds of files that a group requires: extensions, or globs for names.",
             Form("list", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
                 $0.required($1)
             }, examples: [["mkv", "nfo"]], into: \.required),
         Key(
-            "priority", "Of several rules with something to do, higher ones go first.", .integer(-1_000...1_000),
+            "priority", "The priority among rules with due jobs; higher values run first.", .integer(-1_000...1_000),
             standard: 0, into: \.rule.priority),
         Key(
-            "stop", "Whether later rules see nothing of what this one takes.", .boolean, standard: false,
+            "stop", "Whether later rules skip the files that this rule matches.", .boolean, standard: false,
             into: \.rule.isLast),
         Key(
-            "allow_loop", "Whether the rule may write what starts it again.", .boolean, standard: false,
+            "allow_loop", "Whether the rule may write files that trigger it again.", .boolean, standard: false,
             into: \.allowsLoop),
         Key(
-            "tags", "Words by which `alight run --tag` chooses rules.",
+            "tags", "Words by which `alight run --tag` selects rules.",
             Form(
                 "word or list of words",
                 SchemaForm.oneOrMore(
@@ -336,16 +348,16 @@ extension RuleDecoder {
 
     private static let ready: [Key<RuleDecoder, Readiness>] = [
         Key(
-            "done_file", "A file that says that this one is done, from its folder.",
-            Form("text", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
+            "done_file", "A file that marks this one as complete, relative to its directory.",
+            Form("string", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
                 $0.doneFile($1)
             }, into: \.doneFile),
-        Key("min_age", "How long ago its content was changed last.", .duration(), into: \.minimumAge),
-        Key("min_size", "The least number of bytes.", .size(1...Int.max, shown: "more than 0")) {
+        Key("min_age", "The minimum time since the last change of the content.", .duration(), into: \.minimumAge),
+        Key("min_size", "The minimum size in bytes.", .size(1...Int.max, shown: "more than 0")) {
             $0.minimumSize = UInt64($1)
         },
         Key(
-            "command", "A program that ends with 0 when the file is ready, and with 75 when it is not yet.",
+            "command", "A program that exits with 0 if the file is ready, and with 75 if it is not ready yet.",
             Form("list", SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
     ]
 

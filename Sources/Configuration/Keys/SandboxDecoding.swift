@@ -27,7 +27,7 @@ extension RuleDecoder {
             if isGlob {
                 problems.warning(
                     "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs",
-                    at: mark(node), help: "write a directory, for all that is in it")
+                    at: mark(node), help: "write a directory to include everything in it")
             }
             return template(text, node, step: 0)
         }
@@ -61,22 +61,22 @@ extension RuleDecoder {
         if confines, machine.landlock < 1 {
             let state =
                 switch -machine.landlock {
-                case ENOSYS: "Landlock ABI 0: it was built without it"
-                case EOPNOTSUPP: "Landlock ABI 0: it is switched off"
+                case ENOSYS: "Landlock ABI 0: the kernel was built without it"
+                case EOPNOTSUPP: "Landlock ABI 0: it is disabled"
                 default: "Landlock ABI 0: \(String(cString: strerror(-machine.landlock)))"
                 }
             report(
-                "this kernel can't keep programs to the files of 'sandbox' (\(state))",
-                help: "start Linux 5.13 or later with 'landlock' in its parameter 'lsm='")
+                "this kernel can't restrict programs to the files of 'sandbox' (\(state))",
+                help: "boot Linux 5.13 or later with 'landlock' in its parameter 'lsm='")
         } else if confines, machine.landlock < 3 {
             problems.warning(
                 "with the Landlock ABI \(machine.landlock) of this kernel a program can still truncate files outside "
-                    + "of its 'sandbox'", at: mark(entry), help: "start Linux 6.2 or later, which has ABI 3")
+                    + "of its 'sandbox'", at: mark(entry), help: "boot Linux 6.2 or later, which has ABI 3")
         }
         if !sandbox.allowsNetwork, !machine.canShutOffNetwork {
             report(
-                "this kernel can't keep programs off the network: it has no seccomp filters for them",
-                help: "start one that was built with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or riscv64")
+                "this kernel can't block network access for programs: it has no seccomp filters",
+                help: "boot a kernel that was built with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or riscv64")
         }
     }
 }

@@ -45,8 +45,9 @@ extension RuleDecoder {
     func backend(_ entry: YAMLNode.Entry) -> Backend? {
         if entry.value.text == "fanotify" {
             problems.error(
-                "'backend' can't be 'fanotify': files are watched by inotify, which sees more", at: entry.value.range,
-                help: "write 'auto'; for what fanotify alone tells, who wrote, write 'by: true' beside it")
+                "'backend' can't be 'fanotify': files are watched with inotify, which reports more",
+                at: entry.value.range,
+                help: "write 'auto', and 'by: true' to receive the process that wrote, which only fanotify reports")
             return nil
         }
         return choice(entry)
@@ -57,12 +58,12 @@ extension RuleDecoder {
         let types = draft.rule.types
         if draft.rule.settle.isTree, types != [.directory], let entry = draft["tree"] {
             problems.error(
-                "'tree' handles a directory with all that is in it, and needs the type 'directory' alone",
+                "'tree' handles a directory with its contents, and accepts only the type 'directory'",
                 at: mark(entry), help: "write 'types: [directory]', or remove 'tree'")
         }
         if draft.rule.tail != nil, types != [.file], let entry = draft["tail"] {
             problems.error(
-                "'tail' follows the text of a file, and needs the type 'file' alone", at: mark(entry),
+                "'tail' follows the text of a file, and accepts only the type 'file'", at: mark(entry),
                 help: "write 'types: [file]', or remove 'tail'")
         }
     }

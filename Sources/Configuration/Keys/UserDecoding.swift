@@ -23,8 +23,8 @@ extension RuleDecoder {
         let account = machine.accounts.named(name) ?? number.flatMap { machine.accounts.numbered($0) }
         guard let uid = account?.uid ?? number else {
             problems.error(
-                "there is no user \(quoted(name))", at: mark(entry),
-                help: "write a user of this machine, or the number of one")
+                "unknown user \(quoted(name))", at: mark(entry),
+                help: "write a user name of this machine, or a user ID")
             return nil
         }
         guard let gid = group(of: account, parts.count == 2 ? parts[1] : nil, number: name, entry) else { return nil }
@@ -39,13 +39,13 @@ extension RuleDecoder {
         if let name {
             if let gid = surroundings.group(name) ?? UInt32(name).flatMap({ $0 == .max ? nil : $0 }) { return gid }
             problems.error(
-                "there is no group \(quoted(name))", at: mark(entry),
-                help: "write a group of this machine, or the number of one")
+                "unknown group \(quoted(name))", at: mark(entry),
+                help: "write a group name of this machine, or a group ID")
             return nil
         }
         if let account { return account.gid }
         problems.error(
-            "no user has the number \(number), so its group is unknown", at: mark(entry),
+            "no user has the ID \(number), so its group is unknown", at: mark(entry),
             help: "write '\(number):GROUP'")
         return nil
     }

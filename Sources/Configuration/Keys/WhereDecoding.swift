@@ -8,19 +8,19 @@ extension RuleDecoder {
     /// The keys of `where`; each creates one condition.
     static let conditions = KeyTable<RuleDecoder, Condition?>([
         Key(
-            "size", "How large it is.", comparisons(.size, "> 1 KB", RuleDecoder.sizeValue),
+            "size", "The size of the file.", comparisons(.size, "> 1 KB", RuleDecoder.sizeValue),
             examples: ["> 1 KB", "1 KB..5 MB"]
         ) { $0 = .size($1) },
         Key(
-            "age", "How long ago it was changed.", comparisons(.age, "> 7d", RuleDecoder.ageValue),
+            "age", "The time since the last change of the content.", comparisons(.age, "> 7d", RuleDecoder.ageValue),
             examples: ["> 7d"]
         ) { $0 = .age($1) },
         Key(
-            "depth", "How many folders are between the root and it.",
+            "depth", "The number of directories between the root and the file.",
             comparisons(.depth, "<= 2", RuleDecoder.depthValue)
         ) { $0 = .depth($1) },
         Key(
-            "mime", "What it holds, by its content.",
+            "mime", "The MIME type, detected from the content.",
             oneOrMore(
                 [
                     "type": "string",
@@ -28,32 +28,32 @@ extension RuleDecoder {
                 ], "application/pdf", RuleDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
         ) { $0 = .mime($1) },
         Key(
-            "name", "Globs for its last component.",
+            "name", "Globs for the last component of the path.",
             oneOrMore(SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), "IMG_*.jpg", RuleDecoder.nameGlob),
             examples: ["IMG_*.jpg"]
         ) { $0 = .name($1) },
         Key(
-            "path", "Globs for the path below the root, or for the whole one.",
+            "path", "Globs for the path relative to the root, or for the absolute path.",
             oneOrMore(glob, "2026/**/*.jpg", RuleDecoder.conditionGlob), examples: ["2026/**"]
         ) { $0 = .path($1) },
         Key(
-            "regex", "A regular expression (PCRE2) that is found in its last component; its groups are ${1} and so on.",
-            Form("text", SchemaForm.text(minimum: 1)) { $0.regex($1) }, examples: [#"^IMG_(\d+)"#]
+            "regex", "A PCRE2 regular expression to find in the last path component; its groups are ${1} and so on.",
+            Form("string", SchemaForm.text(minimum: 1)) { $0.regex($1) }, examples: [#"^IMG_(\d+)"#]
         ) { $0 = $1 },
         Key(
-            "owner", "USER, USER:GROUP or :GROUP.",
+            "owner", "The owner: USER, USER:GROUP or :GROUP.",
             oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)"), "www-data", RuleDecoder.owner),
             examples: ["www-data"]
         ) { $0 = .owner($1) },
         Key(
-            "by", "The program that wrote: globs for its name, or for the path of its file. Alight has to run as root.",
+            "by", "The program that wrote the file: globs for its name or path. Alight must run as root.",
             oneOrMore(SchemaForm.text(minimum: 1), "rsync", RuleDecoder.program),
             examples: ["rsync", ["cp", "/usr/sbin/*ftpd"]]
         ) { $0 = .by($1) },
-        Key("any", "At least one of the list holds.", conditionList) { $0 = .any($1) },
-        Key("all", "All of the list hold.", conditionList) { $0 = .all($1) },
+        Key("any", "At least one condition of the list is true.", conditionList) { $0 = .any($1) },
+        Key("all", "All conditions of the list are true.", conditionList) { $0 = .all($1) },
         Key(
-            "not", "What must not hold; of a list none may.",
+            "not", "The condition is false; of a list, all are.",
             Form("mapping or list", SchemaForm.oneOrMore(["$ref": "#/$defs/conditions"])) { $0.negation($1) }
         ) { $0 = $1 },
     ])
@@ -67,7 +67,7 @@ extension RuleDecoder {
         _ element: @autoclosure @escaping @Sendable () -> JSONValue, _ example: String,
         _ read: @escaping @Sendable (RuleDecoder) -> (String, YAMLNode) -> Value?
     ) -> Form<RuleDecoder, [Value]> {
-        Form("text or list of texts", SchemaForm.oneOrMore(element())) { decoder, entry in
+        Form("string or list of strings", SchemaForm.oneOrMore(element())) { decoder, entry in
             let values = decoder.texts(entry, example: example)?.compactMap(read(decoder))
             return values?.isEmpty == true ? nil : values
         }
@@ -121,15 +121,15 @@ extension RuleDecoder {
                 "'where' cannot contain itself", at: entry.key.range, help: "write its conditions here, or 'all'")
         default:
             let synonyms = [
-                "type": "write 'mime' for what the file holds, or 'types' beside 'where'",
-                "types": "write 'types' beside 'where'", "content_type": "write 'mime'",
+                "type": "write 'mime' for the content type, or 'types' next to 'where'",
+                "types": "write 'types' next to 'where'", "content_type": "write 'mime'",
                 "content-type": "write 'mime'", "mimetype": "write 'mime'", "mime_type": "write 'mime'",
                 "mtime": "write 'age', the time since the last change", "older": "write 'age: \"> 7d\"'",
                 "newer": "write 'age: \"< 7d\"'", "older_than": "write 'age: \"> 7d\"'", "user": "write 'owner'",
                 "uid": "write 'owner'", "gid": "write 'owner: \":GROUP\"'", "group": "write 'owner: \":GROUP\"'",
                 "comm": "write 'by'", "program": "write 'by'", "process": "write 'by'", "exe": "write 'by'",
                 "writer": "write 'by'",
-                "glob": "write 'name' for the last component, 'path' for the path below the root",
+                "glob": "write 'name' for the last component, 'path' for the path relative to the root",
                 "extension": "write 'name: \"*.jpg\"'", "match": "write 'regex'", "matches": "write 'regex'",
                 "regexp": "write 'regex'", "pattern": "write 'name' for a glob, 'regex' for a regular expression",
                 "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
@@ -138,7 +138,7 @@ extension RuleDecoder {
                 if let meant = synonyms[entry.name] {
                     meant
                 } else if Self.keys[entry.name] != nil {
-                    "'\(entry.name)' is a key of the rule, beside 'where'"
+                    "'\(entry.name)' is a key of the rule, not of 'where'"
                 } else {
                     Spelling.help(
                         for: entry.name, candidates: Self.conditions.names, noun: "conditions",
@@ -188,7 +188,7 @@ extension RuleDecoder {
     private func texts(_ entry: YAMLNode.Entry, example: String) -> [(String, YAMLNode)]? {
         let help = "write \(BareText.quoted(example)), or a list"
         guard entry.value.entries == nil || FlowPlaceholder.help(for: entry.value, in: source) != nil else {
-            reportType(entry, "a string or a list of them", help: help)
+            reportType(entry, "a string or a list of strings", help: help)
             return nil
         }
         guard let elements = entry.value.elements else {

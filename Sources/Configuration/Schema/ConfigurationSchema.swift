@@ -10,7 +10,7 @@ package enum ConfigurationSchema {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "urn:alight:configuration",
             "title": "Alight configuration",
-            "description": "What is set of Alight that is no rule.",
+            "description": "The configuration of Alight, except rules.",
             "type": ["object", "null"],
             "properties": .object(ConfigurationDecoder.keys.schemas),
             "additionalProperties": false,

@@ -15,9 +15,9 @@ package enum RuleSchema {
     package static func document(handlers: [HandlerDescription]) -> JSONValue {
         let rule = SchemaForm.object(
             RuleDecoder.keys.schemas, required: ["path", "action"],
-            description: "Which files, and what to do with them.")
+            description: "The files to match, and the action to run.")
         let defaults = SchemaForm.object(
-            RuleDecoder.sharedKeys.schemas, description: "What the rules of this file share.")
+            RuleDecoder.sharedKeys.schemas, description: "The defaults for the rules of this file.")
         return [
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "urn:alight:rules",
@@ -68,16 +68,16 @@ package enum RuleSchema {
         ]
         let sharesFile: JSONValue = [
             "type": "boolean",
-            "description": "Whether it only reads the file, and may run beside other actions that do.",
+            "description": "Whether the action only reads the file, and may run at the same time as others that do.",
         ]
         var forms: [JSONValue] = [
             ["type": "string", "minLength": 1, "description": "A handler without parameters."],
             SchemaForm.object(
                 ["exec": SchemaForm.command, "shares_file": sharesFile], required: ["exec"],
-                description: "A program; each element is one argument, whatever it holds."),
+                description: "A program and its arguments; each element is one argument."),
             SchemaForm.object(
                 ["shell": SchemaForm.shell, "shares_file": sharesFile], required: ["shell"],
-                description: "A line for /bin/sh, with the facts in variables such as ALIGHT_PATH."),
+                description: "A command for /bin/sh, with the event in variables such as ALIGHT_PATH."),
         ]
         var form = SchemaForm.object(use, required: ["use"], description: "A handler and its parameters.").object ?? [:]
         form["allOf"] = .array(handlers.compactMap(parameters))

@@ -18,13 +18,13 @@ struct ConfigurationDecoder: NodeReading {
         guard let entries = root.entries else {
             problems.error(
                 "a configuration must be a mapping, not \(root.noun)", at: mark(root),
-                help: "write keys such as 'jobs: 4'; rules have files of their own")
+                help: "write keys such as 'jobs: 4'; rules belong in separate files")
             return
         }
         checkKeys(
             entries, known: Self.keys.names, noun: "keys of the configuration",
             misplaced: (RuleDecoder.keys.names + RuleDecoder.topKeys).filter { Self.keys[$0] == nil }
-        ) { _ in "it belongs into a rules file, see docs/rules.md" }
+        ) { _ in "it belongs in a rules file, see docs/rules.md" }
         Self.keys.read(entries, by: self, into: &configuration)
     }
 
@@ -82,8 +82,8 @@ struct ConfigurationDecoder: NodeReading {
     func rules(_ entry: YAMLNode.Entry) -> [PathBytes]? {
         if entry.value.elements?.contains(where: { $0.entries != nil }) == true {
             problems.error(
-                "'rules' of the configuration names files and folders, and holds no rules", at: mark(entry),
-                help: "put the rules into a file of their own, and write its path here")
+                "'rules' in the configuration lists files and directories, not rules", at: mark(entry),
+                help: "move the rules into a separate file, and write its path here")
             return nil
         }
         return paths(entry, noun: "~/rules")
@@ -102,8 +102,8 @@ struct ConfigurationDecoder: NodeReading {
         guard let path = path(entry.value, name: quoted(entry.name), at: mark(entry)) else { return nil }
         guard entry.value.text?.hasSuffix("/") != true else {
             problems.error(
-                "\(quoted(entry.name)) is the folder \(quoted(entry.value.text ?? ""))", at: mark(entry),
-                help: "name a file in it")
+                "\(quoted(entry.name)) must be a file, not the directory \(quoted(entry.value.text ?? ""))",
+                at: mark(entry), help: "write the path of a file in it")
             return nil
         }
         return path
@@ -129,7 +129,7 @@ struct ConfigurationDecoder: NodeReading {
             guard token.word.hasPrefix("env:") else {
                 problems.error(
                     "placeholder '${\(escaped(token.word, limit: 80))}' has no value here", at: range,
-                    help: "of placeholders only ${env:NAME} can stand here")
+                    help: "the only placeholder allowed here is ${env:NAME}")
                 return nil
             }
             guard let value = surroundings.environment(String(token.word.dropFirst(4))) else {
@@ -148,7 +148,7 @@ struct ConfigurationDecoder: NodeReading {
         if let folder { return folder.resolving(bytes).normalized }
         guard bytes.first == .slash else {
             problems.error(
-                "\(name) must be an absolute path, not \(quoted(text))", at: range, help: "write the folder out")
+                "\(name) must be an absolute path, not \(quoted(text))", at: range, help: "write the full path")
             return nil
         }
         return PathBytes(bytes).normalized

@@ -23,7 +23,7 @@ package enum ConfigurationValues {
         guard host != "*" else {
             throw HandlerProblem(
                 message: "invalid address '*'",
-                help: "write '0.0.0.0:\(port)', or '[::]:\(port)', for every address that the machine has")
+                help: "write '0.0.0.0:\(port)', or '[::]:\(port)', for all addresses of the machine")
         }
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.contains(":")
         guard isBracketed || !host.contains(where: { ":[]/ ".contains($0) }) else {
@@ -51,8 +51,8 @@ package enum ConfigurationValues {
         if authority.hasSuffix("/") { authority.removeLast() }
         guard !authority.contains(where: { "/?#".contains($0) }) else {
             throw HandlerProblem(
-                message: "\(quoted(text)) has a path, and the dashboard can only be at '/'",
-                help: "give it a host name of its own")
+                message: "\(quoted(text)) has a path, but the dashboard can only be served at '/'",
+                help: "use a separate host name")
         }
         var host = authority
         if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {

@@ -66,8 +66,8 @@ extension NodeReading {
     func home(for node: YAMLNode) -> [UInt8]? {
         if let home = surroundings.home { return Array(home.utf8) }
         problems.error(
-            "there is no home folder for '~'", at: mark(node, offset: 0, length: 1),
-            help: "set HOME, or write the folder out")
+            "there is no home directory for '~'", at: mark(node, offset: 0, length: 1),
+            help: "set HOME, or write the full path")
         return nil
     }
 
@@ -78,7 +78,7 @@ extension NodeReading {
     func reportUnset(_ name: String, at range: Range<Int>) {
         problems.error(
             "the environment variable \(quoted(name)) is not set", at: range,
-            help: "set it where Alight is started, or write its value",
+            help: "set it in the environment of Alight, or write its value",
             severity: surroundings.allowsUnsetVariables ? .warning : .error)
     }
 }

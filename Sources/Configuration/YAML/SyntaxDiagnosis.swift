@@ -27,7 +27,8 @@ private struct Fault {
         let line = source.lineRange(at: at)
         let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
-        return YAMLProblem(range: tab..<blanks.endIndex, message: "a tab can't indent YAML", help: "indent with spaces")
+        return YAMLProblem(
+            range: tab..<blanks.endIndex, message: "tabs are not allowed for indentation", help: "indent with spaces")
     }
 
     func problem(for error: YAMLSyntaxError) -> YAMLProblem {
@@ -48,10 +49,10 @@ private struct Fault {
                 2, "unknown escape \(quoted(source.text(at..<min(at + 2, source.bytes.count)))) in double quotes",
                 help: #"write '\\' for a backslash, or use single quotes"#)
         case (_, "did not find expected hexdecimal number"), (_, "found invalid Unicode character escape code"):
-            return here(1, "this escape names no character", help: #"write '\\' for a backslash, or use single quotes"#)
+            return here(1, "invalid escape", help: #"write '\\' for a backslash, or use single quotes"#)
         case (_, "could not find expected ':'"):
             return YAMLProblem(
-                range: context..<source.lineRange(at: context).upperBound, message: "there is no ':' after this key",
+                range: context..<source.lineRange(at: context).upperBound, message: "missing ':' after this key",
                 help: "write 'key: value', and indent a string that continues")
         case (_, "mapping values are not allowed in this context"):
             return missingBlank()
@@ -59,15 +60,15 @@ private struct Fault {
                     1, "a ':' is not allowed here",
                     help: "quote a string that contains ': ', or fix the indentation of this line")
         case (_, "block sequence entries are not allowed in this context"):
-            return here(1, "a list cannot start here", help: "start it on a line of its own, or put '-' into quotes")
+            return here(1, "a list cannot start here", help: "start it on a new line, or quote the '-'")
         case (_, "did not find expected key"):
             return here(
-                1, "this does not belong to the mapping that starts in line \(contextLine)",
-                help: "indent all keys of a mapping alike")
+                1, "this does not belong to the mapping that starts on line \(contextLine)",
+                help: "indent all keys of a mapping equally")
         case (_, "did not find expected '-' indicator"):
             return here(
-                1, "this does not belong to the list that starts in line \(contextLine)",
-                help: "indent every '-' of a list alike, and what belongs to it deeper")
+                1, "this does not belong to the list that starts on line \(contextLine)",
+                help: "indent every '-' of a list equally, and its content deeper")
         case (_, "did not find expected ',' or ']'"):
             return unclosedFlow(opening: "[", closing: "]")
         case (_, "did not find expected ',' or '}'"):
@@ -109,7 +110,7 @@ private struct Fault {
         }
         guard isClosing(last) else { return nil }
         if isClosing(byte) {
-            return here(1, "there is one '\(escaped(source.text(at..<(at + 1))))' too many", help: "remove it")
+            return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it")
         }
         guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
         let start = BareText.start(in: source, before: at)
@@ -132,7 +133,7 @@ private struct Fault {
         }
         let value = source.text((key.endIndex + 1)..<before.upperBound)
         return YAMLProblem(
-            range: start..<before.upperBound, message: "there is no space after this ':'",
+            range: start..<before.upperBound, message: "missing space after this ':'",
             help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
@@ -150,7 +151,7 @@ private struct Fault {
                 range: context..<(context + 1), message: "this '\(opening)' is not closed", help: "add '\(closing)'")
         }
         return here(
-            1, "expected ',' or '\(closing)' here", help: "put a text that holds brackets, braces or ': ' into quotes")
+            1, "expected ',' or '\(closing)' here", help: "quote a string that contains brackets, braces or ': '")
     }
 }
 

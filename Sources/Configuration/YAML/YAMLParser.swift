@@ -31,7 +31,7 @@ package struct YAMLParser {
         // Typed throws don't pass through the buffer's closure.
         let result = source.bytes.withUnsafeBufferPointer { bytes -> Result<(YAMLNode?, [YAMLProblem]), YAMLProblem> in
             guard let reader = YAMLEventReader(bytes) else {
-                return .failure(YAMLProblem(range: 0..<0, message: "there is no memory to read the file", help: nil))
+                return .failure(YAMLProblem(range: 0..<0, message: "out of memory", help: nil))
             }
             var builder = YAMLTreeBuilder(source: source, reader: reader)
             do throws(YAMLProblem) {
@@ -73,7 +73,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             problems.append(
                 YAMLProblem(
                     range: range(of: after), message: "a second document starts here; a file contains one",
-                    help: "remove the '---', or put the rest into a file of its own"))
+                    help: "remove the '---', or move the rest into a separate file"))
         }
         return root
     }
@@ -114,7 +114,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             guard aliasSize <= YAMLParser.maximumAliasSize else {
                 throw YAMLProblem(
                     range: range,
-                    message: "the aliases up to here stand for more than \(YAMLParser.maximumAliasSize) values",
+                    message: "the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values",
                     help: "write fewer aliases of aliases")
             }
             try grow(by: size, at: range)
@@ -123,13 +123,13 @@ private struct YAMLTreeBuilder: ~Copyable {
         let shown = "\(source.text(range))"
         guard !open.contains(name) else {
             throw YAMLProblem(
-                range: range, message: "alias \(quoted(shown)) is inside of what it names",
+                range: range, message: "alias \(quoted(shown)) is inside the value that it refers to",
                 help: "write the value out")
         }
         let near = Spelling.nearest(to: name, in: anchored.keys.sorted())
         throw YAMLProblem(
             range: range, message: "alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it",
-            help: near.map { "write '*\(escaped($0))'" } ?? "write \"\(escaped(shown))\" when it is a pattern")
+            help: near.map { "write '*\(escaped($0))'" } ?? "write \"\(escaped(shown))\" if it is a pattern")
     }
 
     private mutating func sequence(from event: YAMLEvent) throws(YAMLProblem) -> YAMLNode {
@@ -163,7 +163,7 @@ private struct YAMLTreeBuilder: ~Copyable {
                 problems.append(
                     YAMLProblem(
                         range: key.range, message: "a key must be a string, not \(key.noun)",
-                        help: FlowPlaceholder.help(for: key, in: source) ?? "put it into quotes when it is one"))
+                        help: FlowPlaceholder.help(for: key, in: source) ?? "quote it if it is a string"))
                 continue
             }
             if let first = places[name] {
@@ -171,8 +171,9 @@ private struct YAMLTreeBuilder: ~Copyable {
                     YAMLProblem(
                         range: key.range,
                         message:
-                            "duplicate key \(quoted(name)); the first is in line \(source.place(at: first.lowerBound).line)",
-                        help: "keep one of the two"))
+                            "duplicate key \(quoted(name)); "
+                            + "the first is on line \(source.place(at: first.lowerBound).line)",
+                        help: "remove one of the two"))
             } else {
                 places[name] = key.range
                 if name == "<<", key.isPlain {
@@ -194,7 +195,7 @@ private struct YAMLTreeBuilder: ~Copyable {
                     YAMLProblem(
                         range: mapping.range,
                         message: "'<<' expects a mapping or a list of mappings, not \(mapping.noun)",
-                        help: "name an anchor, as in '<<: *base'"))
+                        help: "refer to an anchor, as in '<<: *base'"))
                 continue
             }
             for var entry in merged where places[entry.name] == nil {
@@ -212,7 +213,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         guard depth <= YAMLParser.maximumDepth else {
             throw YAMLProblem(
                 range: start..<(start + 1),
-                message: "lists and mappings nest more than \(YAMLParser.maximumDepth) deep",
+                message: "lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep",
                 help: "flatten the value")
         }
         try grow(by: 1, at: start..<(start + 1))
@@ -231,7 +232,8 @@ private struct YAMLTreeBuilder: ~Copyable {
         size += amount
         guard size > YAMLParser.maximumSize else { return }
         throw YAMLProblem(
-            range: range, message: "the file holds more than \(YAMLParser.maximumSize) values", help: "split the file")
+            range: range, message: "the file contains more than \(YAMLParser.maximumSize) values",
+            help: "split the file")
     }
 
     // MARK: - Events and ranges
@@ -303,7 +305,8 @@ private struct YAMLTreeBuilder: ~Copyable {
         if let core = Self.coreTags[tag] {
             problems.append(
                 YAMLProblem(
-                    range: node.range, message: "the tag '!!\(core)' doesn't fit this value", help: "remove the tag"))
+                    range: node.range, message: "the tag '!!\(core)' does not match this value",
+                    help: "remove the tag"))
             return
         }
         let start = source.bytes[range.lowerBound...].firstIndex(of: UInt8(ascii: "!")) ?? range.lowerBound

@@ -36,15 +36,15 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
 
     public var help: String {
         switch self {
-        case .noRoots: "name a folder and a pattern"
+        case .noRoots: "name a directory and a pattern"
         case .invalidGlob(_, _, _, let help): help
-        case .notFolder: "name the folder, and the file in the globs"
-        case .missingRoot: "make the folder, or wait for it with missing: .wait"
+        case .notFolder: "name the directory, and the file in the globs"
+        case .missingRoot: "create the directory, or wait for it with missing: .wait"
         case .refused(let path, let errno):
             switch errno {
-            case EACCES: "let this program's user read and enter the folder"
-            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, and may have \(PATH_MAX - 1)"
-            default: "look at the folder and its file system"
+            case EACCES: "let this program's user read and enter the directory"
+            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, the limit is \(PATH_MAX - 1)"
+            default: "check the directory and its file system"
             }
         case .noDescriptor: "raise the limit of open files (ulimit -n)"
         case .noThread: "raise the limit of processes (ulimit -u)"

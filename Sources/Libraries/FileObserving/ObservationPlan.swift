@@ -42,7 +42,7 @@ struct ObservationPlan: Sendable {
     ) throws(ObservationError) -> Glob {
         if !isWhole, pattern.bytes.first == .slash {
             throw .invalidGlob(
-                pattern, offset: 0, reason: "glob '\(pattern)' is absolute", help: "write it as it is below the root")
+                pattern, offset: 0, reason: "glob '\(pattern)' is absolute", help: "write it relative to the root")
         }
         do throws(GlobError) {
             return try Glob(pattern.bytes, options: Glob.Options(matchesHidden: hidden))

@@ -215,7 +215,8 @@ extension PluginRequest {
     public func encodedBytes() throws -> [UInt8] {
         if let value = ([with] + events.compactMap(\.with)).first(where: \.holdsNoNumber) {
             throw EncodingError.invalidValue(
-                value, EncodingError.Context(codingPath: [], debugDescription: "it holds what is no number"))
+                value,
+                EncodingError.Context(codingPath: [], debugDescription: "it contains a value that is not a number"))
         }
         var json = JSONCoder(capacity: 640 * (events.count + 1))
         write(to: &json)

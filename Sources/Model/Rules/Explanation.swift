@@ -97,7 +97,7 @@ extension Explanation {
         /// Returns the reason why a directory must be polled; nil if the kernel reports all changes there.
         package var polling: @Sendable (PathBytes) -> PollingReason?
         /// Returns the content type; called only if a condition depends on it.
-        package var content: @Sendable () -> ConditionFacts.Content = { .untold("nobody has looked at its content") }
+        package var content: @Sendable () -> ConditionFacts.Content = { .untold("its content was not checked") }
         /// The current time, which ages are relative to.
         package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
@@ -194,7 +194,7 @@ extension Explanation {
         if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
         let isThere = facts.snapshot != nil
         let answer = condition.answer(&facts) {
-            isThere ? sights.content() : .untold("there is nothing to look at")
+            isThere ? sights.content() : .untold("the file does not exist")
         }
         return (answer, answer == .holds ? condition.sights(facts) : [])
     }

@@ -8,7 +8,7 @@ extension Rule {
 
     /// Returns an unknown content type without reading the file.
     package static let noLook: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
-        .untold("nobody looks at what it holds")
+        .untold("its content is not checked")
     }
 
     /// Whether the rule matches an event that another rule would receive: by name, type and kind.

@@ -12,7 +12,7 @@ extension Attempt {
     /// Checks the file and the conditions of the rule that need its content; returns nil to continue.
     func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
         if part.input.hasLostInput {
-            let message = "a finished step that is not in the rule any more has taken the file away"
+            let message = "a finished step that is no longer in the rule has moved or removed the file"
             return .outcome(Outcome(.failed, message, code: "rule-changed"))
         }
         // A condition may no longer match because of what a finished step has done.
@@ -27,10 +27,10 @@ extension Attempt {
         switch files.look(at: event.path) {
         case .absent where part.input.isFrozen && event.kind == .moved: return nil
         case .absent where part.input.isFrozen:
-            return .outcome(Outcome(.skipped, "it was gone before the action began", code: "gone"))
+            return .outcome(Outcome(.skipped, "it was gone before the action started", code: "gone"))
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
-            var outcome = Outcome(.retry, "it can't be looked at (errno \(errno))", code: "unreadable")
+            var outcome = Outcome(.retry, "it can't be checked (errno \(errno))", code: "unreadable")
             outcome.isUnbegun = !part.input.hasStartedBefore
             return .outcome(outcome)
         case .present(let snapshot):
@@ -44,7 +44,7 @@ extension Attempt {
         let job = part.job
         guard job.event.origin != .manual else { return nil }
         guard job.event.kind.isLifecycle || rule.root(taking: job.event.path) != nil else {
-            return .outcome(Outcome(.skipped, "the rule takes this path no more", code: "path"))
+            return .outcome(Outcome(.skipped, "the rule no longer matches this path", code: "path"))
         }
         guard job.event.kind != .deleted else { return nil }
         switch rule.admits(job.event, looking: { ConditionFacts.Content(lookingAt: $0) }) {
@@ -74,12 +74,12 @@ extension Attempt {
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
         if outcome.ending == .succeeded { return nil }
         if outcome.process?.status == 75 {
-            return .waiting(Waiting(.command, "'ready' says: \(outcome.message)"), pause: pause)
+            return .waiting(Waiting(.command, "'ready' reports: \(outcome.message)"), pause: pause)
         }
         // No action has started, so the next attempt has to check again.
         if outcome.isInterrupted { return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero) }
         outcome.isUnbegun = !part.input.hasStartedBefore
-        outcome.message = (outcome.isUnbegun ? "'ready': " : "'ready', asked again: ") + outcome.message
+        outcome.message = (outcome.isUnbegun ? "'ready': " : "'ready', run again: ") + outcome.message
         outcome.code = Outcome.readyCode
         return .outcome(outcome)
     }
@@ -112,7 +112,7 @@ extension Attempt {
             guard event.kind == .modified, digest == event.before?.digest, part.input.isCertain,
                 !part.input.hasStartedBefore
             else { return nil }
-            let message = "it was written again with the content that was handled before"
+            let message = "it was written again with the content that was processed before"
             return .outcome(Outcome(.skipped, message, code: "same-content"))
         case .ended(var outcome):
             outcome.isUnbegun = !part.input.hasStartedBefore

@@ -121,7 +121,7 @@ extension Dispatcher {
             reconciler.withdraw(ended.index, ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
-                outcome.message = "ended, since the file changed while it ran"
+                outcome.message = "stopped, because the file changed while it ran"
                 outcome.code = "restarted"
             }
             return record(ended, outcome, &reconciler)
@@ -334,8 +334,8 @@ extension Dispatcher {
     /// Returns the outcome of a job that has exceeded the limit of the loop guard.
     static func loop(_ what: String, _ limit: Int) -> Outcome {
         let message =
-            "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that start "
-            + "themselves or each other; when that is mended, 'alight retry' runs it"
+            "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that trigger "
+            + "themselves or each other; when that is fixed, run it with 'alight retry'"
         var outcome = Outcome(.failed, message, code: "loop")
         outcome.isUnbegun = true
         return outcome
@@ -346,7 +346,7 @@ extension Dispatcher {
     func interruptedTooOften(_ input: Attempt.Input, _ rule: Rule) -> Outcome? {
         guard input.job.isInterrupted, input.job.attempt > rule.retry.attempts + 5 else { return nil }
         let message =
-            "\(input.job.attempt - 1) attempts were cut off by the end of Alight, which this may be the cause of"
+            "\(input.job.attempt - 1) attempts were interrupted because Alight exited, which this job may have caused"
         return Outcome(.failed, message, code: "cut-off")
     }
 

@@ -45,7 +45,7 @@ extension Dispatcher {
     /// Records that a path was removed before an action received it.
     private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
         let job = unleased(kind, path, index)
-        let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
+        let outcome = Outcome(.skipped, "it was gone before the action started", code: "gone")
         number += 1
         changes.jobs[job.id] = JobChange(.ended(StoredJob(job, .skipped, nil, number: number), outcome), isNew: true)
         counts.skipped += 1
@@ -54,7 +54,7 @@ extension Dispatcher {
 
     /// Reports that a change that settled while its action ran was dropped.
     private func reportBusy(_ index: Int, _ path: PathBytes) {
-        let outcome = Outcome(.skipped, "its action was running for the file as it was before", code: "busy")
+        let outcome = Outcome(.skipped, "its action was running for an earlier state of the file", code: "busy")
         reportUnrun(unleased(.modified, path, index), index, outcome)
     }
 

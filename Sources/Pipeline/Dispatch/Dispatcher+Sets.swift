@@ -102,7 +102,7 @@ extension Dispatcher {
                 continue
             }
             guard uses.allows(member.path, false), offer == nil else {
-                let waiting = Waiting(.group, "it waits for '\(member.path)', which is being worked on or rests")
+                let waiting = Waiting(.group, "it waits for '\(member.path)', which is running or waits for a retry")
                 hold(first, for: Self.busy(member.path), until: time.now + .seconds(2), waiting, index, &reconciler)
                 return nil
             }
@@ -156,7 +156,7 @@ extension Dispatcher {
         let missing = group.missing(in: members.map(\.path))
         guard missing.isEmpty else {
             let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
-            let waiting = Waiting(.group, "its set lacks \(kinds)")
+            let waiting = Waiting(.group, "its set is missing \(kinds)")
             let patience = engine.options.patience
             guard age >= patience else { return (waiting, patience - age) }
             if rules[index].reportedSets.insert(name(of: event.path, group)).inserted {
@@ -174,7 +174,7 @@ extension Dispatcher {
                 uncommittedRefusal(rule.name, member)
                 ?? store.refusal(rule: rule.name, path: member.path, snapshot: member.snapshot)
             guard let refusal, refusal.id.description >= rules[index].pardon?.description ?? "" else { continue }
-            let message = "it waits for '\(member.path)', which has been refused: \(refusal.message)"
+            let message = "it waits for '\(member.path)', which was skipped: \(refusal.message)"
             return (Waiting(.group, message), pause)
         }
         return nil

@@ -107,7 +107,7 @@ extension Dispatcher {
         }
         if let other = due.other { return ("it waits for '\(other)'", due.until) }
         if let breaker = state.breaker, breaker.isOpen {
-            return ("the attempts of the rule fail, and are made one at a time", breaker.rests)
+            return ("the attempts of the rule fail, and run one at a time", breaker.rests)
         }
         return (nil, due.until ?? state.batch?.deadline)
     }

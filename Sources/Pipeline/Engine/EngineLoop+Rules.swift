@@ -67,7 +67,7 @@ extension EngineLoop {
         guard stored.state == .running else { return job }
         job.isInterrupted = true
         guard job.failure == nil else { return job }
-        let outcome = Outcome.interrupted("Alight ended while the action ran")
+        let outcome = Outcome.interrupted("Alight exited while the action ran")
         job.previous = PreviousAttempt(job.attempt, outcome)
         let started = stored.due.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
         let last = max(engine.store.stored.lastCommit ?? started, started)

@@ -21,6 +21,6 @@ extension Rule {
     }
 
     private func skipped(_ event: FileEvent, _ reason: String) -> String {
-        "'where' leaves \(event.kind.rawValue) \(event.path): \(reason)"
+        "'where' skips \(event.kind.rawValue) \(event.path): \(reason)"
     }
 }

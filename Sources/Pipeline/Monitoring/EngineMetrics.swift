@@ -29,15 +29,15 @@ package final class EngineMetrics: Sendable {
 
     /// The names of all metrics that are counted, each with a description.
     package static let help = [
-        "alight_hints_total": "Paths that the kernel or a listing told to look at.",
+        "alight_hints_total": "Paths to check that the kernel or a scan reported.",
         "alight_events_total": "Events of files that became jobs, by rule and kind.",
-        "alight_attempts_total": "Attempts at jobs that have ended, by rule and outcome.",
-        "alight_jobs_total": "Jobs that have ended, by rule and state.",
-        "alight_settle_seconds": "From the last change of a file by another program to its event.",
-        "alight_wait_seconds": "From an event, or a retry by hand, to the beginning of the first attempt at its job.",
-        "alight_run_seconds": "How long attempts took, by rule.",
-        "alight_overflows_total": "How often the kernel's queue of events was full.",
-        "alight_rescan_found_total": "Paths that a comparison with the disk found changed though no event had told.",
+        "alight_attempts_total": "Finished attempts at jobs, by rule and outcome.",
+        "alight_jobs_total": "Finished jobs, by rule and state.",
+        "alight_settle_seconds": "Time from the last change of a file by another program to its event.",
+        "alight_wait_seconds": "Time from an event, or a manual retry, to the start of the first attempt at its job.",
+        "alight_run_seconds": "Duration of attempts, by rule.",
+        "alight_overflows_total": "Overflows of the kernel's event queue.",
+        "alight_rescan_found_total": "Changed paths that a comparison with the disk found and no event had reported.",
     ]
 
     func noteHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }

@@ -117,7 +117,7 @@ struct AgeGate: Gate {
         guard !job.isManual, !job.isInterrupted, let opening = rule.opening(of: job.event), opening > time.time else {
             return .run
         }
-        let message = "'where' holds at \(opening.local(time.clock)), when the file is old enough"
+        let message = "'where' matches at \(opening.local(time.clock)), when the file is old enough"
         let until = time.now + min(opening.since(time.time), Self.period)
         return .wait(Self.gate, until: until, Waiting(.condition, message))
     }

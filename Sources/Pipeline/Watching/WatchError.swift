@@ -22,7 +22,7 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var help: String {
         switch self {
-        case .notFolder: "a rule for one file names the file itself; its directory is what is watched"
+        case .notFolder: "a rule for one file names the file itself; Alight watches its directory"
         case .refused(let path, let errno):
             switch errno {
             case EACCES: "let Alight's user read and enter the directory"

@@ -61,7 +61,7 @@ extension JournalError: CustomStringConvertible {
         case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
         case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
         case .isFolder(let path): return "the journal '\(path)' is a directory"
-        case .notJournal(let path): return "'\(path)' is not an SQLite file, and so not a journal"
+        case .notJournal(let path): return "'\(path)' is not an SQLite file, so it is not a journal"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
         case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
         case .untrusted(let path):
@@ -80,13 +80,13 @@ extension JournalError: CustomStringConvertible {
         case .held: "stop that one first, or name another file with '--journal'"
         case .unreadable: "run it as the user that Alight runs as, or as root"
         case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
-            "name a file with '--journal' that this user may write, or ':memory:' to keep nothing"
+            "name a file with '--journal' that this user may write, or ':memory:' to store nothing"
         case .damaged:
-            "nothing was changed; save what is left of it with sqlite3, as docs/journal.md says, or name another file with "
-                + "'--journal'"
+            "nothing was changed; recover its contents with sqlite3, as docs/journal.md describes, or name "
+                + "another file with '--journal'"
         case .untrusted: "remove it, or name a file with '--journal' in a directory that only this user may write to"
         case .newer: "run the newer release, or name another file with '--journal'"
-        case .full: "make room on the disk, or name a file on another one with '--journal'"
+        case .full: "free space on the disk, or name a file on another one with '--journal'"
         case .busy: "stop the program that has it open, or name another file with '--journal'"
         case .failed: "name another file with '--journal'"
         }
@@ -115,7 +115,7 @@ extension StorageError {
         }
         let help: String
         switch code {
-        case .SQLITE_FULL: help = "make room on the disk; no action starts until it can be written again"
+        case .SQLITE_FULL: help = "free space on the disk; no action starts until it can be written again"
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
             help = "make the file and its directory writable; no action starts until then"
         case .SQLITE_BUSY, .SQLITE_LOCKED:
@@ -123,8 +123,9 @@ extension StorageError {
         default:
             help =
                 isDamaged
-                ? "save what is left of it with sqlite3, as docs/journal.md says, or name another file with '--journal'"
-                : "look at the disk that holds it" + (mayPass ? "; no action starts until it can be written" : "")
+                ? "recover its contents with sqlite3, as docs/journal.md describes, or name another file with "
+                    + "'--journal'"
+                : "check the disk that contains it" + (mayPass ? "; no action starts until it can be written" : "")
         }
         self.init(
             mayPass: mayPass,
@@ -141,7 +142,7 @@ extension StorageError {
             let text = error.message ?? "SQLite error"
             return
                 "\(text.split(separator: "\n").joined(separator: "; ")) (SQLite \(error.extendedResultCode.rawValue))"
-        case let error as UnreadableRow: return "a row of the table '\(error.table)' makes no sense"
+        case let error as UnreadableRow: return "a row of the table '\(error.table)' is invalid"
         default: return "\(error)"
         }
     }

@@ -136,7 +136,7 @@ enum JournalFile {
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
             guard mode == "wal" else {
                 throw JournalError.failed(
-                    path, "the file system has no memory that processes share (mode '\(mode ?? "")')")
+                    path, "the file system does not support shared memory (mode '\(mode ?? "")')")
             }
             try makeTables(database)
         }

@@ -17,8 +17,8 @@ extension StoreState {
         guard hasChanges || !changes.isEmpty else { return nil }
         guard lock == nil || identity == DiskProbe.identity(of: path) else {
             let fault = StorageError(
-                mayPass: false, description: "the journal '\(path)' was removed or exchanged while Alight had it open",
-                help: "put it back if it was moved; what was done since is not in it, and may be done again")
+                mayPass: false, description: "the journal '\(path)' was removed or replaced while Alight had it open",
+                help: "put it back if it was moved; later work is not in it, and may be repeated")
             self.fault = fault
             return fault
         }

@@ -100,7 +100,7 @@ struct ConfigurationTests {
         Fault(text: "job: 3", said: "1:1: unknown key 'job'", help: "write 'jobs'"),
         Fault(
             text: "action: log", said: "1:1: unknown key 'action'",
-            help: "it belongs into a rules file, see docs/rules.md"),
+            help: "it belongs in a rules file, see docs/rules.md"),
         Fault(text: "jobs: 0", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '0'"),
         Fault(
             text: "jobs: \"4\"", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '4'",
@@ -129,14 +129,16 @@ struct ConfigurationTests {
             help: "write 'https://alight.example.org'"),
         Fault(
             text: "external_url: [https://example.org/alight]",
-            said: "1:16: 'https://example.org/alight' has a path, and the dashboard can only be at '/'",
-            help: "give it a host name of its own"),
+            said: "1:16: 'https://example.org/alight' has a path, but the dashboard can only be served at '/'",
+            help: "use a separate host name"),
         Fault(
             text: "external_url: https://a:0", said: "1:15: invalid port '0' in 'https://a:0', not from 1 to 65535",
             help: "write it as a browser shows it"),
         Fault(text: "external_url: https://a@b", said: "1:15: invalid host name 'a@b' in 'https://a@b'"),
         Fault(text: "external_url: []", said: "1:15: 'external_url' is empty"),
-        Fault(text: "control: run/", said: "1:10: 'control' is the folder 'run/'", help: "name a file in it"),
+        Fault(
+            text: "control: run/", said: "1:10: 'control' must be a file, not the directory 'run/'",
+            help: "write the path of a file in it"),
         Fault(text: "log: { format: jsn }", said: "1:16: 'format' can't be 'jsn'"),
         Fault(text: "log: { level: loud }", said: "1:15: 'level' can't be 'loud'"),
         Fault(
@@ -151,8 +153,8 @@ struct ConfigurationTests {
         Fault(text: "plugins: [{ a: b }]", said: "1:11: 'plugins' must be a string, not a mapping"),
         Fault(
             text: "rules:\n  - path: in/*\n    action: log",
-            said: "1:1: 'rules' of the configuration names files and folders, and holds no rules",
-            help: "put the rules into a file of their own, and write its path here"),
+            said: "1:1: 'rules' in the configuration lists files and directories, not rules",
+            help: "move the rules into a separate file, and write its path here"),
         Fault(text: "- jobs", said: "1:1: a configuration must be a mapping, not a list"),
         Fault(text: "jobs: [", said: "2:1: "),
     ]
@@ -227,7 +229,7 @@ struct ConfigurationTests {
         ("ALIGHT_LISTEN", "80", "ALIGHT_LISTEN: '80' is not an address with a port"),
         ("ALIGHT_LOG_FORMAT", "xml", "ALIGHT_LOG_FORMAT: 'format' can't be 'xml'"),
         ("ALIGHT_JOURNAL", "j.db", "ALIGHT_JOURNAL: 'journal' must be an absolute path, not 'j.db'"),
-        ("ALIGHT_CONTROL", "/run/", "ALIGHT_CONTROL: 'control' is the folder '/run/'"),
+        ("ALIGHT_CONTROL", "/run/", "ALIGHT_CONTROL: 'control' must be a file, not the directory '/run/'"),
         ("ALIGHT_RULES", "/a:b", "ALIGHT_RULES: 'rules' must be an absolute path, not 'b'"),
     ])
     func `an invalid variable is named in the error`(name: String, value: String, message: String) {

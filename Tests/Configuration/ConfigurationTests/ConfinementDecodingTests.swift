@@ -99,11 +99,12 @@ struct ConfinementDecodingTests {
     }
 
     @Test func `a kernel without sandbox support is an error, or a warning if the rule allows it`() {
-        for (errno, words) in [(ENOSYS, "it was built without it"), (EOPNOTSUPP, "it is switched off")] {
+        for (errno, words) in [(ENOSYS, "the kernel was built without it"), (EOPNOTSUPP, "it is disabled")] {
             let loaded = loadRule("sandbox: { write: [/out] }") { $0.landlock = -errno }
             let text = DiagnosticText.text(of: loaded.diagnostics)
             #expect(loaded.hasErrors)
-            #expect(text.contains("3:14: error: this kernel can't keep programs to the files of 'sandbox'"), "\(text)")
+            #expect(
+                text.contains("3:14: error: this kernel can't restrict programs to the files of 'sandbox'"), "\(text)")
             #expect(text.contains("Landlock ABI 0: \(words)") && text.contains("or add 'required: no'"))
         }
         let lenient = loadRule("sandbox: { write: [/out], required: no }") { $0.landlock = -ENOSYS }
@@ -112,7 +113,7 @@ struct ConfinementDecodingTests {
         // Restricting the network does not need Landlock.
         #expect(loadRule("sandbox: { network: no }") { $0.landlock = -ENOSYS }.diagnostics.isEmpty)
         let network = loadRule("sandbox: { network: no }") { $0.canShutOffNetwork = false }
-        #expect(DiagnosticText.text(of: network.diagnostics).contains("can't keep programs off the network"))
+        #expect(DiagnosticText.text(of: network.diagnostics).contains("can't block network access for programs"))
         #expect(network.hasErrors)
     }
 
@@ -133,7 +134,7 @@ struct ConfinementDecodingTests {
 
     @Test func `limits without effect lead to a warning`() {
         let text = DiagnosticText.text(of: loadRule("limits: { processes: 5 }").diagnostics)
-        #expect(text.contains("warning: 'processes' has no effect on programs of root"))
+        #expect(text.contains("warning: 'processes' has no effect on programs that run as root"))
         #expect(loadRule("limits: { processes: 5 }\n    run_as: nobody").diagnostics.isEmpty)
         #expect(loadRule("limits: { processes: 5 }") { $0.isRoot = false }.diagnostics.isEmpty)
         #expect(!loadRule("limits: { processes: 5 }\n    run_as: root").diagnostics.isEmpty)

@@ -149,8 +149,8 @@ struct RuleDecodingTests {
             let messages = loaded.diagnostics.map { "\($0.place.file) \($0.message)" }
             #expect(
                 messages == [
-                    "./a.yaml the name 'b' belongs to the rule at ./b.yaml:2:5",
-                    "./b.yaml the rule at ./a.yaml:2:30 takes over the name 'x' already",
+                    "./a.yaml the name 'b' is used by the rule at ./b.yaml:2:5",
+                    "./b.yaml the rule at ./a.yaml:2:30 already takes over the name 'x'",
                 ])
         }
     }

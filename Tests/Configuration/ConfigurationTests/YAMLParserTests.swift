@@ -165,7 +165,7 @@ struct YAMLParserTests {
     @Test func `more values than the limit are refused`() throws {
         let text = "[" + String(repeating: "a,", count: YAMLParser.maximumSize + 1) + "]"
         let error = #expect(throws: YAMLProblem.self) { try parse(text) }
-        #expect(error?.message == "the file holds more than 1000000 values")
+        #expect(error?.message == "the file contains more than 1000000 values")
     }
 
     @Test func `a file of comments has no root`() throws {

@@ -44,7 +44,7 @@ struct YAMLReaderTests {
     }
 
     @Test func `an error is reported with its location`() {
-        #expect(problem("name: a\nname: b\n") == "plugin.yaml:2:1: duplicate key 'name'; the first is in line 1")
+        #expect(problem("name: a\nname: b\n") == "plugin.yaml:2:1: duplicate key 'name'; the first is on line 1")
         #expect(problem("name: [a\n") == "plugin.yaml:1:7: this '[' is not closed")
         #expect(problem("mode: 0644\n") == "plugin.yaml:1:7: a number cannot start with 0, which could mean octal")
         #expect(problem("a: .nan\n") == "plugin.yaml:1:4: infinity and nan are not allowed here")
@@ -56,7 +56,7 @@ struct YAMLReaderTests {
 
     @Test func `a missing file is an error`() {
         let result = YAMLReader.json(from: "/nowhere/plugin.yaml")
-        #expect(result == .failure(HandlerProblem(message: "/nowhere/plugin.yaml: there is no such file", help: nil)))
+        #expect(result == .failure(HandlerProblem(message: "/nowhere/plugin.yaml: no such file", help: nil)))
     }
 
     @Test(arguments: ["thumbnail", "reindex"])

@@ -103,7 +103,7 @@ struct Judgement {
             return later.attempt > earlier.attempt || later.isBatch ? [] : finding("an attempt was not counted")
         }
         if !later.isInterrupted, !mayForget {
-            guard earlier.status == 75 else { return finding("a job ran again, and was not told of the interruption") }
+            guard earlier.status == 75 else { return finding("a job ran again without notice of the interruption") }
             repeats.retried += 1
         } else {
             repeats.interrupted += 1

@@ -69,8 +69,8 @@ struct TokenFileTests {
             #expect(!TestFile.exists(tree.path("elsewhere")))
             try #require(path.withCString { unlink($0) } == 0)
             TestFile.makeFolder(path)
-            #expect(Self.problem(path)?.message.hasSuffix("is no file") == true)
-            #expect(Self.problem(tree.path("none/token"))?.message.hasPrefix("can't make the token's file") == true)
+            #expect(Self.problem(path)?.message.hasSuffix("is not a regular file") == true)
+            #expect(Self.problem(tree.path("none/token"))?.message.hasPrefix("cannot create the token file") == true)
         }
     }
 

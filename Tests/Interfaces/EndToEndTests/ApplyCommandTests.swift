@@ -70,7 +70,7 @@ struct ApplyCommandTests {
             let (_, jobs, _) = JournalCommand.run(tree, ["jobs", "--path", "in/a.txt", "--json"])
             #expect(jobs.contains("\"attempt\":1"))
             let id = jobs.split(separator: "\"id\":\"").dropFirst().first?.prefix(26) ?? ""
-            #expect(JournalCommand.run(tree, ["show", String(id)]).output.contains("asked for by hand"))
+            #expect(JournalCommand.run(tree, ["show", String(id)]).output.contains("requested by hand"))
         }
     }
 
@@ -95,7 +95,7 @@ struct ApplyCommandTests {
             let (status, output, error) = Self.apply(tree, ["notes", "in"])
             #expect(status == 5)
             #expect(output.contains(" notes: created \(tree.path("in/bad.txt")): failed in "), "\(output)")
-            #expect(output.contains(": no good (dead letter; retry with 'alight retry "), "\(output)")
+            #expect(output.contains(": no good (gave up; retry with 'alight retry "), "\(output)")
             #expect(error.hasSuffix("2 files: 1 done, 1 failed\n"), "\(error)")
         }
     }
@@ -108,9 +108,9 @@ struct ApplyCommandTests {
             #expect(
                 result.error.hasPrefix(
                     """
-                    error: the rule 'notes' leaves '\(tree.path("in/a.jpg"))'
-                        help: `alight explain` says why; --force runs it all the same
-                    error: there is nothing at '\(tree.path("in/none.txt"))'
+                    error: the rule 'notes' does not match '\(tree.path("in/a.jpg"))'
+                        help: 'alight explain' shows why; --force runs it anyway
+                    error: '\(tree.path("in/none.txt"))' does not exist
 
                     """), "\(result.error)")
             #expect(Self.handled(tree) == ["b.txt"])
@@ -123,7 +123,7 @@ struct ApplyCommandTests {
     private static let mistakes: [([String], Int32, String)] = [
         (["note", "in"], 2, "error: there is no rule 'note'\n    help: write 'notes'; the rules are notes, others\n"),
         (["others", "in"], 3, "error: the rule 'others' is disabled"), (["notes"], 2, "Missing expected argument"),
-        (["notes", "in/empty"], 4, "the rule 'notes' takes none of the files there\n"),
+        (["notes", "in/empty"], 4, "the rule 'notes' matches none of these files\n"),
         (["notes", "--jobs", "0", "in"], 2, "is not between 1 and 256"), (["notes", ""], 2, "a path is empty"),
     ]
 
@@ -165,7 +165,7 @@ struct ApplyCommandTests {
             #expect(Deadline.wait { program.error.contains("1 of 2") }, "\(program.error)")
             program.signal(SIGINT)
             #expect(program.wait() == 0)
-            #expect(program.error.hasSuffix("1 of 2 files are done; not followed any more; the jobs go on\n"))
+            #expect(program.error.hasSuffix("1 of 2 files are done; no longer following; the jobs continue\n"))
             #expect(Self.states(tree) == ["running", "succeeded"])
             alight.signal(SIGTERM)
             #expect(Deadline.wait { alight.error.contains("repeat the signal to stop at once") })

@@ -35,7 +35,7 @@ struct ConditionTextTests {
             #expect(output.contains("a.png: succeeded"), "\(output)")
             #expect(!error.contains("b.png") && !error.contains("c.png"), "\(error)")
             let (_, jobs, _) = JournalCommand.run(tree, ["jobs", "--limit", "0", "--json"])
-            #expect(jobs.contains("mime is 'text/plain', wanted 'image/*'"), "\(jobs)")
+            #expect(jobs.contains("mime is 'text/plain', expected 'image/*'"), "\(jobs)")
             #expect(!jobs.contains("c.png") && !jobs.contains("x.png"), "\(jobs)")
         }
     }
@@ -48,9 +48,9 @@ struct ConditionTextTests {
             #expect(
                 result.error.hasPrefix(
                     """
-                    'where' leaves '\(tree.path("in/b.png"))': mime is 'text/plain', wanted 'image/*'
-                    'where' leaves '\(tree.path("in/c.png"))': size is 1 B, wanted > 4 B
-                    'where' leaves '\(tree.path("in/x.png"))': 'not' is against it: name is 'x.png' ('x*')
+                    'where' does not match '\(tree.path("in/b.png"))': mime is 'text/plain', expected 'image/*'
+                    'where' does not match '\(tree.path("in/c.png"))': size is 1 B, expected > 4 B
+                    'where' does not match '\(tree.path("in/x.png"))': excluded by 'not': name is 'x.png' ('x*')
 
                     """), "\(result.error)")
             #expect(result.error.hasSuffix("1 file: 1 done, 0 failed\n"), "\(result.error)")
@@ -77,7 +77,7 @@ struct ConditionTextTests {
             #expect(objects.map { $0["reason"] as? String } == [nil, "where", "where", nil])
             #expect(
                 objects.dropFirst().first?["message"] as? String
-                    == "'where' does not hold: mime is 'text/plain', wanted 'image/*'")
+                    == "'where' does not match: mime is 'text/plain', expected 'image/*'")
             #expect(objects.last?["where_untold"] as? String != nil)
         }
     }

@@ -82,7 +82,7 @@ struct ConfigCommandTests {
         withTempTree { tree in
             let missing = Self.run(tree, ["config", "--config", "none.yaml"])
             #expect(missing.status == 3)
-            #expect(missing.error.contains("none.yaml: error: there is no such file"))
+            #expect(missing.error.contains("none.yaml: error: no such file"))
             let named = Self.run(tree, ["config"], ["ALIGHT_CONFIG": tree.path("other.yaml").description])
             #expect(named.status == 3)
             let variable = Self.run(tree, ["config"], ["ALIGHT_JOBS": "0"])

@@ -76,14 +76,14 @@ enum ConformancePlugin {
     private static let out = "    return {\"outcome\": \"succeeded\""
 
     static let faults = [
-        Fault("description", "\"protocol\": [1]", "\"protocol\": [2]", says: "it speaks version 2 of the protocol"),
+        Fault("description", "\"protocol\": [1]", "\"protocol\": [2]", says: "it uses version 2 of the protocol"),
         Fault(
             "describe-effects", "    return {\"name\"",
             "    open(os.path.expanduser('~/seen'), 'w')\n    return {\"name\"",
             says: "home/seen' was made"),
         Fault(
             "describe-effects", "\"concurrent\": 2,\n", "\"version\": str(time.time_ns()),\n",
-            says: "it said two different things"),
+            says: "it printed two different descriptions"),
         Fault(
             "parameters", "\"properties\": {}",
             "\"properties\": {\"to\": {\"type\": \"string\"}}, \"required\": [\"to\"]",
@@ -113,28 +113,28 @@ enum ConformancePlugin {
             says: "is not JSON"),
         Fault(
             "exit-status", "print(json.dumps(answer))\n    sys.exit(0)", "print(json.dumps(answer))\n    sys.exit(3)",
-            says: "ends with 3"),
-        Fault("garbage", "sys.exit(65)", "sys.exit(0 if text else 65)", says: "it says that it succeeded"),
-        Fault("empty-request", "sys.exit(65)", "sys.exit(65 if text else 0)", says: "it says that it succeeded"),
+            says: "exits with 3"),
+        Fault("garbage", "sys.exit(65)", "sys.exit(0 if text else 65)", says: "it reports success"),
+        Fault("empty-request", "sys.exit(65)", "sys.exit(65 if text else 0)", says: "it reports success"),
         Fault(
             "unknown-members", load, "    if 'future' in request: return {\"outcome\": \"failed\"}\n" + load,
             says: "it answers failed"),
         Fault("writes", out, "    open(os.path.expanduser('~/log'), 'w')\n" + out, says: "home/log' was made"),
         Fault(
             "writes", out, "    open(os.path.expanduser('~/l'), 'w')\n    os.unlink(os.path.expanduser('~/l'))\n" + out,
-            says: "home/l' was there for a while"),
+            says: "home/l' existed for a while"),
         Fault(
             "writes", out, "    open(path, 'wb').write(b'x'); open(path, 'wb').write(content)\n" + out,
             says: "was written to"),
         Fault(
             "sigterm", "def describe():", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef describe():",
-            says: "it went on for 3 s"),
+            says: "it kept running for 3 s"),
         Fault(
             "serve-hello", "\"ready\", \"protocol\": 1", "\"ready\", \"protocol\": 7",
-            says: "doesn't say \"protocol\":1"),
+            says: "doesn't contain \"protocol\":1"),
         Fault(
             "serve-hello", "\"protocol\": 1, \"concurrent\": 2", "\"protocol\": 1, \"concurrent\": 1e30",
-            says: "without a whole number from 1 to 256"),
+            says: "is not a whole number from 1 to 256"),
         Fault(
             "serve-hello", "        if message[\"type\"] == \"hello\":\n",
             "        while True: print('{\"type\":\"other\"}')\n        if message[\"type\"] == \"hello\":\n",
@@ -142,14 +142,14 @@ enum ConformancePlugin {
         Fault(
             "serve-hello", "    for line in sys.stdin:", "    sys.exit('no')\n    for line in sys.stdin:",
             says: "closed its output: no"),
-        Fault("serve-requests", ", \"attempt\": message[\"attempt\"]", "", says: "doesn't say \"attempt\":1"),
+        Fault("serve-requests", ", \"attempt\": message[\"attempt\"]", "", says: "doesn't contain \"attempt\":1"),
         Fault(
             "serve-requests", "print(json.dumps(answer), flush=True)",
             "print(json.dumps(answer), *(['\\n' + json.dumps(answer)] if 'id' in answer else []), flush=True)",
             says: "a second result for the id"),
         Fault(
             "serve-hello", "        print(json.dumps(answer), flush=True)",
-            "        print('done')\n        print(json.dumps(answer), flush=True)", says: "no message: \"done\""),
+            "        print('done')\n        print(json.dumps(answer), flush=True)", says: "not a message: \"done\""),
         Fault(
             "serve-unknown", "        else:\n            continue",
             "        elif message[\"type\"] != \"cancel\":\n            sys.exit('unknown type')\n        else:\n            continue",
@@ -159,6 +159,6 @@ enum ConformancePlugin {
             "        elif message[\"type\"] == \"cancel\":\n            sys.exit('cancelled')\n        else:\n            continue",
             says: "cancelled"),
         Fault("serve-end", "    sys.exit(0)\nif sys", "    sys.exit(4)\nif sys", says: "status 4"),
-        Fault("serve-end", "    sys.exit(0)\nif sys", "    time.sleep(600)\nif sys", says: "still runs after 3 s"),
+        Fault("serve-end", "    sys.exit(0)\nif sys", "    time.sleep(600)\nif sys", says: "still running after 3 s"),
     ]
 }

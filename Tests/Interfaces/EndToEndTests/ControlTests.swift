@@ -131,7 +131,7 @@ struct ControlTests {
             let (status, output, error) = Self.command(root, ["status"])
             #expect(status == 0, "\(error)")
             #expect(output.hasPrefix("alight 0.1.0: running, process "), "\(output)")
-            #expect(output.contains("0 pending, 0 running, 1 dead"))
+            #expect(output.contains("0 pending, 0 running, 1 failed"))
             #expect(output.contains("root \(root)/in: inotify, 1 directory\n"))
             #expect(output.contains("letters: \(root)/in/a.txt: no paper"))
             let rules = try #require(try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]])
@@ -281,7 +281,7 @@ struct ControlTests {
             #expect(try Self.awaitPending(root))
             #expect(Self.out(root) == "")
             let (_, explained, _) = Self.command(root, ["explain", "in/a.txt", "--rules", "rules.yaml"])
-            #expect(explained.contains("the rule is paused; 'alight resume' lets it go on"), "\(explained)")
+            #expect(explained.contains("the rule is paused; resume it with 'alight resume'"), "\(explained)")
 
             program.signal(SIGKILL)
             _ = program.wait()
@@ -322,7 +322,7 @@ struct ControlTests {
                 let (status, output, error) = Self.command(root, ["resume", "--rule", name])
                 #expect(status == 1)
                 #expect(output.isEmpty)
-                #expect(error.contains("error: all rules are paused, so that '\(name)' can't go on alone"), "\(error)")
+                #expect(error.contains("error: all rules are paused; '\(name)' cannot be resumed alone"), "\(error)")
             }
             let paused = try Self.get(root, "/v1/status")["paused_rules"] as? [String]
             #expect(paused == ["letters"])
@@ -350,7 +350,7 @@ struct ControlTests {
             #expect(status.contains("\n  disabled: 'pictures', by 'enabled: false'\n"), "\(status)")
             let (code, _, error) = Self.command(root, ["pause", "--rule", "pictures"])
             #expect(code == 1)
-            #expect(error.contains("error: the rule 'pictures' is disabled, so that it never runs"), "\(error)")
+            #expect(error.contains("error: the rule 'pictures' is disabled, and never runs"), "\(error)")
             // A rule that a reload enables is listed as enabled.
             TestFile.write(tree.path("rules.yaml"), Self.rules(root))
             let isOn = try Deadline.wait {
@@ -393,7 +393,7 @@ struct ControlTests {
             #expect(Deadline.wait { program.output.contains("no paper") })
             _ = root.appending("refuse").withCString { unlink($0) }
             let (status, output, error) = Self.command(root, ["retry", "--rule", "letters"])
-            #expect(status == 0 && output.hasSuffix(" will be tried again: letters: \(root)/in/a.txt\n"), "\(error)")
+            #expect(status == 0 && output.hasSuffix(" will be retried: letters: \(root)/in/a.txt\n"), "\(error)")
             #expect(Deadline.wait { Self.out(root) == "a" })
 
             TestFile.write(root.appending("refuse"), "")
@@ -427,7 +427,7 @@ struct ControlTests {
             for number in 1...5 { TestFile.write(root.appending("in/\(number).txt"), "x") }
             let isSaid = try Deadline.wait {
                 let reasons = try Self.get(root, "/v1/status")["reasons"] as? [String]
-                let hasReason = reasons?.contains { $0.hasPrefix("the rule 'letters' fails all the time") }
+                let hasReason = reasons?.contains { $0.hasPrefix("the rule 'letters' fails repeatedly") }
                 return try hasReason == true && Self.queue(root)["dead"] == 5
             }
             #expect(isSaid)
@@ -528,7 +528,7 @@ struct ControlTests {
             #expect(Deadline.wait { log.output.contains("retry with 'alight retry ") }, "\(log.error)")
             #expect(Deadline.wait { log.output.contains("a.txt: succeeded in ") })
             #expect(log.output.contains(" (attempt 1 of 2; next in "))
-            #expect(log.output.contains(" (dead letter after 2 attempts; retry with "))
+            #expect(log.output.contains(" (gave up after 2 attempts; retry with "))
             #expect(Deadline.wait { Set(log.lines) == Set(program.lines) }, "\(log.output)\(program.output)")
         }
     }
@@ -623,10 +623,10 @@ struct ControlTests {
     }
 
     @Test(arguments: [
-        (["--external-url", "https://a.test"], "'--external-url' means nothing without an address"),
+        (["--external-url", "https://a.test"], "'--external-url' requires an address"),
         (["--listen", "127.0.0.1:1", "--external-url", "a.test"], "write 'https://a.test'"),
         (["--listen", "*:8088"], "write '0.0.0.0:8088'"),
-        (["--once", "--external-url", "https://a.test"], "'--external-url' means nothing with '--once'"),
+        (["--once", "--external-url", "https://a.test"], "'--external-url' cannot be combined with '--once'"),
     ])
     func `an invalid address, or an invalid one of a proxy, is refused`(arguments: [String], said: String) {
         withTempTree { tree in
@@ -705,7 +705,7 @@ struct ControlTests {
             try #require(journal.parent.withCString { chmod($0, 0o777) } == 0)
             let (status, _, error) = Self.command(root, ["jobs", "--journal", journal.description])
             #expect(status == 1)
-            #expect(error.contains("the journal can't be trusted: "), "\(error)")
+            #expect(error.contains("the journal cannot be trusted: "), "\(error)")
             #expect(error.contains("help: run: chmod go-w"), "\(error)")
         }
     }
@@ -748,7 +748,7 @@ struct ControlTests {
             if isTaken { TestFile.makeFolder(folder) }
             let program = Self.start(tree, words + ["run", "rules.yaml", "--journal", ":memory:"], output: "run")
             #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
-            #expect(program.error.contains("warning: '\(folder)' is not a directory of this user alone") == isTaken)
+            #expect(program.error.contains("warning: '\(folder)' is not a private directory of this user") == isTaken)
             let socket = PathBytes("\(folder)\(isTaken ? "-2" : "")/control.sock")
             #expect(Deadline.wait { TestFile.exists(socket) }, "\(program.error)")
             let status = Self.start(tree, words + ["status"], output: "status")

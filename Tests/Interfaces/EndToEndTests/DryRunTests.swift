@@ -134,7 +134,7 @@ struct DryRunTests {
                 let error = program.error.replacing("\(root)", with: "~")
                 #expect(error.contains("dry run: nothing is run, written or sent"))
                 #expect(error.contains("would create the directory '~/new'"))
-                #expect(error.contains("'~/plugins/raw' was not asked to describe itself"))
+                #expect(error.contains("'~/plugins/raw' was not run to describe itself"))
             }
         }
     }
@@ -253,8 +253,8 @@ struct DryRunTests {
                 let lines = Self.lines(program, root)
                 #expect(
                     lines.contains(
-                        "would fail: none: created ~/in/b\u{FFFD}.txt: can't be run: plugin 'send' can't be given a name "
-                            + "that is not UTF-8: ~/in/b\u{FFFD}.txt"),
+                        "would fail: none: created ~/in/b\u{FFFD}.txt: cannot be run: plugin 'send' does not accept a "
+                            + "name that is not UTF-8: ~/in/b\u{FFFD}.txt"),
                     "\(program.output)")
                 #expect(lines.contains { $0.hasPrefix("would wait: later: created ~/in/a.txt: its window opens at ") })
                 #expect(lines.count == 2)

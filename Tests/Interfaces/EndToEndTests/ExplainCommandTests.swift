@@ -58,30 +58,30 @@ struct ExplainCommandTests {
     }
 
     private static let reasons: [(String, rule: String, String)] = [
-        ("in/cache/b.jpg", "photos", "'**/cache' in 'exclude' leaves out 'cache' and all in it"),
-        ("in/thumbs/b.jpg", "photos", "'thumbs/**' in 'outputs' leaves it out, as written by the rule's own action"),
+        ("in/cache/b.jpg", "photos", "'**/cache' in 'exclude' excludes 'cache' and everything below it"),
+        ("in/thumbs/b.jpg", "photos", "'thumbs/**' in 'outputs' excludes it, as written by the rule's own action"),
         (
             "in/a.jpg~", "patient",
-            "the built-in ignore '**/*~' leaves it out (Vim, Emacs, gedit and others leave the former version as name~)"
+            "the built-in ignore '**/*~' excludes it (Vim, Emacs, gedit and others store the previous version as name~)"
         ),
-        ("missing/a", "later", "the root '~/missing' does not exist; a run makes it ('missing: create')"),
-        ("in/x/b.txt", "later", "'~/in/x/*/*.txt' matches only what lies further down"),
+        ("missing/a", "later", "the root '~/missing' does not exist; 'alight run' would create it ('missing: create')"),
+        ("in/x/b.txt", "later", "'~/in/x/*/*.txt' matches only paths further down"),
         ("in/link/b.jpg", "photos", "'~/in/link' is a symbolic link, and links below the root are not followed"),
     ]
 
     @Test(arguments: reasons)
-    func `S58 the first reason is told`(_ path: String, _ rule: String, _ reason: String) {
+    func `S58 the first reason is printed`(_ path: String, _ rule: String, _ reason: String) {
         withTempTree { tree in
             Self.make(tree)
             _ = "x".withCString { target in tree.path("in/link").withCString { symlink(target, $0) } }
             let (status, program) = Self.explain(tree, ["--rule", rule, path])
             let output = program.output.replacing("\(tree.root)", with: "~")
-            #expect(output.split(separator: "\n").contains { $0.hasSuffix("leaves it: \(reason)") }, "\(output)")
+            #expect(output.split(separator: "\n").contains { $0.hasSuffix("no match: \(reason)") }, "\(output)")
             #expect(status == 4)
         }
     }
 
-    @Test func `S58 a writer and a lock are told`() {
+    @Test func `S58 a writer and a lock are printed`() {
         withTempTree { tree in
             Self.make(tree)
             let writer = tree.path("in/a.jpg").withCString { open($0, O_WRONLY | O_CLOEXEC) }
@@ -111,7 +111,7 @@ struct ExplainCommandTests {
             _ = "real".withCString { target in tree.path("link").withCString { symlink(target, $0) } }
             let (status, program) = Self.explain(tree, ["real/a"])
             #expect(status == 0, "\(program.output)")
-            #expect(program.output.contains("takes it\n    by the name \(tree.root)/link/a\n"), "\(program.output)")
+            #expect(program.output.contains("match\n    by the name \(tree.root)/link/a\n"), "\(program.output)")
         }
     }
 
@@ -156,7 +156,7 @@ struct ExplainCommandTests {
         (["in/a.jpg"], 0, ""), (["in/nothing/such", "--rule", "folders"], 4, ""),
         (["nowhere", "in/a.jpg"], 0, ""), (["nowhere"], 4, ""),
         (["--rule", "photo", "in/a.jpg"], 2, "help: write 'photos'"), ([], 2, "Missing expected argument"),
-        ([""], 2, "'' is no path"), (["--rules", "none.yaml", "in/a.jpg"], 3, "no such file"),
+        ([""], 2, "'' is not a path"), (["--rules", "none.yaml", "in/a.jpg"], 3, "no such file"),
     ]
 
     @Test(arguments: statuses)
@@ -178,7 +178,7 @@ struct ExplainCommandTests {
             let program = RunningProgram(
                 Places.alight, ["explain", "in/a.jpg"], in: tree.root, output: tree.path("run"))
             #expect(program.wait() == 0)
-            #expect(program.output.contains("rule 'one' (rules/a.yaml:2:5) takes it"))
+            #expect(program.output.contains("rule 'one' (rules/a.yaml:2:5): match"))
         }
     }
 
@@ -197,7 +197,7 @@ struct ExplainCommandTests {
             for line in recording.split(separator: "\n") where line.hasPrefix("$ alight ") {
                 let arguments = line.split(separator: " ").dropFirst(2).map(String.init)
                 let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
-                #expect(program.wait() == (program.output.contains("takes it") ? 0 : 4))
+                #expect(program.wait() == (program.output.contains("): match") ? 0 : 4))
                 shown += "\(line)\n" + program.output.replacing("\(tree.root)", with: "~")
             }
             #expect(shown == String(recording))

@@ -37,20 +37,20 @@ struct FailureTextTests {
             let rules = program.output.components(separatedBy: "  rule ").dropFirst().map { text in
                 text.split(separator: "\n").dropFirst(5).map { $0.drop { $0 == " " } }
                     .filter { line in
-                        !["not told of what is there already", "event: ", "would run"].contains { line.hasPrefix($0) }
+                        !["ignores existing files", "event: ", "would run"].contains { line.hasPrefix($0) }
                     }
             }
             #expect(
                 rules == [
                     [
-                        "tried: 3 times at most, 1.5 s to 60 s apart, after failures that the action calls temporary",
-                        "changed while its action runs: the action is ended, and run again",
-                        "between two runs: 30 s at least", "when it fails for good: log + move",
-                        "not told what happened while Alight did not run ('catch_up: false')", "formerly: old, older",
-                    ], [], ["tried: once", "changed while its action runs: taken as known"],
+                        "attempts: at most 3, 1.5 s to 60 s apart, after temporary failures only",
+                        "changed while its action runs: the action is stopped and started again",
+                        "between two runs: at least 30 s", "when a job fails permanently: log + move",
+                        "ignores changes made while Alight was not running ('catch_up: false')", "formerly: old, older",
+                    ], [], ["attempts: 1", "changed while its action runs: recorded as known, without another run"],
                     [
-                        "tried: 5 times at most, 5 s apart",
-                        "changed while its action runs: every event is run for, in order",
+                        "attempts: at most 5, 5 s apart",
+                        "changed while its action runs: the action runs for every event, in order",
                     ],
                 ])
         }
@@ -87,7 +87,7 @@ struct FailureTextTests {
         }
     }
 
-    @Test func `the line of a failed job says how to retry it`() {
+    @Test func `the line of a failed job shows how to retry it`() {
         withTempTree { tree in
             let rules = """
                 rules:
@@ -105,7 +105,7 @@ struct FailureTextTests {
             #expect(Deadline.wait { program.lines.count == 3 })
             let lines = program.lines
             #expect(lines[0].contains("no route (attempt 1 of 2; next in "), "\(lines[0])")
-            let retry = /: no route \(dead letter( after 2 attempts)?; retry with 'alight retry [0-9A-Z]{26}'\)$/
+            let retry = /: no route \(gave up( after 2 attempts)?; retry with 'alight retry [0-9A-Z]{26}'\)$/
             #expect(lines[1].firstMatch(of: retry)?.1 == " after 2 attempts", "\(lines[1])")
             #expect(lines[2].firstMatch(of: retry).map { $0.1 == nil } == true, "\(lines[2])")
             program.signal(SIGTERM)

@@ -25,7 +25,7 @@ struct JobsCommandTests {
         jobs[1].attempts = [SampleAttempt("retry"), SampleAttempt("failed")]
         jobs[1].message = "plugin 'upload' was killed by signal 9, after it had sent 3 of 40 parts"
         jobs[1].code = "signal-9"
-        jobs[2].message = "it was gone before the action began"
+        jobs[2].message = "it was gone before the action started"
         jobs[3].message = "two\nlines\u{1B}]0;title\u{07}"
         return jobs
     }()
@@ -107,7 +107,7 @@ struct JobsCommandTests {
             let ids = output.split(separator: "\n").map { $0.prefix { $0 != "\t" } }
             #expect(ids == expected.map { Substring(Self.jobs[$0].id) })
             let isCut = arguments.contains("2")
-            #expect(error == (isCut ? "these are the 2 newest; there are more, see --limit\n" : ""))
+            #expect(error == (isCut ? "only the 2 newest are shown; see --limit\n" : ""))
         }
     }
 
@@ -127,7 +127,7 @@ struct JobsCommandTests {
                 let (status, output, error) = JournalCommand.run(tree, ["jobs"] + arguments)
                 #expect(status == 0)
                 #expect(output.isEmpty)
-                #expect(error == "no job is like that; the journal has 1 dead\n")
+                #expect(error == "no job matches; the journal has 1 dead\n")
             }
         }
     }
@@ -143,13 +143,13 @@ struct JobsCommandTests {
 
     private static let mistakes: [([String], Int32, String)] = [
         (["--state", "done"], 2, "'pending', 'running', 'succeeded', 'skipped' or 'dead'"),
-        (["--since", "yesterday"], 2, "--since: 'yesterday' is no moment; write a length of time such as 30m"),
-        (["--since", "2026-11-20T10:26:30.Z"], 2, "--since: '2026-11-20T10:26:30.Z' is no moment"),
-        (["--since", "2026-02-30"], 2, "--since: '2026-02-30' is no moment"),
-        (["--since", "2026-11-20 24:00"], 2, "--since: '2026-11-20 24:00' is no moment"),
+        (["--since", "yesterday"], 2, "--since: invalid time 'yesterday'; write a duration such as 30m"),
+        (["--since", "2026-11-20T10:26:30.Z"], 2, "--since: invalid time '2026-11-20T10:26:30.Z'"),
+        (["--since", "2026-02-30"], 2, "--since: invalid time '2026-02-30'"),
+        (["--since", "2026-11-20 24:00"], 2, "--since: invalid time '2026-11-20 24:00'"),
         (["--since", "5 parsecs"], 2, "--since: unknown unit 'parsecs'"), (["--limit=-1"], 2, "is negative"),
         (["--path", "/srv/{1..3}"], 2, "--path: "), (["--path", ""], 2, "'--path' is empty"),
-        (["--journal", ":memory:"], 2, "is only for 'alight run'"), (["--journal", "x/"], 2, "is a folder"),
+        (["--journal", ":memory:"], 2, "is only for 'alight run'"), (["--journal", "x/"], 2, "is a directory"),
         (["--journal", "none.db"], 1, "error: there is no journal at '"),
     ]
 
@@ -248,7 +248,7 @@ extension JobsCommandTests {
           two\nlines\u{1b}]0;title\u{7}
         01M7W7VPP0000000000000003R  skipped
           scans: created …/カメラの中の写真.jpg
-          it was gone before the action began
+          it was gone before the action started
         01M7W7SW30000000000000001W  dead
           letters: created …t/letter-2026-11.pdf
           attempt 2: plugin 'upload' was killed…
@@ -266,7 +266,7 @@ extension JobsCommandTests {
           two\nlines\u{1b}]0;title\u{7}
         01M7W7VPP0000000000000003R  skipped    2026-11-20 10:26
           scans: created /srv/写真/カメラの中の写真.jpg
-          it was gone before the action began
+          it was gone before the action started
         01M7W7SW30000000000000001W  dead       2026-11-20 10:25
           letters: created …p/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf
           attempt 2: plugin 'upload' was killed by signal 9, after it had sent 3 of 40 …
@@ -279,7 +279,7 @@ extension JobsCommandTests {
         01M7W816F0000000000000009C  running    scans                 /srv/f                                                         created  0        2026-11-20 10:29
         01M7W7ZBW0000000000000007G  pending    scans                 /srv/é.txt                                                     created  0        2026-11-20 10:28
         01M7W7XH90000000000000005M  dead       a rule whose name i…  /srv/\u{1b}[31m\n\u{202e}\t�                                   created  0        2026-11-20 10:27  two\nlines\u{1b}]0;title\u{7}
-        01M7W7VPP0000000000000003R  skipped    scans                 /srv/写真/カメラの中の写真.jpg                                 created  0        2026-11-20 10:26  it was gone before the action began
+        01M7W7VPP0000000000000003R  skipped    scans                 /srv/写真/カメラの中の写真.jpg                                 created  0        2026-11-20 10:26  it was gone before the action started
         01M7W7SW30000000000000001W  dead       letters               …p/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf  created  2        2026-11-20 10:25  plugin 'upload' was killed by signal 9,…
         01M7W7R1G00000000000000000  succeeded  scans                 /srv/drop/a.pdf                                                created  1        2026-11-20 10:24
 

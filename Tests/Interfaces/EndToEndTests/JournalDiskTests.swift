@@ -45,7 +45,7 @@ struct JournalDiskTests {
             }
             #expect(isFull, "\(program.error)")
             #expect(program.error.contains("no action starts until it can be written again"), "\(program.error)")
-            #expect(program.error.contains("help: make room on the disk"), "\(program.error)")
+            #expect(program.error.contains("help: free space on the disk"), "\(program.error)")
             let begun = program.lines.count
             for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }
             // The program retries each second. It must report the error only once.
@@ -56,7 +56,7 @@ struct JournalDiskTests {
             for command in ["pause", "resume"] {
                 let asked = RunningProgram(Places.alight, [command], in: tree.root, output: tree.path(command))
                 #expect(asked.wait() == 1)
-                #expect(asked.error.contains("but the journal can't keep that now"), "\(asked.error)")
+                #expect(asked.error.contains("but this cannot be written to the journal"), "\(asked.error)")
             }
             SmallDisk.empty(disk)
             #expect(Deadline.wait { program.lines.count == 1 + written + 50 }, "\(program.error)")
@@ -133,7 +133,7 @@ struct JournalDiskTests {
         withTempTree { tree in
             let program = Self.start(tree, script: "cat /dev/zero >filler 2>/dev/null || :")
             #expect(program.wait() == 1, "\(program.error)")
-            #expect(program.error.contains("the disk is full\n    help: make room on the disk"), "\(program.error)")
+            #expect(program.error.contains("the disk is full\n    help: free space on the disk"), "\(program.error)")
         }
     }
 

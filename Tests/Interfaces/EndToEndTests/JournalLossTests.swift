@@ -22,9 +22,9 @@ struct JournalLossTests {
             TestFile.write(tree.path("in/b"), "x")
             #expect(program.wait() == 1)
             let message =
-                "error: the journal '\(journal)' was removed or exchanged while Alight had it open\n    help: "
+                "error: the journal '\(journal)' was removed or replaced while Alight had it open\n    help: "
             // It is reported once, as the reason for the end of the run.
-            #expect(program.error.split(separator: "\n").count { $0.contains("removed or exchanged") } == 1)
+            #expect(program.error.split(separator: "\n").count { $0.contains("removed or replaced") } == 1)
             #expect(program.error.contains(message), "\(program.error)")
             // The action was not started, because this could not be stored.
             #expect(program.lines.count == 1)
@@ -65,7 +65,7 @@ struct JournalLossTests {
             JournalFileTests.awaitReady(program)
             #expect(
                 program.error.contains(
-                    "error: 1 job can't be read, and kept as dead letters: \(broken.id)\n    help: "),
+                    "error: 1 job cannot be read; stored as failed: \(broken.id)\n    help: "),
                 "\(program.error)")
             JournalFileTests.stop(program)
             let root = tree.root
@@ -76,7 +76,7 @@ struct JournalLossTests {
             for words in [["retry", broken.id], ["retry", "--all"]] {
                 let retry = ask(words[0], words[1])
                 #expect(retry.wait() == 1)
-                #expect(retry.error.hasPrefix("error: job \(broken.id) can't be read"), "\(retry.error)")
+                #expect(retry.error.hasPrefix("error: job \(broken.id) cannot be read"), "\(retry.error)")
             }
             let shown = ask("show", broken.id)
             #expect(shown.wait() == 0)

@@ -75,7 +75,7 @@ struct OutcomeTextTests {
             #expect(failed == ["in/bad: no picture: bad", "in/worse-bad: no picture: worse-bad"], "\(said)")
             let thumbs = ["a", "c"].map { "in/\($0): 256x171 -> thumbs/\($0).webp" }
             #expect(told.count == 5 && thumbs.contains(told[2]), "\(said)")
-            #expect(told.last?.hasPrefix("retry with ") == true && told[3] == "1 more (dead letter", "\(said)")
+            #expect(told.last?.hasPrefix("retry with ") == true && told[3] == "1 more (gave up", "\(said)")
         }
     }
 

@@ -83,7 +83,7 @@ struct PluginsCommandTests {
             #expect(named.exitStatus() == 2)
             let near = Self.alight(tree, ["test", "lnies"]).error
             let places =
-                "plugins are looked for in '\(tree.root)/plugins', '\(tree.root)/.config/alight/rules/plugins', "
+                "plugins are searched for in '\(tree.root)/plugins', '\(tree.root)/.config/alight/rules/plugins', "
             #expect(near.hasPrefix("error: no plugin 'lnies'\n    help: write 'lines'; \(places)"), "\(near)")
         }
     }
@@ -109,7 +109,8 @@ struct PluginsCommandTests {
             TestFile.write(tree.path("plugins/flood"), Array(script.utf8), mode: 0o755)
             let program = Self.alight(tree, ["list", "--rules", "."])
             #expect(
-                program.output.contains("it prints more than 1 MiB for 'describe', and was ended"), "\(program.output)")
+                program.output.contains("it printed more than 1 MiB for 'describe', and was stopped"),
+                "\(program.output)")
         }
     }
 
@@ -127,7 +128,7 @@ struct PluginsCommandTests {
                 modes   run, serve
                 events  all
                 types   all
-                names   UTF-8 alone
+                names   UTF-8 only
 
                 PARAMETER      TYPE                 DEFAULT   REQUIRED  DESCRIPTION
                 border         object                         no
@@ -148,7 +149,8 @@ struct PluginsCommandTests {
             let none = Self.alight(tree, ["describe", "thmubs"])
             #expect(none.exitStatus() == 2)
             #expect(
-                none.error.hasPrefix("error: no plugin 'thmubs'\n    help: write 'thumbs'; plugins are looked for in '")
+                none.error.hasPrefix(
+                    "error: no plugin 'thmubs'\n    help: write 'thumbs'; plugins are searched for in '")
             )
         }
     }
@@ -168,13 +170,13 @@ struct PluginsCommandTests {
                     environment: ["ALIGHT": Places.alight.description], output: tree.path("test"))
                 let status = test.wait()
                 #expect(status == 0, "\(test.output)\(test.error)")
-                #expect(test.output.hasSuffix("line-count keeps to the protocol\n"))
+                #expect(test.output.hasSuffix("line-count follows the protocol\n"))
                 let skipped = test.lines.filter { $0.hasPrefix("skipped") }
                 #expect(skipped.count == (language == "bash" ? 2 : 1), "\(skipped)")
                 // Nothing is overwritten.
                 let again = Self.alight(tree, ["new", "line-count", "--language", language])
                 #expect(again.exitStatus() == 1)
-                #expect(again.error.contains("is there already\n    help: choose another name, or remove it"))
+                #expect(again.error.contains("already exists\n    help: choose another name, or remove it"))
                 let odd = Self.alight(tree, ["new", "Line Count", "--language", language])
                 #expect(odd.exitStatus() == 2)
             }

@@ -54,8 +54,8 @@ struct RetryCommandTests {
             #expect(error.isEmpty)
             #expect(
                 output == """
-                    \(Self.jobs[0].id) will be tried again: scans: /in/a\\u{1b}
-                    \(Self.jobs[1].id) will be tried again: letters: /in/b
+                    \(Self.jobs[0].id) will be retried: scans: /in/a\\u{1b}
+                    \(Self.jobs[1].id) will be retried: letters: /in/b
 
                     """)
             // The job that was running is interrupted when its rule runs again.
@@ -99,8 +99,8 @@ struct RetryCommandTests {
             let names = [Self.jobs[3].id, "01JD8Z3T1W", Self.jobs[4].id, Self.jobs[5].id, Self.jobs[6].id]
             let (status, output, error) = JournalCommand.run(tree, ["retry"] + names)
             #expect(status == 1)
-            #expect(output == "\(Self.jobs[6].id) will be tried again: scans: /in/g\n")
-            let refusal = "only dead letters and pending jobs are tried again"
+            #expect(output == "\(Self.jobs[6].id) will be retried: scans: /in/g\n")
+            let refusal = "only failed and pending jobs can be retried"
             #expect(
                 error == """
                     error: job \(names[0]) is running: \(refusal)
@@ -119,7 +119,7 @@ struct RetryCommandTests {
             let (status, output, error) = JournalCommand.run(tree, ["retry", "--rule", "none"])
             #expect(status == 0)
             #expect(output.isEmpty)
-            #expect(error == "there are no dead letters of the rule 'none'\n")
+            #expect(error == "there are no failed jobs of the rule 'none'\n")
         }
     }
 
@@ -147,7 +147,7 @@ struct RetryCommandTests {
         (["discard"], "name jobs by their ids, or write 'alight discard --all' or '--rule NAME'"),
         (["retry", "--all", jobs[0].id], "ids cannot be combined with '--all'"),
         (["discard", "--rule", "scans", jobs[0].id], "ids cannot be combined with '--rule'"),
-        (["retry", "01K"], "'01K' is no id"),
+        (["retry", "01K"], "'01K' is not a job id"),
     ]
 
     @Test(arguments: mistakes)

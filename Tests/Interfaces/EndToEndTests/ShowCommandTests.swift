@@ -22,7 +22,7 @@ struct ShowCommandTests {
             #"{"events":[{"path":"/srv/\u001b[31m\u202e"}],"protocol":1,"steps":[],"with":{"to":"a/b","token":"***"}}"#
         job.attempts = [
             SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "first log\n", request: "{}"),
-            SampleAttempt("retry", "plugin 'up' took longer than 1s and was ended", code: "timed-out"),
+            SampleAttempt("retry", "plugin 'up' took longer than 1s and was stopped", code: "timed-out"),
             SampleAttempt(
                 "retry", "no room\u{1B}[2J", signal: 9, log: "one\n\ttwo \u{1B}]0;title\u{07}\n\nfour",
                 request: request),
@@ -41,14 +41,14 @@ struct ShowCommandTests {
         job \(job.id): dead
           rule: letters
           path: /srv/\\u{1b}[31m\\n\u{FFFD}
-          event: moved (extended, xattr:user.a, replaced, by a move); found by comparing everything at 2026-11-20 10:24:59
+          event: moved (extended, xattr:user.a, replaced, by a move); found by a rescan at 2026-11-20 10:24:59
           from: /srv/old\\nname
           size: 120 bytes, before 1 byte
-          made: 2026-11-20 10:25:00
-          ended: 2026-11-20 10:25:30
+          created: 2026-11-20 10:25:00
+          finished: 2026-11-20 10:25:30
           message: no room\\u{1b}[2J (status-75)
         attempt 1: 2026-11-20 10:25:02, 1.3 s: retry, exit status 75: busy (status-75)
-        attempt 2: 2026-11-20 10:25:12, 1.3 s: retry: plugin 'up' took longer than 1s and was ended (timed-out)
+        attempt 2: 2026-11-20 10:25:12, 1.3 s: retry: plugin 'up' took longer than 1s and was stopped (timed-out)
         attempt 3: 2026-11-20 10:25:22, 1.3 s: failed, killed by signal 9 (Killed): no room\\u{1b}[2J
         request of attempt 3:
           {
@@ -124,7 +124,7 @@ struct ShowCommandTests {
                       rule: scans
                       path: /in/a
                       event: created; found
-                      made: 2026-11-20 10:24:00
+                      created: 2026-11-20 10:24:00
                       due: 2026-11-20 10:25:00
 
                     """)
@@ -160,13 +160,13 @@ struct ShowCommandTests {
                 "    \(job.id)  dead  scans: created /in/\\u{1b}\(index)\n"
             }
             #expect(
-                error == "error: '\(beginning)' is the beginning of several jobs:\n" + candidates.joined()
+                error == "error: '\(beginning)' matches the ids of several jobs:\n" + candidates.joined()
                     + "    …\n    help: give more of the id\n")
         }
     }
 
     private static let mistakes: [([String], Int32, String)] = [
-        ([], 2, "Missing expected argument"), (["01K"], 2, "'01K' is no id; give 4 characters of it at least"),
+        ([], 2, "Missing expected argument"), (["01K"], 2, "'01K' is not a job id; give at least 4 characters of one"),
         (["01JD8Z3T1WQ2V7N0C5M4K9R6XB"], 1, "error: there is no job '01JD8Z3T1WQ2V7N0C5M4K9R6XB' in '"),
         (["%%%%"], 1, "error: there is no job '%%%%' in '"),
         (["\u{1B}[31m"], 1, "error: there is no job '\\u{1b}[31m'"),

@@ -90,7 +90,7 @@ struct TracelessTests {
             try file.close()
             let (status, output, error) = JournalCommand.run(tree, ["retry", job.id], journal: "kept/journal.db")
             #expect(status == 0, "\(error)")
-            #expect(output.contains("will be tried again"))
+            #expect(output.contains("will be retried"))
             #expect(
                 TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) } == [
                     "journal.db", "journal.db-lock",

@@ -104,8 +104,8 @@ struct UndoCommandTests {
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(status == 5)
             #expect(output.contains("in/c.txt") && Self.text(tree, "in/c.txt") != nil, "\(output)")
-            #expect(error.contains("there is something at '\(tree.path("in/a.txt"))' again"), "\(error)")
-            #expect(error.contains("'\(tree.path("out/b.txt"))' was changed since"), "\(error)")
+            #expect(error.contains("'\(tree.path("in/a.txt"))' exists again"), "\(error)")
+            #expect(error.contains("'\(tree.path("out/b.txt"))' has changed since"), "\(error)")
             #expect(Self.text(tree, "in/a.txt") == "another" && Self.text(tree, "in/b.txt") == nil)
             _ = tree.path("in/a.txt").withCString { unlink($0) }
             let again = Self.undo(tree, ["--since", "10m"])
@@ -185,7 +185,7 @@ struct UndoCommandTests {
             let dry = Self.undo(tree, ["--rule", "unpack", "--dry-run"])
             let again = Self.undo(tree, ["--rule", "unpack"])
             let (changed, added) = (tree.path("in/two/sub/b"), tree.path("in/two/sub/new"))
-            let left = "changed or added since, and left: '\(changed)', '\(added)'\n"
+            let left = "changed or added since, and not removed: '\(changed)', '\(added)'\n"
             for result in [dry, again] { #expect(result.status == 5 && result.error.contains(left), "\(result)") }
             #expect(TestFile.names(in: tree.path("in/two")) == [Array("sub".utf8)])
             #expect(Set(TestFile.names(in: tree.path("in/two/sub"))) == [Array("b".utf8), Array("new".utf8)])
@@ -213,7 +213,7 @@ struct UndoCommandTests {
             #expect(Self.once(tree).count == 1)
             let (status, output, error) = Self.undo(tree, ["--since", "10m"])
             #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt", "\(output)")
-            #expect(status == 5 && error.contains("leaves '\(tree.path("out/a.txt.tar"))'"), "\(error)")
+            #expect(status == 5 && error.contains("keeps '\(tree.path("out/a.txt.tar"))'"), "\(error)")
             #expect(TestFile.exists(tree.path("out/a.txt.tar")))
         }
     }

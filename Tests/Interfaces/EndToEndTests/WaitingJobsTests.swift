@@ -93,11 +93,11 @@ struct WaitingJobsTests {
         TestFile.write(root.appending("in/a.nfo"), "x")
         TestFile.write(root.appending("in/a.mkv"), "xx")
         func says(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }
-        #expect(says("its set lacks 'nfo'"))
+        #expect(says("its set is missing 'nfo'"))
         let explained = Self.ask(["explain", "--rules", "rules.yaml", "in/a.mkv"], in: root).output
-        #expect(explained.contains("its set lacks 'nfo'"))
+        #expect(explained.contains("its set is missing 'nfo'"))
         TestFile.write(root.appending("in/a.nfo"), "xx")
-        #expect(says("it waits for '\(root)/in/a.nfo', which has been refused: 'ready': no a.nfo"))
+        #expect(says("it waits for '\(root)/in/a.nfo', which was skipped: 'ready': no a.nfo"))
         TestFile.write(root.appending("good"), "")
         let retried = Self.ask(["retry", "--all"], in: root)
         #expect(retried.status == 0)
@@ -120,7 +120,7 @@ struct WaitingJobsTests {
             """)
         defer { TestFile.removeTree(root) }
         let pdf = Self.ask(["explain", "--rules", "rules.yaml", "in/a.pdf"], in: root, journal: []).output
-        #expect(pdf.contains("leaves it: not seen: rule 'pdf' takes it and stops ('stop: true')"))
+        #expect(pdf.contains("no match: rule 'pdf' matches first and stops ('stop: true')"))
         let text = Self.ask(["explain", "--rules", "rules.yaml", "in/a.txt"], in: root, journal: []).output
         #expect(!text.contains("not seen"))
     }

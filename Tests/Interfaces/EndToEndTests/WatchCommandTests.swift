@@ -170,7 +170,7 @@ struct WatchCommandTests {
     private static let mistakes: [([String], Int32, String)] = [
         ([], 2, "Missing expected argument"), (["in", "--settle", "5x"], 2, "unknown unit 'x'"),
         (["in", "--events", "created,crated"], 2, "unknown event 'crated' in --events; write 'created'"),
-        (["in", "--types", "files"], 2, "unknown kind 'files'"), (["in", "--depth", "x"], 2, "x"),
+        (["in", "--types", "files"], 2, "unknown type 'files'"), (["in", "--depth", "x"], 2, "x"),
         (["in", "--backend", "kqueue"], 2, "unknown backend 'kqueue'"), (["in", "--poll", "1ms"], 2, "10ms"),
         (["in/{a*"], 2, "glob 'in/{a*' has no closing '}'"), (["in", "--exclude", "/x"], 2, "glob '/x' is absolute"),
         (["file/x"], 1, "it is not a directory"),

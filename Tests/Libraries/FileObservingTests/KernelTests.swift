@@ -68,7 +68,7 @@ struct KernelTests {
         }
     }
 
-    @Test func `S31 a file is told when nobody can write to it any more`() async throws {
+    @Test func `S31 a file is reported when no process can write to it any more`() async throws {
         try await withTemporaryFolder { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             var events = observer.events.makeAsyncIterator()

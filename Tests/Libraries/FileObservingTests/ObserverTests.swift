@@ -178,7 +178,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `S24 what exists is told between scan_begin and scan_end, also when nothing does`() async throws {
+    @Test func `S24 existing files are reported between scan_begin and scan_end, even if none`() async throws {
         try await withTemporaryFolder { root in
             for names in [["a", "b"], []] {
                 let driven = try Driven(root) {

@@ -50,7 +50,7 @@ struct ConditionTests {
     ])
     func `a size is compared, and ranges include their ends`(text: String, holds: Bool) throws {
         let answer = try Self.size(text).answer(Self.facts())
-        #expect(answer == (holds ? .holds : .fails("size is 300 B, wanted \(text)")))
+        #expect(answer == (holds ? .holds : .fails("size is 300 B, expected \(text)")))
     }
 
     @Test(
@@ -59,7 +59,7 @@ struct ConditionTests {
             (2_000_000_000, "2 GB"), (0, "0 B"),
         ] as [(UInt64, String)])
     func `a size in a message is exact`(size: UInt64, shown: String) throws {
-        #expect(try Self.size("= 7").answer(Self.facts(size: size)) == .fails("size is \(shown), wanted = 7"))
+        #expect(try Self.size("= 7").answer(Self.facts(size: size)) == .fails("size is \(shown), expected = 7"))
     }
 
     @Test(
@@ -68,7 +68,7 @@ struct ConditionTests {
         ] as [(Int64, String)])
     func `an age counts from the last change and is shown in two units`(age: Int64, shown: String) {
         let answer = Self.age(.more, 1_000_000).answer(Self.facts(age: age))
-        #expect(answer == .fails("age is \(shown), wanted > 1000000s"))
+        #expect(answer == .fails("age is \(shown), expected > 1000000s"))
         #expect(Self.age(.less, 1_000_000).answer(Self.facts(age: age)) == .holds)
     }
 
@@ -89,12 +89,12 @@ struct ConditionTests {
     func `depth counts the directories below the root`(path: PathBytes, depth: Int) {
         #expect(Self.depth(.equal, depth).answer(Self.facts(path)) == .holds)
         #expect(
-            Self.depth(.equal, 9).answer(Self.facts(path)) == .fails("depth is \(depth), wanted = 9"))
+            Self.depth(.equal, 9).answer(Self.facts(path)) == .fails("depth is \(depth), expected = 9"))
     }
 
     @Test func `a name is the last component, and one matching glob is enough`() throws {
         #expect(try Self.name("*.png", "IMG_*.jpg").answer(Self.facts()) == .holds)
-        #expect(try Self.name("2026*").answer(Self.facts()) == .fails("name is 'IMG_7.jpg', wanted '2026*'"))
+        #expect(try Self.name("2026*").answer(Self.facts()) == .fails("name is 'IMG_7.jpg', expected '2026*'"))
         #expect(try Self.name("*.jpg").answer(Self.facts("/in/.x.JPG")) == .holds)
         #expect(try Self.name("a?b").answer(Self.facts("/in/a\nb")) == .holds)
     }
@@ -104,14 +104,14 @@ struct ConditionTests {
         #expect(try path("2026/*").answer(Self.facts()) == .holds)
         #expect(try path("/in/2026/*").answer(Self.facts()) == .holds)
         #expect(try path("/in/2025/*", "**/IMG*").answer(Self.facts()) == .holds)
-        #expect(try path("in/**").answer(Self.facts()) == .fails("path is '2026/IMG_7.jpg', wanted 'in/**'"))
+        #expect(try path("in/**").answer(Self.facts()) == .fails("path is '2026/IMG_7.jpg', expected 'in/**'"))
     }
 
     @Test func `a regular expression is searched for in the name only`() throws {
         #expect(Condition.regex(try RegularExpression("MG_[0-9]")).answer(Self.facts()) == .holds)
         #expect(
             Condition.regex(try RegularExpression("2026")).answer(Self.facts())
-                == .fails("name is 'IMG_7.jpg', wanted the regex '2026'"))
+                == .fails("name is 'IMG_7.jpg', expected the regex '2026'"))
     }
 
     @Test func `an aborted search leaves the condition open, also below not`() throws {
@@ -133,7 +133,7 @@ struct ConditionTests {
         #expect(Condition.owner([owner(7, nil), owner(1_000, 50)]).answer(Self.facts()) == .holds)
         #expect(
             Condition.owner([owner(1_000, 51)]).answer(Self.facts())
-                == .fails("owner is 1000:50, wanted 'ada'"))
+                == .fails("owner is 1000:50, expected 'ada'"))
     }
 
     // MARK: Content types
@@ -141,7 +141,7 @@ struct ConditionTests {
     @Test func `the content is needed only if no cheaper condition decides`() throws {
         let small = try Self.size("< 10")
         #expect(Self.images.answer(Self.facts()) == .needsContent)
-        #expect(Condition.all([Self.images, small]).answer(Self.facts()) == .fails("size is 300 B, wanted < 10"))
+        #expect(Condition.all([Self.images, small]).answer(Self.facts()) == .fails("size is 300 B, expected < 10"))
         #expect(Condition.any([Self.images, .not(small)]).answer(Self.facts()) == .holds)
         #expect(Condition.not(.all([Self.images, small])).answer(Self.facts()) == .holds)
         #expect(Condition.all([Self.images, .not(small)]).answer(Self.facts()) == .needsContent)
@@ -152,7 +152,7 @@ struct ConditionTests {
     @Test func `a content type matches completely or by its type before the slash`() {
         let png = Self.facts(content: .type("image/png"))
         #expect(Self.images.answer(png) == .holds)
-        #expect(Self.pdf.answer(png) == .fails("mime is 'image/png', wanted 'application/pdf'"))
+        #expect(Self.pdf.answer(png) == .fails("mime is 'image/png', expected 'application/pdf'"))
         #expect(Condition.mime([.init(type: nil, subtype: "png")]).answer(png) == .holds)
         #expect(Condition.mime([.init(type: nil, subtype: nil)]).answer(png) == .holds)
         #expect(Self.images.answer(Self.facts(content: .type("imagery/png"))) != .holds)
@@ -162,19 +162,21 @@ struct ConditionTests {
     @Test func `a path that is not a regular file has a type without being read`() {
         let folder = Condition.mime([.init(type: "inode", subtype: "directory")])
         #expect(folder.answer(Self.facts(type: .directory)) == .holds)
-        #expect(Self.images.answer(Self.facts(type: .symlink)) == .fails("mime is 'inode/symlink', wanted 'image/*'"))
-        #expect(Self.images.answer(Self.facts(type: .other)) == .fails("mime is 'inode/special', wanted 'image/*'"))
+        #expect(Self.images.answer(Self.facts(type: .symlink)) == .fails("mime is 'inode/symlink', expected 'image/*'"))
+        #expect(Self.images.answer(Self.facts(type: .other)) == .fails("mime is 'inode/special', expected 'image/*'"))
     }
 
     @Test func `the content of a deleted file is unknown unless another condition decides`() throws {
         var event = FileEvent.sample(.deleted, "/in/a.jpg")
         let rule = try Self.rule(.all([Self.images, try Self.name("*.jpg")]))
-        #expect(rule.admits(event) == .untold("it is gone, and with it its content"))
-        #expect(try Self.rule(.not(Self.images)).admits(event) == .untold("it is gone, and with it its content"))
+        #expect(rule.admits(event) == .untold("the file was deleted, so its content is unknown"))
+        #expect(
+            try Self.rule(.not(Self.images)).admits(event)
+                == .untold("the file was deleted, so its content is unknown"))
         #expect(try Self.rule(.any([Self.images, try Self.name("*.jpg")])).admits(event) == .holds)
         #expect(try Self.rule(.all([Self.images, try Self.name("*.png")])).admits(event) != .holds)
         event.snapshot = .unseen
-        #expect(try Self.rule(try Self.size("> 0")).admits(event) == .untold("nothing is known of what was there"))
+        #expect(try Self.rule(try Self.size("> 0")).admits(event) == .untold("the metadata of the file is unknown"))
         // Events about the watch itself concern no file.
         #expect(try Self.rule(Self.images).admits(.sample(.overflow, "/in", .unseen)) == .holds)
     }
@@ -184,23 +186,24 @@ struct ConditionTests {
     @Test func `all reports the first condition that fails, and any reports every one`() throws {
         let small = try Self.size("< 10")
         let png = try Self.name("*.png")
-        #expect(Condition.all([png, small]).answer(Self.facts()) == .fails("name is 'IMG_7.jpg', wanted '*.png'"))
+        #expect(Condition.all([png, small]).answer(Self.facts()) == .fails("name is 'IMG_7.jpg', expected '*.png'"))
         #expect(
             Condition.any([png, small]).answer(Self.facts())
                 == .fails(
-                    "none of 'any' holds: name is 'IMG_7.jpg', wanted '*.png'; size is 300 B, wanted < 10"))
+                    "no condition of 'any' is true: name is 'IMG_7.jpg', expected '*.png'; "
+                        + "size is 300 B, expected < 10"))
     }
 
     @Test func `not reports the conditions that hold`() throws {
         let jpg = try Self.name("*.jpg")
         let large = try Self.size("> 10")
-        #expect(Condition.not(jpg).answer(Self.facts()) == .fails("'not' is against it: name is 'IMG_7.jpg' ('*.jpg')"))
+        #expect(Condition.not(jpg).answer(Self.facts()) == .fails("excluded by 'not': name is 'IMG_7.jpg' ('*.jpg')"))
         #expect(
             Condition.not(.all([jpg, large])).answer(Self.facts())
-                == .fails("'not' is against it: name is 'IMG_7.jpg' ('*.jpg'); size is 300 B (> 10)"))
+                == .fails("excluded by 'not': name is 'IMG_7.jpg' ('*.jpg'); size is 300 B (> 10)"))
         #expect(
             Condition.not(.any([try Self.name("x"), large])).answer(Self.facts())
-                == .fails("'not' is against it: size is 300 B (> 10)"))
+                == .fails("excluded by 'not': size is 300 B (> 10)"))
         #expect(Condition.not(.not(jpg)).answer(Self.facts()) == .holds)
     }
 
@@ -216,7 +219,7 @@ struct ConditionTests {
         for pair in [[no, open], [open, no], [open, open]] {
             #expect(Condition.any(pair).answer(facts) == .untold("why"))
         }
-        #expect(Condition.all([open, no]).answer(facts) == .fails("size is 300 B, wanted < 1"))
+        #expect(Condition.all([open, no]).answer(facts) == .fails("size is 300 B, expected < 1"))
         #expect(Condition.any([open, yes]).answer(facts) == .holds)
         #expect(Condition.not(open).answer(facts) == .untold("why"))
     }
@@ -243,11 +246,12 @@ struct ComparisonTextTests {
         ("=> 3", "invalid comparison '=>'", "write '>= 3'"), ("≥3", "invalid comparison '≥'", "write '>= 3'"),
         ("<> 3", "invalid comparison '<>'", "write '!= 3'"), ("!3", "invalid comparison '!'", "write '!= 3'"),
         ("<<3", "invalid comparison '<<'", "write one of <, <=, >, >=, = and !="),
-        (">", "'>' compares with nothing", "write a count behind it"),
-        ("..3", "the range '..3' has one end", "write '<= 3'"), ("3..", "the range '3..' has one end", "write '>= 3'"),
-        ("..", "the range '..' has one end", "write both, as in 'LOW..HIGH'"),
+        (">", "'>' has no value to compare with", "write a count after it"),
+        ("..3", "the range '..3' has only one end", "write '<= 3'"),
+        ("3..", "the range '3..' has only one end", "write '>= 3'"),
+        ("..", "the range '..' has only one end", "write both, as in 'LOW..HIGH'"),
         ("4..3", "the range '4..3' starts after its end", "write '3..4'"),
-        ("> 3..5", "the range '> 3..5' holds '>'", "write a range without it, or a list of two comparisons"),
+        ("> 3..5", "the range '> 3..5' contains '>'", "write a range without it, or a list of two comparisons"),
         ("> x", "no number 'x'", ""), ("1..x", "no number 'x'", ""), ("", "no number ''", ""),
     ])
     func `a mistake is reported with a correction`(text: String, message: String, help: String) {

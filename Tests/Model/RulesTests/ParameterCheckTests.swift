@@ -84,7 +84,7 @@ struct ParameterCheckTests {
         (
             ["sound": "a.ogg"], "'sound' can't end in 'a.ogg'", "end it in .mp3, or in '/' for a directory"
         ),
-        (["port": 1], "parameter 'port' needs 'host' beside it", "add 'host:'"),
+        (["port": 1], "parameter 'port' needs 'host'", "add 'host:'"),
         (["preset": "mp3"], "one of 'to', 'sound', 'host' is needed", "write one of them"),
         (["to": "a/", "host": "b"], "'to', 'host' exclude each other", "write one of them"),
         ([:], "'with' needs at least 1 of its parameters", "write 'host' or 'port' or 'preset' or 'sound' or 'to'"),
@@ -158,7 +158,7 @@ struct ParameterCheckTests {
         let template = try Template("/srv/${stem}") { _ in nil }
         let parameters = ParameterTemplate.object(["to": .text(template), "folder": .text(template)])
         let problem = try #require(ParameterCheck.problems(in: parameters, schema: Self.thumbnail).first)
-        #expect(problem.path == [.key("folder")] && problem.message == "'folder' can't hold a placeholder")
+        #expect(problem.path == [.key("folder")] && problem.message == "'folder' can't contain a placeholder")
         let written = ParameterTemplate(["to": "a", "folder": "/srv"])
         #expect(ParameterCheck.problems(in: written, schema: Self.thumbnail).isEmpty)
     }

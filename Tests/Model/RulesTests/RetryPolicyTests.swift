@@ -77,10 +77,10 @@ struct FinalOutcomeTests {
         Case(
             testDescription: "interrupted at the last", outcome: .interrupted("x"), attempt: 3, isFinal: false,
             isDeadly: false),
-        Case(testDescription: "a time-out", outcome: .timedOut("x"), isFinal: false, isDeadly: false),
+        Case(testDescription: "a timeout", outcome: .timedOut("x"), isFinal: false, isDeadly: false),
         Case(
-            testDescription: "a time-out where only what is temporary counts", outcome: .timedOut("x"), on: .temporary,
-            isFinal: true, isDeadly: true),
+            testDescription: "a timeout where only temporary failures are retried", outcome: .timedOut("x"),
+            on: .temporary, isFinal: true, isDeadly: true),
         Case(
             testDescription: "temporary, where only that counts", outcome: Outcome(.retry), on: .temporary,
             isFinal: false, isDeadly: false),

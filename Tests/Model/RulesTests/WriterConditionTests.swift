@@ -37,14 +37,14 @@ struct WriterConditionTests {
     @Test func `a mismatch names the program that wrote and the programs wanted`() throws {
         let found = "it was written by 'cp' (process 7, /usr/bin/cp)"
         let facts = Self.process("cp", "/usr/bin/cp")
-        #expect(try Self.by("rsync", "/bin/*").answer(facts) == .fails("\(found), wanted 'rsync' or '/bin/*'"))
+        #expect(try Self.by("rsync", "/bin/*").answer(facts) == .fails("\(found), expected 'rsync' or '/bin/*'"))
         #expect(
-            try Condition.not(Self.by("c*")).answer(facts) == .fails("'not' is against it: \(found) ('c*')"))
+            try Condition.not(Self.by("c*")).answer(facts) == .fails("excluded by 'not': \(found) ('c*')"))
     }
 
     @Test func `missing process details leave the condition open unless another part decides it`() throws {
         let ended = Self.process(nil, nil)
-        let reason = "it was written by process 7, and that process had ended before its name could be read"
+        let reason = "it was written by process 7, and that process had exited before its name could be read"
         #expect(try Self.by("cp").answer(ended) == .untold(reason))
         #expect(try Condition.not(Self.by("cp")).answer(ended) == .untold(reason))
         let named = Self.process("cp", nil)
@@ -55,12 +55,12 @@ struct WriterConditionTests {
     }
 
     @Test(arguments: [
-        (Writer.notAsked, "who writes it shows only when that happens"),
-        (.unknown(.unseen), "the kernel did not tell who wrote it"),
-        (.unknown(.overflow), "who wrote it is not known: the kernel had more to tell than it keeps"),
+        (Writer.notAsked, "the writer is known only when the file is written"),
+        (.unknown(.unseen), "the writer is unknown: the kernel did not report it"),
+        (.unknown(.overflow), "the writer is unknown: the kernel's event queue overflowed"),
         (
             .unknown(.denied),
-            "who wrote it can't be told: the kernel says so only to programs with CAP_SYS_ADMIN, such as root's"
+            "the writer is unknown: the kernel reports it only to programs with CAP_SYS_ADMIN, such as those of root"
         ),
     ])
     func `an unknown writer leaves the condition open with a reason`(author: Writer, reason: String) throws {

@@ -22,7 +22,7 @@ struct EngineAgeTests {
             let run = EngineRun([Self.rule(tree.root, Self.age(.more, .seconds(1)))])
             let before = ContinuousClock.now
             TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { run.held.first?.reason?.hasPrefix("'where' holds at ") == true })
+            #expect(Deadline.wait { run.held.first?.reason?.hasPrefix("'where' matches at ") == true })
             #expect(run.calls.isEmpty)
             #expect(run.ended(1))
             run.stop()

@@ -77,7 +77,7 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 events that keep coming are told after the longest wait`() {
+    @Test func `S42 events that keep coming are reported after the maximum wait`() {
         withTempTree { tree in
             Self.makeFolder(tree.root)
             let run = EngineRun([

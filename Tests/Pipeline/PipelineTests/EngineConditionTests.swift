@@ -45,7 +45,7 @@ struct EngineConditionTests {
             #expect(run.told == ["r modified a"])
             #expect(run.attempts.map(\.state) == [.skipped, .succeeded])
             #expect(run.attempts.first?.outcome.code == "where")
-            #expect(run.attempts.first?.outcome.message == "mime is 'text/plain', wanted 'application/pdf'")
+            #expect(run.attempts.first?.outcome.message == "mime is 'text/plain', expected 'application/pdf'")
         }
     }
 

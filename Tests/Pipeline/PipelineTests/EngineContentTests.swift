@@ -74,7 +74,7 @@ struct EngineContentTests {
 
     // MARK: Own writes
 
-    @Test func `S27 with report what happens to the file while its action runs is told`() {
+    @Test func `S27 with report changes to the file while its action runs are reported`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.ownWrites = .report }
@@ -112,7 +112,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S27 a rule that feeds itself ends with a dead letter that says why`() {
+    @Test func `S27 a rule that triggers itself ends with a failed job that gives the reason`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero, isProgram: true)
@@ -139,7 +139,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S27 two rules that feed each other end with a dead letter of one of them`() {
+    @Test func `S27 two rules that trigger each other end with a failed job of one of them`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("a"))
             TestFile.makeFolder(tree.path("b"))

@@ -269,7 +269,7 @@ struct EngineFailureTests {
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(200), maximumDelay: .milliseconds(200))
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, invocation in
                 let isGood = invocation.job.event.path.lastComponent.first == UInt8(ascii: "g")
-                return isGood ? Outcome(.succeeded) : .uncertain(.retry, "ended with status 1", code: "status-1")
+                return isGood ? Outcome(.succeeded) : .uncertain(.retry, "exited with status 1", code: "status-1")
             }
             for number in 0..<12 {
                 let names = number.isMultiple(of: 3) ? ["good\(number)", "bad\(number)"] : ["bad\(number)"]
@@ -287,7 +287,7 @@ struct EngineFailureTests {
     @Test func `one file written repeatedly does not slow down the rule`() {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, _ in
-                .uncertain(.retry, "ended with status 1", code: "status-1")
+                .uncertain(.retry, "exited with status 1", code: "status-1")
             }
             for count in 1...8 {
                 TestFile.write(tree.path("in/a"), String(repeating: "x", count: count))

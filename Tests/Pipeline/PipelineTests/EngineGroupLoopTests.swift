@@ -13,7 +13,7 @@ import Testing
 /// Groups that trigger themselves, and groups that only appear to.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineGroupLoopTests {
-    @Test func `S27 a set that feeds itself ends with dead letters that say why`() throws {
+    @Test func `S27 a set that triggers itself ends with failed jobs that give the reason`() throws {
         try withTempTree { tree in
             let root = tree.root
             let rule = try EngineGroupTests.films(root).with {

@@ -131,7 +131,7 @@ struct EngineReadyTests {
             #expect(run.ended(2))
             run.stop()
             #expect(
-                run.attempts.prefix(2).map(\.outcome.message) == ["'ready': I am not", "'ready', asked again: busy"])
+                run.attempts.prefix(2).map(\.outcome.message) == ["'ready': I am not", "'ready', run again: busy"])
         }
     }
 

@@ -113,7 +113,8 @@ struct EngineRecoveryTests {
             #expect(report.state == .dead && report.outcome.code == "cut-off")
             #expect(
                 report.outcome.message
-                    == "\(attempts + 5) attempts were cut off by the end of Alight, which this may be the cause of")
+                    == "\(attempts + 5) attempts were interrupted because Alight exited, which this job may have "
+                    + "caused")
             #expect(summary?.dead == 1 && summary?.unfinished == 0)
         }
     }

@@ -119,7 +119,7 @@ struct FinishedProbeTests {
         #expect(judge(at: 1_301, sample: sample) == .finished(.file(modified: 1_000), isForced: false))
     }
 
-    @Test func `S55 a polled file needs two rounds, whoever writes`() {
+    @Test func `S55 a polled file needs two rounds, whichever process writes`() {
         for policy in [SettlePolicy(), SettlePolicy(writers: .ignore)] {
             let seen = pauses(
                 Array(repeating: .file(), count: 9), writers: policy.writers == .wait ? .unknown : nil,
@@ -146,7 +146,7 @@ struct FinishedProbeTests {
                 == .wait(.seconds(1), sample: .init(.file())))
     }
 
-    @Test func `S37 when the longest wait is over the file is told as it is`() {
+    @Test func `S37 after the maximum wait the file is reported as it is`() {
         let policy = SettlePolicy(maximumWait: .seconds(10))
         func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> FinishedProbe.Verdict {
             judge(.present(.file()), writers: writers, policy: policy, round: round, waited: waited)

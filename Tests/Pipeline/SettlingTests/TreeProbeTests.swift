@@ -13,7 +13,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 a folder at rest is told in numbers`() throws {
+    @Test func `S34 a settled directory is reported in numbers`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a"), "123")
             TestFile.write(tree.path("b/c/d"), "45")

@@ -72,7 +72,7 @@ struct EventTests {
         }
     }
 
-    @Test func `S47: a folder that is a root under two paths is told under both`() throws {
+    @Test func `S47: a directory that is a root under two paths is reported under both`() throws {
         try withTempTree { tree in
             TestFile.makeFolder(tree.path("real/sub"))
             _ = tree.path("link").withCString { symlink("real", $0) }
@@ -92,7 +92,7 @@ struct EventTests {
     }
 
     @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
-    func `S44: an unreadable folder is told once, and listed when it is readable`() {
+    func `S44: an unreadable directory is reported once, and listed when it is readable`() {
         withTempTree { tree in
             let root = tree.path("in")
             let hints = Machine.asNobody(tree, [], root) {
@@ -124,7 +124,7 @@ struct EventTests {
     }
 
     @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
-    func `S44: an unreadable root is told once, and listed when it is readable`() {
+    func `S44: an unreadable root is reported once, and listed when it is readable`() {
         withTempTree { tree in
             let root = tree.path("in")
             let hints = Machine.asNobody(tree, [], root) {

@@ -21,7 +21,7 @@ struct LimitTests {
         hints.program.lines.first { $0.hasPrefix("report limited") }
     }
 
-    @Test func `S52: folders without a watch are polled, and the need is told once`() {
+    @Test func `S52: directories without a watch are polled, and the need is reported once`() {
         withTempTree { tree in
             let root = tree.path("in")
             for number in 0..<20 { TestFile.write(root.appending("sub\(number)/file"), "x") }
@@ -109,7 +109,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `S51: an overflow is told once, and nothing is lost`() {
+    @Test func `S51: an overflow is reported once, and nothing is lost`() {
         withTempTree { tree in
             let root = tree.path("in")
             TestFile.makeFolder(root)

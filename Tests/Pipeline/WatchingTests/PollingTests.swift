@@ -72,7 +72,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S55: a file or folder of the same name and another identity is told`() throws {
+    @Test func `S55: a file or directory of the same name and another identity is reported`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
             TestFile.write(root.appending("sub/old"), "x")
@@ -129,7 +129,7 @@ struct PollingTests {
         }
     }
 
-    @Test func `S44: what can't be read is told once, and nothing of it counts as gone`() throws {
+    @Test func `S44: an unreadable directory is reported once, and nothing in it counts as gone`() throws {
         guard Machine.isRoot else { return }
         withTempTree { tree in
             let root = tree.path("in")

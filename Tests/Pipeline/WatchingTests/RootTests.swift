@@ -201,7 +201,7 @@ struct MountTests {
         }
     }
 
-    @Test func `S08 S47: a bind mount is another path to the same folder, and its end is told`() {
+    @Test func `S08 S47: a bind mount is another path to the same directory, and its end is reported`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in/copy"))
             TestFile.write(tree.path("in/real/file"), "x")

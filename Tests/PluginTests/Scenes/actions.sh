@@ -1,4 +1,4 @@
-#: instead 11:27:39 texts: created /srv/in/a.txt: retry in 35 ms: the shell command ended with status 1 (attempt 1 of 5; next in 5.1 s)
+#: instead 11:27:39 texts: created /srv/in/a.txt: retry in 35 ms: the shell command exited with status 1 (attempt 1 of 5; next in 5.1 s)
 mkdir -p "$HOST/srv/in"
 cat >rules.yaml <<YAML
 rules:

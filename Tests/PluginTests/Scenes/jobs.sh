@@ -5,7 +5,7 @@ alight run rules.yaml >log 2>&1 &
 await 'grep -q ^ready: log'
 for each in letter invoice receipt; do
     echo 01234567890 >Scans/$each.pdf
-    await "grep -qE '$each.*(succeeded|dead letter)' log"
+    await "grep -qE '$each.*(succeeded|gave up)' log"
 done
 kill %1
 wait %1
@@ -15,7 +15,7 @@ TERMINAL=1
 cp -r .local/state/alight kept-journal
 
 #: after alight jobs --state dead --rule scans --limit 0 | cut -f 1 | xargs alight retry
-grep -q 'will be tried again' "$OUT"
+grep -q 'will be retried' "$OUT"
 rm -r .local/state/alight
 mv kept-journal .local/state/alight
 

@@ -676,7 +676,7 @@ package final class LedgerRun: CoreRun {
             watcher?.poll()
             world.advance(by: .milliseconds(200))
         }
-        return "it does not come to rest"
+        return "it does not become idle"
     }
 
     /// Performs the steps and all remaining work, and checks the result.

@@ -434,7 +434,7 @@ extension ScriptedCase {
             $0.outside = ["b"]
         },
         ScriptedCase(
-            "text of a file that is deleted before it is told",
+            "text of a file that is deleted before it is reported",
             "create b, settle, append b, lease, begin, run b, settle, ok b, lease, delete b, kill",
             gives: "created b, modified b, deleted b"
         ) { $0.follows = true },

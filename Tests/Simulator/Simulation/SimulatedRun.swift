@@ -274,7 +274,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             watcher?.poll()
             world.advance(by: .milliseconds(200))
         }
-        return "it does not come to rest: \(program?.counts ?? JobCounts())"
+        return "it does not become idle: \(program?.counts ?? JobCounts())"
     }
 
     private func finish(_ activity: Activity) {

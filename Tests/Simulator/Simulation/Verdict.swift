@@ -119,7 +119,7 @@ extension SimulatedRun {
                     received.hasSameContent(as: snapshot)
                         || received.size == snapshot.size && !rule.events.contains(.attributes)
                 else {
-                    return "\(name): what was told of last is not what is there"
+                    return "\(name): the last reported state differs from the disk"
                 }
                 continue
             }

@@ -22,15 +22,16 @@ package struct ArchiveHandler: Handler {
                 "to": ParameterSchema(
                     type: "string", examples: ["done/${name}.tar.gz"], minLength: 1, pattern: "[^/]$",
                     description:
-                        "The path of the archive. Folders are made. A relative path is meant from the folder of the rules file.",
+                        "The path of the archive. Missing directories are created. A relative path is resolved "
+                        + "from the directory of the rules file.",
                     role: ParameterSchema.destination),
                 "format": ParameterSchema(
                     type: "string", enum: ArchiveFormat.allCases.map { .string($0.rawValue) },
                     examples: ["tar.gz"],
-                    description: "The kind of archive; as the end of 'to' says if it isn't given."),
+                    description: "The format of the archive. Default: the extension of 'to'."),
                 "name": ParameterSchema(
                     type: "string", examples: ["${name}"], minLength: 1,
-                    description: "The file's path in the archive; that below the watched folder if it isn't given."),
+                    description: "The file's path in the archive. Default: the path below the watched directory."),
                 "on_conflict": Conflict.schema, "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
@@ -93,13 +94,13 @@ package struct ArchiveHandler: Handler {
         let path = group.destination.path
         guard let format = first.text("format").flatMap(ArchiveFormat.init(rawValue:)) ?? ArchiveFormat(of: path) else {
             let known = ArchiveFormat.allCases.map { ".\($0.rawValue)" }.joined(separator: ", ")
-            let message = "'\(path)' doesn't say which kind of archive it is; end it with \(known), or give 'format'"
+            let message = "'\(path)' doesn't have the extension of an archive; end it with \(known), or set 'format'"
             return all(Outcome(.failed, message, code: "bad-parameters"))
         }
         var sources: [(number: Int, name: PathBytes, file: SourceFile)] = []
         for member in group.members {
             guard member.name != sources.last?.name else {
-                let message = "two files would be '\(member.name)' in '\(path)'; give each a 'name'"
+                let message = "two files would be '\(member.name)' in '\(path)'; set a different 'name' for each"
                 outcomes[member.number] = Outcome(.failed, message, code: "same-name")
                 continue
             }
@@ -126,13 +127,14 @@ package struct ArchiveHandler: Handler {
         }
         try writing.finish()
         for path in writing.leftOut {
-            first.log.warning("'\(path)' is no file, folder or link, or mounted there, and not in the archive")
+            first.log.warning(
+                "'\(path)' is not a file, directory or link, or is a mount point, and is not in the archive")
         }
         try staged.flush()
         let content = try OpenFile.reading(staged)
         if let earlier = try place.earlierResult(content, hasTimes: false) {
             let path = place.folder.path(of: earlier)
-            return all(writing.outcome("an earlier attempt left it at \(path)", path))
+            return all(writing.outcome("an earlier attempt created it at \(path)", path))
         }
         let ending = try place.placing.place(place.folder, staged.name(), content: content, noting: &place.changes)
         switch ending {

@@ -44,7 +44,7 @@ final class ArchiveWriting {
         throws(FileError)
     {
         guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
-            throw FileError(ENOMEM, "cannot begin an archive at '\(path)'")
+            throw FileError(ENOMEM, "cannot start an archive at '\(path)'")
         }
         self.writer = writer
         self.isOver = isOver
@@ -77,7 +77,7 @@ final class ArchiveWriting {
         let path = folder.path(of: entry)
         guard depth <= Self.mostLevels else {
             throw FileError(
-                Outcome(.failed, "'\(path)' lies more than \(Self.mostLevels) folders deep", code: "too-deep"))
+                Outcome(.failed, "'\(path)' is more than \(Self.mostLevels) directories deep", code: "too-deep"))
         }
         guard let seen = try folder.look(at: entry) else { return .changed }
         if seen.identity == own { return .done }

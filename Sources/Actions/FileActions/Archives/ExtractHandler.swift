@@ -22,7 +22,9 @@ package struct ExtractHandler: Handler {
                 "to": ParameterSchema(
                     type: "string", examples: ["done/"], minLength: 1,
                     description:
-                        "The folder to make, or with a slash at its end the folder in which one is made that is called like the archive. A relative path is meant from the folder of the rules file.",
+                        "The directory to create, or with a slash at its end the directory in which to create "
+                        + "one named after the archive. A relative path is resolved from the directory of the "
+                        + "rules file.",
                     role: ParameterSchema.destination),
                 "on_conflict": Conflict.schema,
                 "limits": ExtractLimits.schema, "allow": Jail.schema,
@@ -80,7 +82,7 @@ package struct ExtractHandler: Handler {
         }
         if let earlier = try earlierResult(place, staging) {
             let path = folder.path(of: earlier)
-            return succeed("'\(path)' holds the same already", path)
+            return succeed("'\(path)' already has the same contents", path)
         }
         let error = cal_sync_file_system(staging.descriptor)
         guard error == 0 else { throw FileError(error, "cannot flush '\(place.path)'") }

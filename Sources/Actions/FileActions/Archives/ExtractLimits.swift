@@ -19,15 +19,15 @@ struct ExtractLimits {
         properties: [
             "size": ParameterSchema(
                 type: "string", default: "4 GiB", minLength: 1, pattern: "^[0-9]+(\\.[0-9]+)?( ?([KMGkmg]i?)?[Bb])?$",
-                description: "Most bytes that all files together may have, as 500 MiB."),
+                description: "The maximum total size of all files, such as 500 MiB."),
             "files": ParameterSchema(
                 type: "integer", default: 100_000, minimum: 1, maximum: 100_000_000,
-                description: "Most files, folders and links."),
+                description: "The maximum number of files, directories and links."),
             "ratio": ParameterSchema(
                 type: "integer", default: 200, minimum: 1, maximum: 1_000_000,
-                description: "Most times that the archive may grow; counts from 16 MiB on."),
+                description: "The maximum ratio of the unpacked to the packed size; checked above 16 MiB."),
         ], additionalProperties: false, examples: [["size": "500 MiB", "files": 2000]],
-        description: "How much may be unpacked.")
+        description: "The limits for unpacking.")
 
     /// - Throws: A `SizeProblem` if a size is invalid.
     init(_ parameter: Parameter?) throws(SizeProblem) {
@@ -41,7 +41,7 @@ struct ExtractLimits {
     /// Returns the limit that is exceeded, for a message; nil if none is.
     func excess(bytes: UInt64, files count: Int, packed: UInt64) -> String? {
         if bytes > size { return "more than \(SizeText.binary(size)) ('limits.size')" }
-        if count > files { return "more than \(files) files and folders ('limits.files')" }
+        if count > files { return "more than \(files) files and directories ('limits.files')" }
         if bytes > Self.ratioCountsFrom, bytes / ratio > max(packed, 1) {
             return "more than \(ratio) times its own size ('limits.ratio')"
         }

@@ -11,7 +11,7 @@ extension Extraction {
     ) throws(Refusal) {
         links[path] = nil
         if name.withCString({ unlinkat(parent, $0, 0) }) == 0 || errno == ENOENT { return }
-        if errno == EISDIR || errno == EPERM { throw refuse("is a folder and something else") }
+        if errno == EISDIR || errno == EPERM { throw refuse("is a directory and something else") }
         throw Self.fault("cannot remove '\(path)'")
     }
 
@@ -30,7 +30,7 @@ extension Extraction {
             return
         }
         func isMissing() -> Refusal {
-            refuse("is a link to '\(String(cleaning: target.bytes[...]))', which is no file before it")
+            refuse("is a link to '\(String(cleaning: target.bytes[...]))', which is not a file before it")
         }
         guard let last = parts.last, links[source] == nil else { throw isMissing() }
         var current = dup(folder)

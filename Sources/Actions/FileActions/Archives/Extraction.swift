@@ -88,12 +88,13 @@ final class Extraction {
     }
 
     func problem(of reader: OpaquePointer) -> Refusal {
-        if let excess { return Refusal(message: "refused: the archive holds \(excess)", code: "too-large") }
+        if let excess { return Refusal(message: "refused: the archive contains \(excess)", code: "too-large") }
         let text = String(cString: cla_reader_error(reader))
         // archive_read_has_encrypted_entries(3) reads out of bounds if no format was recognized.
         if text.isAboutPassword { return Self.encrypted }
         if text.hasPrefix("Unrecognized archive format") {
-            return Refusal(message: "it is no archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
+            return Refusal(
+                message: "it is not an archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
         }
         return Refusal(
             message: "the archive is damaged: \(String(cleaning: Array(text.utf8)[...]))", code: "damaged")
@@ -126,7 +127,7 @@ final class Extraction {
             if type == UInt32(S_IFDIR) { return }
             throw refuse("has no name")
         }
-        guard parts.count <= Self.mostLevels else { throw refuse("lies more than \(Self.mostLevels) folders deep") }
+        guard parts.count <= Self.mostLevels else { throw refuse("is more than \(Self.mostLevels) directories deep") }
         let path = PathBytes(parts.joined(separator: [.slash]))
         let time =
             entry.has_mtime != 0
@@ -140,7 +141,7 @@ final class Extraction {
             let target = PathBytes(UnsafeRawBufferPointer(start: hardlink, count: strlen(hardlink)))
             try link(path, name, parent, to: target, refuse)
         } else if type == UInt32(S_IFDIR) {
-            guard links[path] == nil else { throw refuse("is a folder and a link") }
+            guard links[path] == nil else { throw refuse("is a directory and a link") }
             try makeFolder(name, in: parent, refuse)
             folders[path] = (entry.mode & 0o777, time)
         } else if type == UInt32(S_IFLNK), let target = entry.symlink {
@@ -165,7 +166,7 @@ final class Extraction {
         if path.bytes.first == .slash { throw refuse("has an absolute name") }
         let parts = path.bytes.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
         if parts.contains(where: { $0.elementsEqual([.dot, .dot]) }) {
-            throw refuse("leads out of the folder by '..'")
+            throw refuse("leads out of the directory by '..'")
         }
         if path.bytes.count >= Int(PATH_MAX) || parts.contains(where: { $0.count > 255 }) {
             throw refuse("has a name that is too long")
@@ -187,7 +188,7 @@ final class Extraction {
 
     func checkBounds() throws(Refusal) {
         guard let excess = limits.excess(bytes: bytes, files: count, packed: packed) else { return }
-        throw Refusal(message: "refused: the archive holds \(excess)", code: "too-large")
+        throw Refusal(message: "refused: the archive contains \(excess)", code: "too-large")
     }
 
     /// Opens a directory below, and creates missing directories on the path.
@@ -200,7 +201,7 @@ final class Extraction {
             if !path.isEmpty { path.append(.slash) }
             path += part
             do throws(Refusal) {
-                guard links[PathBytes(path)] == nil else { throw refuse("lies behind a link") }
+                guard links[PathBytes(path)] == nil else { throw refuse("is behind a link") }
                 let name = PathBytes(part)
                 let next = try openOrMake(name, in: current, PathBytes(path), refuse)
                 close(current)
@@ -210,7 +211,7 @@ final class Extraction {
                 throw error
             }
         }
-        guard current >= 0 else { throw Self.fault("cannot open a folder") }
+        guard current >= 0 else { throw Self.fault("cannot open a directory") }
         return current
     }
 
@@ -226,16 +227,16 @@ final class Extraction {
             descriptor = name.withCString { openat(parent, $0, flags) }
         }
         guard descriptor >= 0 else {
-            if errno == ENOTDIR || errno == ELOOP { throw refuse("lies below a file") }
-            throw Self.fault("cannot open the folder '\(path)'")
+            if errno == ENOTDIR || errno == ELOOP { throw refuse("is below a file") }
+            throw Self.fault("cannot open the directory '\(path)'")
         }
         return descriptor
     }
 
     private func makeFolder(_ name: PathBytes, in parent: Int32, _ refuse: (String) -> Refusal) throws(Refusal) {
         if name.withCString({ mkdirat(parent, $0, 0o700) }) == 0 { return }
-        guard errno == EEXIST else { throw Self.fault("cannot make the folder '\(name)'") }
-        guard Self.type(of: name, in: parent) == UInt32(S_IFDIR) else { throw refuse("is a folder and a file") }
+        guard errno == EEXIST else { throw Self.fault("cannot create the directory '\(name)'") }
+        guard Self.type(of: name, in: parent) == UInt32(S_IFDIR) else { throw refuse("is a directory and a file") }
     }
 
     // MARK: Completion
@@ -245,7 +246,7 @@ final class Extraction {
             let target = links[link].map { String(cleaning: $0.bytes[...]) } ?? ""
             let name = String(cleaning: link.bytes[...])
             throw Refusal(
-                message: "refused: the entry '\(name)' is a link out of the folder, to '\(target)'", code: "refused")
+                message: "refused: the entry '\(name)' is a link out of the directory, to '\(target)'", code: "refused")
         }
         for (path, target) in links.targets.sorted(by: { $0.key < $1.key }) {
             try checkTime()
@@ -254,7 +255,7 @@ final class Extraction {
             defer { close(parent) }
             let name = PathBytes(path.lastComponent)
             guard target.withCString({ to in name.withCString { symlinkat(to, parent, $0) } }) == 0 else {
-                throw Self.fault("cannot make the link '\(path)'")
+                throw Self.fault("cannot create the link '\(path)'")
             }
         }
     }

@@ -19,13 +19,14 @@ package struct SetPermissionsHandler: Handler {
             properties: [
                 "mode": ParameterSchema(
                     type: "string", examples: ["0640"], pattern: FileMode.pattern,
-                    description: "The permissions, as \"0640\" or as a change, 'u+rw,go-w'."),
+                    description: "The permissions, such as \"0640\", or a change, such as 'u+rw,go-w'."),
                 "owner": ParameterSchema(
                     type: "string", examples: ["root"], minLength: 1,
-                    description: "The new owner, by name or number; only root gives files away."),
+                    description: "The new owner, by name or number; only root can change it."),
                 "group": ParameterSchema(
                     type: "string", examples: ["users"], minLength: 1,
-                    description: "The new group, by name or number; without being root, one of one's own."),
+                    description:
+                        "The new group, by name or number; other users than root can set only their own groups."),
             ],
             additionalProperties: false, minProperties: 1, examples: [["mode": "0640"]]),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory], traits: .isBrief)
@@ -37,7 +38,7 @@ package struct SetPermissionsHandler: Handler {
     private func set(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
         guard source.facts.type == .file || source.facts.type == .directory else {
-            return Outcome(.failed, "'\(source.path)' is neither a file nor a folder", code: "not-a-file")
+            return Outcome(.failed, "'\(source.path)' is neither a file nor a directory", code: "not-a-file")
         }
         let descriptor = source.file.descriptor
         let owner = try Self.number(invocation.text("owner"), "user", Self.user)
@@ -46,12 +47,12 @@ package struct SetPermissionsHandler: Handler {
         // The owner comes first, since changing it clears the set-user-id bit.
         if owner != nil || group != nil {
             let error = cal_change_owner(descriptor, owner ?? .max, group ?? .max)
-            guard error == 0 else { throw FileError(error, "cannot give '\(source.path)' to another owner") }
+            guard error == 0 else { throw FileError(error, "cannot change the owner of '\(source.path)'") }
             said.append("owner \(owner ?? source.facts.uid):\(group ?? source.facts.gid)")
         }
         if let text = invocation.text("mode") {
             guard let change = FileMode(text) else {
-                return Outcome(.failed, "'\(text)' is no mode; write \"0640\" or 'u+rw,go-w'", code: "bad-mode")
+                return Outcome(.failed, "'\(text)' is not a mode; write \"0640\" or 'u+rw,go-w'", code: "bad-mode")
             }
             let mode = change.applied(
                 to: UInt32(try source.file.facts().mode), isFolder: source.facts.type == .directory)

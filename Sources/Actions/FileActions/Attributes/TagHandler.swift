@@ -20,13 +20,14 @@ package struct TagHandler: Handler {
             properties: [
                 "set": ParameterSchema(
                     type: "object", examples: [["user.xdg.tags": "inbox"]],
-                    description: "Attributes and their values, as user.xdg.tags: \"a,b\". Names begin with 'user.'."),
+                    description:
+                        "Attributes and their values, such as user.xdg.tags: \"a,b\". Names start with 'user.'."),
                 "remove": ParameterSchema(
                     type: "array", examples: [["user.unsorted"]],
                     items: ParameterSchema(
                         type: "string", minLength: 6, pattern: "^user\\..",
-                        description: "The name of an attribute, which begins with 'user.'."),
-                    description: "Attributes to be removed, where they are."),
+                        description: "The name of an attribute, which starts with 'user.'."),
+                    description: "The attributes to remove, if present."),
             ], additionalProperties: false, minProperties: 1,
             examples: [["set": ["user.xdg.tags": "inbox"]]]),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory], traits: .isBrief)
@@ -60,7 +61,7 @@ package struct TagHandler: Handler {
             changes += names.compactMap(\.bytes).map { (String(decoding: $0, as: UTF8.self), .remove) }
         }
         for (name, _) in changes where !name.hasPrefix("user.") || name.utf8.count < 6 || name.utf8.contains(0) {
-            throw FileError(EINVAL, "'\(name)' can't be set; write a name that begins with 'user.'")
+            throw FileError(EINVAL, "'\(name)' can't be set; write a name that starts with 'user.'")
         }
         return changes
     }
@@ -92,15 +93,17 @@ package struct TagHandler: Handler {
             case 0: continue
             case ENOTSUP:
                 return Outcome(
-                    .failed, "the file system of '\(path)' keeps no extended attributes; use one that does, as ext4",
+                    .failed,
+                    "the file system of '\(path)' does not support extended attributes; use one that does, "
+                        + "such as ext4",
                     code: "not-supported")
             case ERANGE, E2BIG, ENOSPC:
                 // ext4 reports ENOSPC for a value that is too large for the file system.
-                return Outcome(.failed, "there is no room for '\(name)' in '\(path)'", code: "too-large")
+                return Outcome(.failed, "there is no space for '\(name)' in '\(path)'", code: "too-large")
             default: throw FileError(error, "cannot change '\(name)' of '\(path)'")
             }
         }
-        return Outcome(.succeeded, done.isEmpty ? "tagged so before" : done.joined(separator: ", "))
+        return Outcome(.succeeded, done.isEmpty ? "already tagged" : done.joined(separator: ", "))
     }
 
     /// Returns the value if it has that length.

@@ -19,19 +19,21 @@ package struct TouchHandler: Handler {
                 "path": ParameterSchema(
                     type: "string", examples: ["${path}.done"], minLength: 1,
                     description:
-                        "Another path than the file's own. A relative path is meant from the folder of the rules file.",
+                        "The path to use instead of the file's own. A relative path is resolved from the "
+                        + "directory of the rules file.",
                     role: ParameterSchema.destination),
                 "create": ParameterSchema(
                     type: "boolean", default: false,
-                    description: "Whether an empty file is made when there is none, with the folders above it."),
+                    description: "Whether an empty file and its parent directories are created if there is none."),
                 "time": ParameterSchema(
                     type: "string", default: "now",
                     description:
-                        "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and seconds since 1970."
+                        "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
+                        + "seconds since 1970."
                 ),
                 "set": ParameterSchema(
                     type: "string", enum: ["both", "mtime", "atime"], default: "both",
-                    description: "Which times: of the last change ('mtime'), of the last reading ('atime'), or both."),
+                    description: "The times to set: modification ('mtime'), access ('atime'), or both."),
                 "allow": Jail.schema,
             ],
             additionalProperties: false),
@@ -45,7 +47,8 @@ package struct TouchHandler: Handler {
         let word = invocation.text("time") ?? "now"
         guard let time = word == "now" ? DiskProbe.now() : MomentText.moment(word) else {
             return Outcome(
-                .failed, "'\(word)' is no time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
+                .failed, "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'",
+                code: "bad-time")
         }
         let path = try path(invocation)
         var changes: [FileChange] = []
@@ -56,7 +59,7 @@ package struct TouchHandler: Handler {
         }
         let error = cal_change_times(file.descriptor, value(set != "mtime"), value(set != "atime"))
         guard error == 0 else { throw FileError(error, "cannot set the times of '\(path)'") }
-        var outcome = Outcome(.succeeded, isNew ? "made \(path)" : "set the times of \(path)", outputs: [path])
+        var outcome = Outcome(.succeeded, isNew ? "created \(path)" : "set the times of \(path)", outputs: [path])
         outcome.changes = changes
         return outcome
     }
@@ -64,7 +67,7 @@ package struct TouchHandler: Handler {
     private func path(_ invocation: Invocation) throws(FileError) -> PathBytes {
         guard let path = invocation.parameters["path"]?.bytes else { return invocation.job.event.path }
         guard !path.isEmpty, !path.contains(0), path.last != .slash else {
-            throw FileError(EINVAL, "'path' has to be the path of a file")
+            throw FileError(EINVAL, "'path' must be the path of a file")
         }
         return invocation.folder.resolving(path).normalized
     }
@@ -86,14 +89,14 @@ package struct TouchHandler: Handler {
             case .failure(let error) where error.errno != ENOENT:
                 throw FileError(error.errno, "cannot open '\(path)'")
             case .failure:
-                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' is not there", code: "gone")) }
+                guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
             }
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
             let made = name.withCString { openat(folder.descriptor, $0, flags, 0o666) }
             if made >= 0 { return (OpenFile(made), true) }
-            guard errno == EEXIST else { throw FileError(errno, "cannot make '\(path)'") }
+            guard errno == EEXIST else { throw FileError(errno, "cannot create '\(path)'") }
         }
-        throw FileError(EBUSY, "somebody makes and removes '\(path)' again and again")
+        throw FileError(EBUSY, "another process keeps creating and removing '\(path)'")
     }
 
     private static let mostTries = 10

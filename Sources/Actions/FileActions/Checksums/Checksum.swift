@@ -52,7 +52,7 @@ enum Checksum: String, CaseIterable {
     /// Reads an open file from start to end and returns the checksum in hexadecimal digits.
     func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileError) -> String {
         guard let digest = Digest(algorithm) else {
-            throw FileError(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
+            throw FileError(ENOTSUP, "this system's libcrypto does not support \(rawValue)")
         }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
         defer { block.deallocate() }

@@ -19,15 +19,17 @@ package struct ChecksumHandler: Handler {
                 "algorithm": ParameterSchema(
                     type: "string", enum: Checksum.allCases.map { .string($0.rawValue) },
                     default: .string(Checksum.sha256.rawValue),
-                    description: "Which checksum: b2 is BLAKE2b as of b2sum, xxh128 is fast and protects from nobody."),
+                    description: "The algorithm. b2 is BLAKE2b, as in b2sum; xxh128 is fast, but not cryptographic."),
                 "write": ParameterSchema(
                     type: "string", enum: ["sidecar", "sums"],
                     description:
-                        "Where to write it: beside the file as NAME.sha256, or into SHA256SUMS in the file's folder."),
+                        "Where to write it: next to the file as NAME.sha256, or to SHA256SUMS in the file's "
+                        + "directory."),
                 "verify": ParameterSchema(
                     type: "string", examples: ["sidecar"], minLength: 1,
                     description:
-                        "What to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits."),
+                        "The checksum to compare with: 'sidecar', 'sums', or the checksum itself in "
+                        + "hexadecimal digits."),
             ], additionalProperties: false, examples: [["write": "sidecar"]]),
         events: [.created, .modified, .moved, .attributes, .deleted], traits: .sharesFile)
 
@@ -66,7 +68,7 @@ package struct ChecksumHandler: Handler {
                 case .failure(let stop): outcomes[number] = stop.outcome
                 case .success(let isWritten):
                     var outcome = endings[number]
-                    if isWritten { outcome?.outputs = [list.file.path] } else { outcome?.message += ", as before" }
+                    if isWritten { outcome?.outputs = [list.file.path] } else { outcome?.message += ", unchanged" }
                     outcomes[number] = outcome
                 }
             }
@@ -91,7 +93,7 @@ package struct ChecksumHandler: Handler {
                 guard !limit.stop.isRaised else {
                     return .failure(Stop(outcome: .interrupted("stopped while waiting")))
                 }
-                let message = "the folder of '\(file.path)' was locked until the time-out"
+                let message = "the directory of '\(file.path)' was locked until the timeout"
                 return .failure(Stop(outcome: .timedOut(message)))
             }
         } catch {
@@ -107,9 +109,11 @@ package struct ChecksumHandler: Handler {
         let verify = invocation.text("verify")
         guard write == nil || verify == nil else {
             return .outcome(
-                Outcome(.failed, "'write' and 'verify' can't stand together; use two actions", code: "bad-parameters"))
+                Outcome(.failed, "'write' and 'verify' can't be combined; use two actions", code: "bad-parameters"))
         }
-        if Checksum.isList(path) { return .outcome(Outcome(.skipped, "it holds checksums itself", code: "checksums")) }
+        if Checksum.isList(path) {
+            return .outcome(Outcome(.skipped, "it is a checksum file itself", code: "checksums"))
+        }
         if event.kind == .deleted { return try removal(of: path, root: event.root, kind, isListed: write == "sums") }
         let source = try SourceFile(invocation)
         if invocation.job.isInterrupted { Leftovers.clear(source.folder, now: DiskProbe.now()) }
@@ -126,16 +130,16 @@ package struct ChecksumHandler: Handler {
             let held = try held(by: sidecar, of: source.name)
             var outcome = Outcome(.succeeded, "\(kind.rawValue) \(sum) in \(sidecar.path)", values: values)
             if held == sum {
-                outcome.message += ", as before"
+                outcome.message += ", unchanged"
                 return .outcome(outcome)
             }
-            if let held { outcome.message += ", where \(held) was" }
+            if let held { outcome.message += ", replacing \(held)" }
             switch try sidecar.update(
                 [(source.name, sum)], isAlone: true, isOver: { limit.isOver })
             {
             case .written: outcome.outputs = [sidecar.path]
-            case .same: outcome.message += ", as before"
-            case .waited: return .outcome(.interrupted("stopped while waiting for the folder"))
+            case .same: outcome.message += ", unchanged"
+            case .waited: return .outcome(.interrupted("stopped while waiting for the directory"))
             }
             return .outcome(outcome)
         case "sums":
@@ -179,7 +183,7 @@ package struct ChecksumHandler: Handler {
     private func held(by sidecar: ChecksumFile, of name: PathBytes) throws(FileError) -> String? {
         guard let lines = try sidecar.lines() else { return nil }
         let only = lines.sums.count == 1 ? lines.sums.values.first : nil
-        return lines.sums[name] ?? lines.bare ?? only ?? "no \(sidecar.kind.rawValue) of it"
+        return lines.sums[name] ?? lines.bare ?? only ?? "content without a \(sidecar.kind.rawValue)"
     }
 
     // MARK: Verification
@@ -209,13 +213,14 @@ package struct ChecksumHandler: Handler {
             place = ""
             guard let digits = ChecksumLines.digits(Array(word.utf8), kind) else {
                 let message =
-                    "'verify' is '\(word)', which is no \(kind.rawValue) of \(kind.digits) digits; write 'sidecar', 'sums' or the checksum"
+                    "'verify' is '\(word)', which is not a \(kind.rawValue) of \(kind.digits) digits; write "
+                    + "'sidecar', 'sums' or the checksum"
                 return Outcome(.failed, message, code: "bad-parameters")
             }
             expected = digits
         }
         guard expected == sum else {
-            let message = "the \(kind.rawValue) differs: it is \(sum), expected\(place) is \(expected)"
+            let message = "the \(kind.rawValue) differs: it is \(sum), expected\(place): \(expected)"
             return Outcome(.failed, message, code: "differs", values: values)
         }
         return Outcome(.succeeded, "\(kind.rawValue) \(sum), as expected\(place)", values: values)

@@ -142,7 +142,7 @@ package struct CopyHandler: Handler {
 
     private func told(_ name: PathBytes, _ place: FilePlace) -> Outcome {
         let path = place.folder.path(of: name)
-        return place.outcome(Outcome(.succeeded, "an earlier attempt left it at \(path)", outputs: [path]))
+        return place.outcome(Outcome(.succeeded, "an earlier attempt created it at \(path)", outputs: [path]))
     }
 }
 

@@ -27,7 +27,9 @@ struct CopyOptions {
             type: "array", examples: [.array(facts.map { .string($0.rawValue) })],
             items: ParameterSchema(type: "string", enum: Fact.allCases.map { .string($0.rawValue) }),
             description:
-                "What a copy has of the original besides its content: 'mode'; 'times', of the last change and the last reading; 'xattrs', the attributes 'user.*' and the access lists; 'owner', user and group as far as they may be granted. Without it: \(words)."
+                "The metadata that a copy keeps: 'mode'; 'times', the modification and access times; 'xattrs', "
+                + "the 'user.*' attributes and the access control lists; 'owner', the user and group as far as "
+                + "permitted. Default: \(words)."
         )
     }
 
@@ -36,11 +38,12 @@ struct CopyOptions {
 
     static let verifySchema = ParameterSchema(
         type: "boolean",
-        description: "Whether a copy is read again and compared with the original; else only its size is.")
+        description: "Whether a copy is read again and compared with the original; otherwise only its size is.")
     static let durableSchema = ParameterSchema(
         type: "boolean",
         description:
-            "Whether a copy is on the disk before it gets its name, so that a loss of power can't empty it; 'false' doesn't wait for that."
+            "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
+            + "empty; 'false' doesn't wait for that."
     )
 
     init(_ invocation: Invocation, default facts: [Fact]) {

@@ -53,7 +53,7 @@ struct SourceFile {
         case .failure(let error):
             if error.errno == ENOENT || error.errno == ENOTDIR { throw .gone }
             throw FileError(untrustedLinkOn: base)
-                ?? FileError(error.errno, "cannot open the folder '\(base)'")
+                ?? FileError(error.errno, "cannot open the directory '\(base)'")
         }
         guard let relative, relative.bytes.contains(.slash) else { return folder }
         let inner = relative.parent.withCString { cal_open_beneath(folder.descriptor, $0, CAL_OPEN_FOLDER, 0) }
@@ -62,7 +62,7 @@ struct SourceFile {
         case -ENOENT, -ENOTDIR: throw .gone
         // A watched directory has been replaced by a link, whose target does not belong to the rule.
         case -ELOOP, -EXDEV: throw .changed
-        default: throw FileError(-inner, "cannot open the folder '\(path.parent)'")
+        default: throw FileError(-inner, "cannot open the directory '\(path.parent)'")
         }
     }
 

@@ -22,7 +22,7 @@ final class StagedDirectory {
     init(in folder: DirectoryHandle, for final: PathBytes) throws(FileError) {
         let name = TemporaryName.staged(final)
         guard name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else {
-            throw FileError(errno, "cannot make '\(folder.path(of: name))'")
+            throw FileError(errno, "cannot create '\(folder.path(of: name))'")
         }
         let file: OpenFile
         switch folder.open(name, CAL_OPEN_READING) {

@@ -60,9 +60,9 @@ final class IndexFile: Sendable {
             switch first.selection.list(isStopped: { first.stop.isRaised || .now > deadline }) {
             case .stopped:
                 if first.stop.isRaised { return .interrupted("stopped while listing") }
-                return .timedOut("the time-out ended the listing")
+                return .timedOut("timed out while listing")
             case .rootMissing:
-                return Outcome(.skipped, "the root does not exist; the list stays as it is", code: "root-missing")
+                return Outcome(.skipped, "the root does not exist; the list is not changed", code: "root-missing")
             case .found(let found, let unseen):
                 fill(&index, found, first.selection, files)
                 // Files in a directory that cannot be listed are not gone.
@@ -82,7 +82,7 @@ final class IndexFile: Sendable {
             state = State(index: index, selection: first.selection, written: written)
         }
         return Outcome(
-            .succeeded, "\(count) in \(path)\(hasChanged ? "" : ", as before")", outputs: [path],
+            .succeeded, "\(count) in \(path)\(hasChanged ? "" : ", unchanged")", outputs: [path],
             values: ["files": .integer(Int64(index.count))])
     }
 

@@ -24,13 +24,14 @@ package struct IndexHandler: Handler {
                 "to": ParameterSchema(
                     type: "string", examples: ["list.json"], minLength: 1, pattern: "[^/]$",
                     description:
-                        "The path of the list. Folders are made. A relative path is meant from the folder of the rules file.",
+                        "The path of the list. Missing directories are created. A relative path is resolved "
+                        + "from the directory of the rules file.",
                     role: ParameterSchema.destination
                 ),
                 "sort": ParameterSchema(
                     type: "string",
                     enum: FileIndex.Order.allCases.flatMap { [.string($0.rawValue), .string("-\($0.rawValue)")] },
-                    default: "name", description: "What the list is sorted by; with a '-' in front descending."),
+                    default: "name", description: "The sort key; a leading '-' sorts in descending order."),
                 "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),
         neededEvents: [.created, .modified, .deleted], traits: [.sharesFile, .isBrief])
@@ -45,7 +46,7 @@ package struct IndexHandler: Handler {
             do throws(FileError) {
                 let destination = try Destination(invocation)
                 guard invocation.parameters["to"]?.bytes?.last != .slash else {
-                    throw FileError(EISDIR, "'to' has to name a file, not '\(destination.path.parent)/'")
+                    throw FileError(EISDIR, "'to' must name a file, not '\(destination.path.parent)/'")
                 }
                 groups[IndexFiles.Key(rule: invocation.job.rule, path: destination.path), default: []].append(number)
             } catch {

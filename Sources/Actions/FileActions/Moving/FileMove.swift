@@ -62,7 +62,7 @@ struct FileMove {
     /// - Throws: A ``FileError`` if the file can be neither renamed nor copied.
     func begin(_ source: SourceFile, to place: FilePlace, isFlushed: Bool) throws(FileError) -> Beginning {
         guard !place.isSame(as: source) else {
-            return .over(Outcome(.skipped, "it is there already", code: "same-path"))
+            return .over(Outcome(.skipped, "it is already there", code: "same-path"))
         }
         if let outcome = try finishEarlier(source, place) { return .over(outcome) }
         var place = place
@@ -104,8 +104,8 @@ struct FileMove {
         FileError(
             Outcome(
                 .failed,
-                "'\(source.path)' and '\(place.folder.path(of: name))' are one file, by another mount of its folder or "
-                    + "another spelling of its name; nothing was removed", code: "same-path"))
+                "'\(source.path)' and '\(place.folder.path(of: name))' are the same file, by another mount of "
+                    + "its directory or another spelling of its name; nothing was removed", code: "same-path"))
     }
 
     // MARK: - Within one file system
@@ -161,7 +161,7 @@ struct FileMove {
         let path = place.folder.path(of: name)
         return place.outcome(
             Outcome(
-                .succeeded, "removed, since '\(path)' has the same content", code: "same-content", outputs: [path]))
+                .succeeded, "removed, because '\(path)' has the same content", code: "same-content", outputs: [path]))
     }
 
     private static func flush(_ name: PathBytes, in folder: DirectoryHandle) throws(FileError) {
@@ -249,7 +249,7 @@ struct FileMove {
                 source.name, in: source.folder, if: source.facts,
                 besides: Removal.Twin(folder: place.folder, name: name))
         } catch {
-            throw FileError(error.errno, "the copy stands at '\(place.folder.path(of: name))', but \(error.what)")
+            throw FileError(error.errno, "the copy is at '\(place.folder.path(of: name))', but \(error.what)")
         }
         switch ending {
         case .removed, .gone: break
@@ -294,6 +294,6 @@ struct FileMove {
 
     private func told(_ name: PathBytes, _ place: FilePlace) -> Outcome {
         let path = place.folder.path(of: name)
-        return place.outcome(Outcome(.succeeded, "an earlier attempt left it at \(path)", outputs: [path]))
+        return place.outcome(Outcome(.succeeded, "an earlier attempt created it at \(path)", outputs: [path]))
     }
 }

@@ -23,10 +23,12 @@ package struct LinkHandler: Handler {
                 "to": Destination.toSchema, "on_conflict": Conflict.schema, "allow": Jail.schema,
                 "kind": ParameterSchema(
                     type: "string", enum: ["symbolic", "hard"], default: "symbolic",
-                    description: "A symbolic link, or with 'hard' another name of the file itself."),
+                    description: "The kind of link: symbolic, or hard, which is another name of the same file."),
                 "relative": ParameterSchema(
                     type: "boolean", default: false,
-                    description: "Whether a symbolic link leads to the file from its own folder, as '../in/a' does."),
+                    description:
+                        "Whether the target of a symbolic link is relative to the link's directory, such as "
+                        + "'../in/a'."),
             ],
             required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes], traits: .isBrief)
@@ -45,15 +47,16 @@ package struct LinkHandler: Handler {
         }
         let kind = invocation.text("kind").flatMap(Kind.init(rawValue:)) ?? .symbolic
         if kind == .hard, source.facts.type == .directory {
-            return Outcome(.failed, "'\(source.path)' is a folder, which has one name only", code: "not-a-file")
+            return Outcome(
+                .failed, "'\(source.path)' is a directory, and directories can't have hard links", code: "not-a-file")
         }
         let target = invocation.flag("relative", default: false) ? relative(source.path, place) : source.path
         if let name = earlier(source, target, kind, place) {
             let path = place.folder.path(of: name)
             let outcome =
                 invocation.hasBegunBefore
-                ? Outcome(.succeeded, "an earlier attempt left it at \(path)", outputs: [path])
-                : Outcome(.skipped, "'\(path)' leads to it already", code: "exists")
+                ? Outcome(.succeeded, "an earlier attempt created it at \(path)", outputs: [path])
+                : Outcome(.skipped, "'\(path)' already leads to it", code: "exists")
             return place.outcome(outcome)
         }
         let folder = place.folder
@@ -89,7 +92,7 @@ package struct LinkHandler: Handler {
             throw FileError(
                 Outcome(
                     .failed,
-                    "'\(place.path)' is on another file system, where a file can't have another name; "
+                    "'\(place.path)' is on another file system, where the file can't have a hard link; "
                         + "use 'kind: symbolic'", code: "cross-device"))
         }
     }

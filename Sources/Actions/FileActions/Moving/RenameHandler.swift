@@ -19,7 +19,7 @@ package struct RenameHandler: Handler {
             properties: [
                 "name": ParameterSchema(
                     type: "string", examples: ["${stem}-${mtime:%Y-%m-%d}.${extension}"], minLength: 1,
-                    description: "The new name, without a folder."),
+                    description: "The new name, without a directory."),
                 "on_conflict": Conflict.schema,
             ],
             required: ["name"], additionalProperties: false),
@@ -32,7 +32,7 @@ package struct RenameHandler: Handler {
             guard !bytes.isEmpty, !bytes.contains(.slash), !bytes.contains(0), name != ".", name != ".." else {
                 throw FileError(
                     Outcome(
-                        .failed, "'\(name)' is no name of a file; to put it into another folder use 'move'",
+                        .failed, "'\(name)' is not a file name; to put the file into another directory, use 'move'",
                         code: "bad-name"))
             }
             let move = FileMove(invocation, done: "renamed")

@@ -15,7 +15,9 @@ package enum Conflict: String, CaseIterable, Sendable {
     package static let schema = ParameterSchema(
         type: "string", enum: allCases.map { .string($0.rawValue) }, default: "rename",
         description:
-            "What to do when there is something of that name: give the new one a number, replace it, skip, fail, give the old one a number, put the old one into the trash; 'deduplicate' leaves a file of the same content and is else 'rename'."
+            "What to do if the path exists: add a number to the new name, overwrite, skip, fail, add a number "
+            + "to the old name, move the old file to the trash; 'deduplicate' keeps an old file of the same "
+            + "content, and otherwise works as 'rename'."
     )
 
     /// Reads the parameter `on_conflict`.
@@ -32,7 +34,8 @@ package struct Destination: Sendable {
     package static let toSchema = ParameterSchema(
         type: "string", examples: ["done/"], minLength: 1,
         description:
-            "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file.",
+            "The new path, or with a slash at its end the directory to put the file into. Missing directories "
+            + "are created. A relative path is resolved from the directory of the rules file.",
         role: ParameterSchema.destination
     )
 

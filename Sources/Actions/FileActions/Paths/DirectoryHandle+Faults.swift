@@ -7,7 +7,7 @@ extension OpenFile {
         do throws(SystemError) {
             return try snapshot()
         } catch {
-            throw FileError(error.errno, "cannot look at an open file")
+            throw FileError(error.errno, "cannot stat an open file")
         }
     }
 }
@@ -18,7 +18,7 @@ extension DirectoryHandle {
         do throws(SystemError) {
             return try stat(name)
         } catch {
-            throw FileError(error.errno, "cannot look at '\(path(of: name))'")
+            throw FileError(error.errno, "cannot stat '\(path(of: name))'")
         }
     }
 

@@ -27,7 +27,8 @@ package struct Jail: Sendable {
         type: "array", examples: [["."]],
         items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal), minItems: 1,
         description:
-            "The folders in which files may be made, replaced and removed; without it those that the rule watches, and the part of the path before its first placeholder."
+            "The directories in which files may be created, replaced and removed. Default: those that the rule "
+            + "watches, and the part of the path before its first placeholder."
     )
 
     /// Creates the jail of an action.
@@ -126,10 +127,10 @@ package struct Jail: Sendable {
                 ?? FileError(
                     Outcome(
                         .failed,
-                        "'\(folder)' leads out of '\(root(of: folder) ?? folder)' by a symbolic link; "
-                            + "name the folder that it leads to in 'to' or 'allow'", code: "outside"))
-        case ENOENT: FileError(error, "cannot open the folder '\(folder)'")
-        default: FileError(error, "cannot make or open the folder '\(folder)'")
+                        "'\(folder)' leads out of '\(root(of: folder) ?? folder)' through a symbolic link; "
+                            + "name the directory that it leads to in 'to' or 'allow'", code: "outside"))
+        case ENOENT: FileError(error, "cannot open the directory '\(folder)'")
+        default: FileError(error, "cannot create or open the directory '\(folder)'")
         }
     }
 
@@ -140,6 +141,6 @@ package struct Jail: Sendable {
         let list = roots.sorted().map { "'\($0)'" }.joined(separator: ", ")
         return FileError(
             Outcome(
-                .failed, "'\(folder)' is outside of \(list); if it is meant, add it to 'allow'", code: "outside"))
+                .failed, "'\(folder)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside"))
     }
 }

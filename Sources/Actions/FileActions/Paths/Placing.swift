@@ -193,7 +193,7 @@ package struct Placing {
             case let error: throw fault(error, name)
             }
         }
-        throw FileError(EBUSY, "somebody makes '\(folder.path(of: name))' again and again")
+        throw FileError(EBUSY, "another process keeps creating '\(folder.path(of: name))'")
     }
 
     private static let mostTries = 100
@@ -219,7 +219,7 @@ enum SameContent {
         var there = here
         var offset = 0
         while true {
-            try limit.check("comparing of contents")
+            try limit.check("comparison of contents")
             let left = fill(&here, one.descriptor, offset)
             let right = fill(&there, other.descriptor, offset)
             guard left >= 0, left == right else { return false }

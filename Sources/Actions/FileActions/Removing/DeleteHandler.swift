@@ -17,7 +17,7 @@ package struct DeleteHandler: Handler {
             properties: [
                 "recursive": ParameterSchema(
                     type: "boolean", default: false,
-                    description: "Whether a folder goes with all that is in it; without it only an empty one goes.")
+                    description: "Whether a directory is deleted with its contents; otherwise only an empty one is.")
             ],
             additionalProperties: false),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory, .symlink], traits: .removesInput)
@@ -36,7 +36,8 @@ package struct DeleteHandler: Handler {
         case .file, .symlink: break
         case .other:
             return Outcome(
-                .failed, "'\(source.path)' is no file, folder or link, and only these are removed", code: "not-a-file")
+                .failed, "'\(source.path)' is not a file, directory or link, and only these are removed",
+                code: "not-a-file")
         case .directory where invocation.flag("recursive", default: false):
             remove = { name in
                 DirectoryRemoval.remove(name, in: folder) { stop.isRaised || .now > deadline }
@@ -45,7 +46,9 @@ package struct DeleteHandler: Handler {
             let inner = DirectoryHandle(dup(source.file.descriptor), source.path)
             guard try inner.names().isEmpty else {
                 return Outcome(
-                    .failed, "'\(source.path)' is a folder that is not empty; 'recursive: true' removes what is in it",
+                    .failed,
+                    "'\(source.path)' is a directory that is not empty; set 'recursive: true' to remove its "
+                        + "contents",
                     code: "not-empty")
             }
             remove = { name in name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno }
@@ -59,7 +62,7 @@ package struct DeleteHandler: Handler {
         } catch {
             guard error.errno == EINTR else { throw error }
             return stop.isRaised
-                ? .interrupted("stopped while deleting") : .timedOut("the time-out ended the deletion")
+                ? .interrupted("stopped while deleting") : .timedOut("timed out while deleting")
         }
     }
 }

@@ -112,7 +112,7 @@ enum Removal {
             case 0, ENOENT: return
             case EEXIST: continue
             case let error:
-                throw FileError(error, "cannot give '\(from.path(of: taken))' its name '\(name)' back")
+                throw FileError(error, "cannot rename '\(from.path(of: taken))' back to '\(name)'")
             }
         }
     }

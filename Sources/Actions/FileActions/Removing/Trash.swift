@@ -81,7 +81,7 @@ package struct Trash: Sendable {
                 switch error {
                 case EEXIST: continue
                 case ENOENT: return nil
-                default: throw FileError(error, "cannot put '\(folder.path(of: name))' into '\(can.files.path)'")
+                default: throw FileError(error, "cannot move '\(folder.path(of: name))' to '\(can.files.path)'")
                 }
             }
             guard let there = try can.files.look(at: place), there.identity == facts.identity else {
@@ -139,15 +139,15 @@ package struct Trash: Sendable {
     private static func own(_ name: PathBytes, in folder: DirectoryHandle) throws(FileError) -> DirectoryHandle {
         let path = folder.path(of: name)
         if name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) != 0, errno != EEXIST {
-            throw FileError(errno, "cannot make the folder '\(path)'")
+            throw FileError(errno, "cannot create the directory '\(path)'")
         }
         switch folder.open(name, CAL_OPEN_FOLDER) {
         case .success(let opened):
             guard try opened.facts().uid == geteuid() else {
-                throw FileError(EACCES, "'\(path)' is another user's")
+                throw FileError(EACCES, "'\(path)' belongs to another user")
             }
             return DirectoryHandle(dup(opened.descriptor), path)
-        case .failure(let error): throw FileError(error.errno, "cannot open the folder '\(path)'")
+        case .failure(let error): throw FileError(error.errno, "cannot open the directory '\(path)'")
         }
     }
 
@@ -181,7 +181,7 @@ package struct Trash: Sendable {
     private static func realPath(of folder: DirectoryHandle) throws(FileError) -> PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = cal_descriptor_path(folder.descriptor, &buffer, buffer.count)
-        guard length > 0 else { throw FileError(Int32(-length), "cannot tell where '\(folder.path)' is") }
+        guard length > 0 else { throw FileError(Int32(-length), "cannot determine the path of '\(folder.path)'") }
         return PathBytes(buffer[..<Int(length)].map { UInt8(bitPattern: $0) })
     }
 

@@ -22,7 +22,7 @@ package struct TrashHandler: Handler {
             guard let change = try trash.put(source.name, in: source.folder, expecting: source.facts) else {
                 throw .gone
             }
-            var outcome = Outcome(.succeeded, "put into the trash at \(change.path)", outputs: [change.path])
+            var outcome = Outcome(.succeeded, "moved to the trash at \(change.path)", outputs: [change.path])
             outcome.changes = [change]
             return outcome
         }

@@ -46,9 +46,9 @@ package struct Undoing {
                 try removeUnpacked(path, source, sealed, change.left, event)
             case .madeFolder(let path): try removeFolder(path, change.left, event)
             case .overwritten(let path):
-                throw Self.refusal("what was at '\(path)' before was replaced, and is gone for good")
+                throw Self.refusal("the previous file at '\(path)' was replaced and can't be restored")
             case .removed(let path, let twin):
-                throw Self.refusal("'\(path)' was removed since '\(twin)' has the same content; copy that back")
+                throw Self.refusal("'\(path)' was removed because '\(twin)' has the same content; copy that back")
             }
             return nil
         } catch {
@@ -80,13 +80,13 @@ package struct Undoing {
         case EEXIST: throw Self.taken(from)
         case EXDEV:
             throw Self.refusal(
-                "'\(from)' is on another file system; move '\(to)' back by hand, and see that it is whole")
+                "'\(from)' is on another file system; move '\(to)' back by hand, and check that it is complete")
         case let error: throw FileError(error, "cannot move '\(to)' back to '\(from)'")
         }
         if let there = try target.look(at: former), !mark.fits(there) {
             // Another process replaced the file between the check and the move.
             try Removal.giveBack(former, name, from: target, to: folder)
-            throw Self.refusal("'\(to)' was exchanged at this moment")
+            throw Self.refusal("'\(to)' was replaced meanwhile")
         }
         target.flush()
         folder.flush()
@@ -97,12 +97,12 @@ package struct Undoing {
     ) throws(FileError) {
         let folder = try open(path.parent, event)
         let name = PathBytes(path.lastComponent)
-        guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' is not there any more") }
+        guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' no longer exists") }
         // Another name of the file preserves all later changes to it.
         let hasOthers = there.type == .file && there.links > 1 && there.identity == mark.identity
         if !hasOthers { try check(name, in: folder, mark) }
         if there.type == .file, !hasOthers, !isSafe(source, event) {
-            throw Self.refusal("'\(source)' is not what was copied any more, so that '\(path)' may be the only copy")
+            throw Self.refusal("'\(source)' is no longer what was copied, so '\(path)' may be the only copy")
         }
         guard !isDry else {
             vacated.insert(path)
@@ -110,8 +110,8 @@ package struct Undoing {
         }
         switch try Removal.remove(name, in: folder, if: there) {
         case .removed: folder.flush()
-        case .gone: throw Self.refusal("'\(path)' is not there any more")
-        case .changed, .isTwin: throw Self.refusal("'\(path)' was exchanged at this moment")
+        case .gone: throw Self.refusal("'\(path)' no longer exists")
+        case .changed, .isTwin: throw Self.refusal("'\(path)' was replaced meanwhile")
         }
     }
 
@@ -123,20 +123,20 @@ package struct Undoing {
         let name = PathBytes(path.lastComponent)
         try check(name, in: parent, mark)
         guard isSafe(source, event) else {
-            throw Self.refusal("'\(source)' is not what was unpacked any more, so that '\(path)' may be the only copy")
+            throw Self.refusal("'\(source)' is no longer what was unpacked, so '\(path)' may be the only copy")
         }
         let opened = name.withCString { cal_open_unmounted(parent.descriptor, $0) }
         guard opened >= 0 else { throw FileError(-opened, "cannot open '\(path)'") }
         let folder = DirectoryHandle(opened, path)
         guard try folder.look(at: ".")?.identity == mark.identity else {
-            throw Self.refusal("'\(path)' was exchanged at this moment")
+            throw Self.refusal("'\(path)' was replaced meanwhile")
         }
         let tree = UnpackedTree(sealed: sealed, born: mark.identity.birth, isDry: isDry)
         tree.remove(from: folder)
         guard tree.left.isEmpty else {
             let named = tree.left.prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             let more = tree.left.count > 3 ? " and \(tree.left.count - 3) more" : ""
-            throw Self.refusal("changed or added since, and left: \(named)\(more)")
+            throw Self.refusal("changed or added since, and not removed: \(named)\(more)")
         }
         guard !isDry else {
             vacated.insert(path)
@@ -171,29 +171,29 @@ package struct Undoing {
         let path = folder.path(of: name)
         if restored.contains(path) { return }
         guard let there = try folder.look(at: name), !vacated.contains(path) else {
-            throw Self.refusal("'\(path)' is not there any more")
+            throw Self.refusal("'\(path)' no longer exists")
         }
         guard there.identity == mark.identity, there.type == mark.type else {
-            throw Self.refusal("'\(path)' is another file by now")
+            throw Self.refusal("'\(path)' is now another file")
         }
-        guard mark.fits(there) else { throw Self.refusal("'\(path)' was changed since") }
+        guard mark.fits(there) else { throw Self.refusal("'\(path)' has changed since") }
     }
 
     private static func taken(_ path: PathBytes) -> FileError {
-        refusal("there is something at '\(path)' again")
+        refusal("'\(path)' exists again")
     }
 
     /// Opens a directory: beneath the event's root without following links, elsewhere only through links that no other
     /// user could exploit.
     private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileError) -> DirectoryHandle {
-        let missing = Self.refusal("the folder '\(folder)' is not there any more")
+        let missing = Self.refusal("the directory '\(folder)' no longer exists")
         if folder.isInside(event.root) {
             do throws(FileError) {
                 return try SourceFile.openFolder(of: folder.appending("x"), root: event.root)
             } catch {
                 switch error.outcome.code {
                 case "gone": throw missing
-                case "changed": throw Self.refusal("there is a symbolic link on the way to '\(folder)'")
+                case "changed": throw Self.refusal("there is a symbolic link in the path to '\(folder)'")
                 default: throw error
                 }
             }
@@ -203,7 +203,7 @@ package struct Undoing {
         case .failure(let error):
             if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
             throw FileError(untrustedLinkOn: folder)
-                ?? FileError(error.errno, "cannot open the folder '\(folder)'")
+                ?? FileError(error.errno, "cannot open the directory '\(folder)'")
         }
     }
 }

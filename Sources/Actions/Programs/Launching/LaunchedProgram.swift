@@ -129,9 +129,9 @@ package final class LaunchedProgram {
 
     /// Returns how the program terminated according to the exit of the launcher, which has sent no message.
     private func endOfLauncher() -> ProgramResult.Termination {
-        guard hadStarted else { return .notLaunched("alight-launch has ended before the program began") }
+        guard hadStarted else { return .notLaunched("alight-launch exited before the program started") }
         // If another part of the process has reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
-        return isSignal ? .signalled(status) : .notLaunched("alight-launch has ended")
+        return isSignal ? .signalled(status) : .notLaunched("alight-launch exited")
     }
 }

@@ -123,7 +123,7 @@ package final class ProcessLauncher: Sendable {
             problem = launcher.run(plan.bytes, with: descriptors)
         }
         guard problem == 0 else {
-            throw LaunchFailure("alight-launch takes no plan: \(String(cString: strerror(problem)))")
+            throw LaunchFailure("alight-launch does not accept a plan: \(String(cString: strerror(problem)))")
         }
         // The launcher may have been woken on this processor, and have to wait for it.
         sched_yield()
@@ -155,7 +155,7 @@ package final class ProcessLauncher: Sendable {
         do throws(SystemError) {
             return try directory.openDirectory()
         } catch {
-            throw directory.failure(error, to: "enter the folder '\(directory.path)'")
+            throw directory.failure(error, to: "enter the directory '\(directory.path)'")
         }
     }
 
@@ -206,7 +206,7 @@ package struct LaunchFailure: Error {
     var isOfDescriptors: Bool
 
     package static let holdsNUL = LaunchFailure(
-        "an argument or a variable of the environment holds a NUL byte", isForGood: true)
+        "an argument or an environment variable contains a NUL byte", isForGood: true)
 
     static let tooLong = LaunchFailure("its arguments and its environment are too long", isForGood: true)
 

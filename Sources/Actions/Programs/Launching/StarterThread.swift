@@ -31,7 +31,7 @@ package final class StarterThread: Sendable {
     /// Starts a launcher, and waits until it is started.
     static func start(_ launcher: PathBytes) throws(LaunchFailure) -> LauncherProcess {
         let request = Request(launcher)
-        guard shared.add(request) else { throw LaunchFailure("there is no room for a thread") }
+        guard shared.add(request) else { throw LaunchFailure("no thread can be started") }
         request.isDone.wait()
         guard let result = request.result.withLock({ $0 }) else { throw LaunchFailure("no launcher was started") }
         return try result.get()

@@ -74,18 +74,18 @@ package struct OutcomeTable {
                 return .uncertain(.failed, "\(program): the reply \(reason); \(advice)", code: "bad-response")
             }
         case .exited(let status):
-            return failure(Self.ending(of: status), "ended with status \(status)", "status-\(status)", ended, reading)
+            return failure(Self.ending(of: status), "exited with status \(status)", "status-\(status)", ended, reading)
         case .signalled(let number):
             return failure(nil, "was killed by signal \(number)", "signal-\(number)", ended, reading)
         case .timedOut:
-            let message = "\(program) took longer than \(Self.shown(timeout)) and was ended"
+            let message = "\(program) took longer than \(Self.shown(timeout)) and was stopped"
             var outcome = Outcome.timedOut(message)
             outcome.ending = ifIdempotent
             return outcome
         case .stopped:
-            return .interrupted("\(program) was ended because Alight stops")
+            return .interrupted("\(program) was stopped because Alight stops")
         case .outputTooLarge:
-            return .uncertain(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
+            return .uncertain(.failed, "\(program) printed more than 1 MiB and was stopped", code: "too-large")
         case .notLaunched(let reason):
             // The machine has no capacity now. The job did not cause that, so it does not count as an attempt.
             return Outcome(
@@ -133,10 +133,10 @@ package struct OutcomeTable {
         switch number {
         case SIGXCPU:
             guard let most = limits.cpu else { return nil }
-            return ("was ended by 'limits': it had used up its \(Self.shown(most)) of 'cpu'", "limit-cpu")
+            return ("was stopped by 'limits': it used up its 'cpu' of \(Self.shown(most))", "limit-cpu")
         case SIGXFSZ:
             guard let most = limits.shown.first(where: { $0.name == "file_size" }) else { return nil }
-            let event = "was ended by 'limits': it wrote a file beyond the 'file_size' of \(most.value)"
+            let event = "was stopped by 'limits': it wrote a file larger than the 'file_size' of \(most.value)"
             return (event, "limit-file-size")
         default: return nil
         }
@@ -158,7 +158,7 @@ package struct OutcomeTable {
 
     /// Returns the message for the time when the timeout is reached and the grace period starts.
     package static func overdue(_ program: String, after timeout: Duration, grace: Duration) -> String {
-        "\(program) has taken longer than \(shown(timeout)); it is asked to end, and killed after \(shown(grace))"
+        "\(program) has taken longer than \(shown(timeout)); it is asked to stop, and killed after \(shown(grace))"
     }
 
     private static func shown(_ duration: Duration) -> String {

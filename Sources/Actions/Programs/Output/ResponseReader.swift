@@ -29,7 +29,7 @@ package struct ResponseReader {
         guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
         if let place = Self.firstInvalid(bytes) {
             let byte = String(bytes[place], radix: 16, uppercase: true)
-            return .unreadable("is not UTF-8: 0x\(byte) stands at byte \(place)")
+            return .unreadable("is not UTF-8: 0x\(byte) at byte \(place)")
         }
         let value: JSONValue
         do throws(JSONError) {
@@ -37,7 +37,7 @@ package struct ResponseReader {
         } catch {
             guard case .invalid = error else { return .unreadable(error.clause) }
             let start = String(decoding: bytes[first...].prefix(40), as: UTF8.self)
-            return .unreadable("is not JSON: \(Self.quoted(start)) stands at byte \(first)")
+            return .unreadable("is not JSON: \(Self.quoted(start)) at byte \(first)")
         }
         guard let members = value.object else { return .unreadable("is not an object") }
         let reading = read(members)
@@ -46,7 +46,7 @@ package struct ResponseReader {
     }
 
     private mutating func read(_ members: [String: JSONValue]) -> Reading {
-        guard let word = members["outcome"]?.string else { return .unreadable("has no text 'outcome'") }
+        guard let word = members["outcome"]?.string else { return .unreadable("has no string 'outcome'") }
         guard let outcome = PluginResponse.Outcome(rawValue: word) else {
             return .unreadable("has the unknown outcome \(Self.quoted(String(word.prefix(40))))")
         }
@@ -86,7 +86,7 @@ package struct ResponseReader {
 
     private mutating func text(_ members: [String: JSONValue], _ name: String) -> String? {
         guard let value = members[name], value != .null else { return nil }
-        if value.string == nil { remarks.append("'\(name)' is dropped: it is not a text") }
+        if value.string == nil { remarks.append("'\(name)' is dropped: it is not a string") }
         return value.string
     }
 

@@ -70,7 +70,7 @@ final class InstanceDirectory: Sendable {
             guard path.withCString({ mkdir($0, mode) }) == 0 else {
                 // A directory with the same number, from another namespace or left behind.
                 if errno == EEXIST { continue }
-                return .failure(ScratchFailure(errno, "make", path))
+                return .failure(ScratchFailure(errno, "create", path))
             }
             let descriptor = lock(path)
             guard descriptor >= 0 else {

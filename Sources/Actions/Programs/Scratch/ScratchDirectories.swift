@@ -84,7 +84,7 @@ package struct ScratchDirectories: Sendable {
                 renewals += 1
                 own.forget(parent)
                 try prepareBase(mode: mode)
-            case let error: throw ScratchFailure(error, "make", folder)
+            case let error: throw ScratchFailure(error, "create", folder)
             }
         }
     }
@@ -132,9 +132,9 @@ package struct ScratchDirectories: Sendable {
     ///
     /// Once other users may traverse it, it stays so: each directory in it protects itself.
     private func prepareBase(mode: mode_t = 0o700) throws(ScratchFailure) {
-        if base.withCString({ mkdir($0, mode) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "make", base) }
+        if base.withCString({ mkdir($0, mode) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "create", base) }
         var status = stat()
-        guard base.withCString({ lstat($0, &status) }) == 0 else { throw ScratchFailure(errno, "look at", base) }
+        guard base.withCString({ lstat($0, &status) }) == 0 else { throw ScratchFailure(errno, "stat", base) }
         guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
             throw ScratchFailure(EPERM, "use", base)
         }
@@ -149,14 +149,14 @@ package struct ScratchFailure: Error {
     package var message: String
 
     init(_ error: Int32, _ verb: String, _ folder: PathBytes) {
-        message = "cannot \(verb) the scratch folder '\(folder)': \(String(cString: strerror(error)))"
+        message = "cannot \(verb) the scratch directory '\(folder)': \(String(cString: strerror(error)))"
     }
 
     /// Creates the error for a directory in which, or at which, a file system is mounted.
     init(mounted place: PathBytes, in folder: PathBytes) {
         message =
-            "the scratch folder '\(folder)' stays, since something is mounted at '\(place)'; "
-            + "unmount it: the folder is removed when Alight ends, or starts again"
+            "the scratch directory '\(folder)' is left in place, because something is mounted at '\(place)'; "
+            + "unmount it: the directory is removed when Alight stops or starts again"
     }
 }
 

@@ -253,7 +253,7 @@ int wait_for_all(pid_t program, const struct plan *plan) {
             }
             break;
         case ORDER_OTHER:
-            fail("another plan comes while a program runs");
+            fail("another plan arrived while a program runs");
         case ORDER_NONE:
         case ORDER_KILL:
         case ORDER_QUIT:

@@ -78,7 +78,7 @@ static enum news say_executable(const struct plan *plan, const char *reason) {
     if (missing != NULL) {
         int length = (int)strcspn(missing, "\r");
         snprintf(
-            words, sizeof words, "cannot start '%s': its interpreter '%.*s%s' is not there", plan->executable, length,
+            words, sizeof words, "cannot start '%s': its interpreter '%.*s%s' does not exist", plan->executable, length,
             missing, missing[length] == 0 ? "" : "\\r");
         return CANNOT_START;
     }
@@ -136,7 +136,7 @@ void tell_failure(const struct plan *plan) {
         } else {
             snprintf(detail, sizeof detail, "'%.7000s'", plan->folder);
         }
-        say("enter the folder ", detail, reason);
+        say("enter the directory ", detail, reason);
         break;
     case STEP_NETWORK:
         say("shut off the network", "", reason);

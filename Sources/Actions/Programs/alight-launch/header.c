@@ -34,7 +34,7 @@ static void take_given(struct msghdr *message, int given[DESCRIPTOR_COUNT]) {
     size_t size = rights == NULL || rights->cmsg_type != SCM_RIGHTS ? 0 : rights->cmsg_len - CMSG_LEN(0);
     // The kernel omits descriptors for which no number is free.
     bool is_whole = !(message->msg_flags & MSG_CTRUNC) && size <= DESCRIPTOR_COUNT * sizeof(int);
-    if (!is_whole || size < (FOLDER + 1) * sizeof(int)) fail("a plan comes without its descriptors");
+    if (!is_whole || size < (FOLDER + 1) * sizeof(int)) fail("a plan arrived without its descriptors");
     memcpy(given, CMSG_DATA(rights), size);
 }
 
@@ -57,7 +57,8 @@ static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
         if (recv(CONTROL, &first, 1, MSG_PEEK) == 1 && !is_order(first)) note_plan();
         ssize_t got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0 && errno == ENOTSOCK) fail("standard input is no socket; alight starts this program, not a person");
+        if (got < 0 && errno == ENOTSOCK)
+            fail("standard input is not a socket; alight starts this program, not a person");
         // Alight has exited.
         if (got <= 0) _exit(0);
         size_t orders = 0;
@@ -75,7 +76,7 @@ struct cursor {
 };
 
 static void take(struct cursor *cursor, void *number, size_t size) {
-    if ((size_t)(cursor->end - cursor->at) < size) fail("the plan is cut off");
+    if ((size_t)(cursor->end - cursor->at) < size) fail("the plan is truncated");
     memcpy(number, cursor->at, size);
     cursor->at += size;
 }
@@ -83,9 +84,9 @@ static void take(struct cursor *cursor, void *number, size_t size) {
 static char *take_string(struct cursor *cursor) {
     uint32_t length;
     take(cursor, &length, sizeof length);
-    if ((size_t)(cursor->end - cursor->at) <= length) fail("the plan is cut off");
+    if ((size_t)(cursor->end - cursor->at) <= length) fail("the plan is truncated");
     char *string = cursor->at;
-    if (memchr(string, 0, (size_t)length + 1) != string + length) fail("a string of the plan holds a NUL");
+    if (memchr(string, 0, (size_t)length + 1) != string + length) fail("a string of the plan contains a NUL");
     cursor->at += (size_t)length + 1;
     return string;
 }
@@ -102,7 +103,7 @@ static void *take_memory(struct plan *plan, size_t count, size_t element) {
 static uint32_t take_list(struct cursor *cursor, struct plan *plan, size_t size, size_t element, void *list) {
     uint32_t count;
     take(cursor, &count, sizeof count);
-    if (count > (size_t)(cursor->end - cursor->at) / size) fail("the plan is cut off");
+    if (count > (size_t)(cursor->end - cursor->at) / size) fail("the plan is truncated");
     *(void **)list = take_memory(plan, (size_t)count + 1, element);
     return count;
 }
@@ -165,8 +166,8 @@ struct plan next_plan(void) {
     plan.executable = take_string(&cursor);
     plan.arguments = take_strings(&cursor, &plan);
     plan.environment = take_strings(&cursor, &plan);
-    if (cursor.at != cursor.end) fail("the plan is longer than what it says");
-    if (!(plan.flags & FLAG_FILES) != (plan.given[RULESET] < 0)) fail("a plan comes without its descriptors");
+    if (cursor.at != cursor.end) fail("the plan is longer than it specifies");
+    if (!(plan.flags & FLAG_FILES) != (plan.given[RULESET] < 0)) fail("a plan arrived without its descriptors");
     return plan;
 }
 

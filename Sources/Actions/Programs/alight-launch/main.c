@@ -148,7 +148,7 @@ static pid_t started(pid_t program, const struct plan *plan) {
     for (int attempt = 1; failure.step != STEP_NONE || count_begun() == begun_before; attempt++) {
         reap(program, NULL);
         if (failure.step == STEP_NONE) {
-            tell(NO_RESOURCES, STAYS, "its process was killed before it began");
+            tell(NO_RESOURCES, STAYS, "its process was killed before it started");
             return 0;
         }
         // Another process still has the file open for writing, even if it is only about to call execve itself.

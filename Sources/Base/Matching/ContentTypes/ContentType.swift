@@ -97,12 +97,12 @@ private final class MagicCookies: Sendable {
         guard let answer = magic_descriptor(cookie.handle, descriptor) else {
             let error = magic_errno(cookie.handle)
             if error != 0 { return .unreadable(errno: error) }
-            return .failed(magic_error(cookie.handle).map { String(cString: $0) } ?? "it gives no reason")
+            return .failed(magic_error(cookie.handle).map { String(cString: $0) } ?? "no reason given")
         }
         // For a container, there may be several lines; the first is the container itself.
         let text = String(cString: answer).prefix { $0 != "\n" && $0 != ";" && $0 != "\\" }
         let type = text.filter { $0 != " " }.lowercased()
-        guard type.contains("/") else { return .failed("libmagic says '\(text)'") }
+        guard type.contains("/") else { return .failed("libmagic reports '\(text)'") }
         return .type(type)
     }
 
@@ -110,7 +110,7 @@ private final class MagicCookies: Sendable {
         let flags = MAGIC_MIME_TYPE | MAGIC_ERROR | MAGIC_NO_CHECK_COMPRESS | MAGIC_NO_CHECK_ELF
         guard let handle = magic_open(flags) else { return .failed("libmagic can't be opened") }
         guard magic_load(handle, database) == 0 else {
-            let reason = magic_error(handle).map { String(cString: $0) } ?? "it gives no reason"
+            let reason = magic_error(handle).map { String(cString: $0) } ?? "no reason given"
             magic_close(handle)
             return .failed("libmagic has no database: \(reason)")
         }

@@ -45,11 +45,13 @@ struct GlobFaults {
     }
 
     func namesNothing(at offset: Int) -> GlobError {
-        fault(offset, "\(glob) names no file", help: "write '*' for the files of the folder, or '**' for all below it")
+        fault(
+            offset, "\(glob) matches no file",
+            help: "write '*' for the files of the directory, or '**' for all below it")
     }
 
     func holdsNUL(at offset: Int) -> GlobError {
-        fault(offset, "\(glob) holds a NUL byte, which no path can", help: "remove the byte")
+        fault(offset, "\(glob) contains a NUL byte, which no path can", help: "remove the byte")
     }
 
     func endsWithBackslash(at offset: Int) -> GlobError {
@@ -97,13 +99,13 @@ struct GlobFaults {
     func holdsParent(at offset: Int) -> GlobError {
         fault(
             offset, "\(glob) contains '..'",
-            help: "write the directory itself; a glob compares names and follows nothing")
+            help: "write the directory itself; a glob only compares names")
     }
 
     func holdsSlashInClass(at offset: Int) -> GlobError {
         fault(
-            offset, "\(glob) holds '/' between '[' and ']', which match within one name",
-            help: "write '{a/b,c}' for alternatives that hold '/'")
+            offset, "\(glob) contains '/' between '[' and ']', which match within one name",
+            help: "write '{a/b,c}' for alternatives that contain '/'")
     }
 
     func hasDisorderedRange(_ range: Range<Int>, low: Range<Int>, high: Range<Int>) -> GlobError {
@@ -115,7 +117,7 @@ struct GlobFaults {
 
     func endsRangeWithClass(_ range: Range<Int>) -> GlobError {
         fault(
-            range.lowerBound, "\(glob) holds a range that ends with '\(quoted(pattern[range]))'",
+            range.lowerBound, "\(glob) contains a range that ends with '\(quoted(pattern[range]))'",
             help: #"end the range with one character, or write '\-' to match a hyphen"#)
     }
 
@@ -127,7 +129,7 @@ struct GlobFaults {
 
     func holdsBareClass(_ range: Range<Int>) -> GlobError {
         let name = quoted(pattern[range])
-        return fault(range.lowerBound, "\(glob) holds '\(name)' outside of '[' and ']'", help: "write '[\(name)]'")
+        return fault(range.lowerBound, "\(glob) contains '\(name)' outside of '[' and ']'", help: "write '[\(name)]'")
     }
 }
 

@@ -62,11 +62,11 @@ struct ApplyCommand: ParsableCommand {
         let files = AppliedFiles(named, rule: rule, isForced: force)
         for problem in files.problems { Output.error.write("error: \(problem.message)\n    help: \(problem.help)") }
         for (path, reason) in files.left {
-            Output.error.write("'where' leaves '\(Display.path(path))': \(Display.text(reason))")
+            Output.error.write("'where' does not match '\(Display.path(path))': \(Display.text(reason))")
         }
         guard !files.paths.isEmpty else {
             if files.problems.isEmpty {
-                Output.error.write("the rule '\(Display.text(rule.name))' takes none of the files there")
+                Output.error.write("the rule '\(Display.text(rule.name))' matches none of these files")
             }
             throw Exit(files.problems.isEmpty ? .nothingMatched : .runtimeError)
         }
@@ -121,13 +121,13 @@ struct ApplyCommand: ParsableCommand {
         let files = Reporter.count(paths.count, "file")
         if gone > 0 {
             Output.error.write(
-                "\(Reporter.count(gone, "file")) changed, or had a job already, and are handled with another one")
+                "\(Reporter.count(gone, "file")) changed, or already had a job, and are handled by another job")
         }
         guard open.isEmpty else {
             let why =
                 isAlone
-                ? "error: the Alight that had them has ended; the others are in the journal, for its next start"
-                : "not followed any more; the jobs go on"
+                ? "error: the running instance has stopped; the other files are in the journal, for its next start"
+                : "no longer following; the jobs continue"
             Output.error.write("\(paths.count - open.count - gone) of \(files) are done; \(why)")
             return isAlone ? .runtimeError : .done
         }

@@ -55,7 +55,7 @@ struct ChosenJobs: ParsableArguments {
         if jobs.isEmpty {
             if ids.isEmpty, !hasFailed {
                 let of = rule.map { " of the rule '\(Display.text($0))'" } ?? ""
-                Output.error.write("there are no dead letters\(of)")
+                Output.error.write("there are no failed jobs\(of)")
             }
             throw Exit(hasFailed ? .runtimeError : .done)
         }
@@ -99,8 +99,8 @@ struct ChosenJobs: ParsableArguments {
         guard job.isUnreadable, !wish.takesUnreadable else { return false }
         hasFailed = true
         Output.error.write(
-            "error: job \(job.id) can't be read: what it was to be told is not known\n"
-                + "    help: 'alight apply' runs its rule for the file, 'alight discard' forgets the job")
+            "error: job \(job.id) cannot be read: its event is not known\n"
+                + "    help: 'alight apply' runs its rule for the file, 'alight discard' removes the job")
         return true
     }
 }
@@ -113,7 +113,7 @@ extension JobState {
         case .running: "is running"
         case .succeeded: "has succeeded"
         case .skipped: "was skipped"
-        case .dead: "is a dead letter"
+        case .dead: "has failed"
         }
     }
 }

@@ -77,7 +77,7 @@ struct ReloadCommand: ParsableCommand {
 
     func run() throws {
         _ = try choice.post("/v1/reload")
-        Output.standard.write("the rules are read again")
+        Output.standard.write("the rules have been reloaded")
     }
 }
 
@@ -98,7 +98,7 @@ struct RescanCommand: ParsableCommand {
 
     func run() throws {
         _ = try choice.post("/v1/rescan")
-        Output.standard.write("everything is looked at again")
+        Output.standard.write("rescanning all files")
     }
 }
 

@@ -42,10 +42,10 @@ struct ExplainCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
-        if let path = paths.first(where: \.isEmpty) { throw ValidationError("'\(path)' is no path") }
+        if let path = paths.first(where: \.isEmpty) { throw ValidationError("'\(path)' is not a path") }
         guard let event, EventChoice(event) == nil else { return }
         let list = EventChoice.words.joined(separator: ", ")
-        throw ValidationError("'--event \(event)' is no event of a path; write one of \(list)")
+        throw ValidationError("'--event \(event)' is not an event of a path; write one of \(list)")
     }
 
     func run() throws {
@@ -103,7 +103,7 @@ struct ExplainCommand: ParsableCommand {
 
     private func sayUnread(_ fault: StorageError) {
         Reporter(format: .text).say(
-            .warning, "nothing is told of what has happened: \(Display.text(fault.description))", help: fault.help)
+            .warning, "past and pending jobs are not shown: \(Display.text(fault.description))", help: fault.help)
     }
 
     /// Returns all rules in the order of the files, or the one that was named.

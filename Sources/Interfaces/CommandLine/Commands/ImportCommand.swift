@@ -65,7 +65,7 @@ struct ImportedTable: ParsableArguments {
                 help: "name a table, or '-' for standard input")
         }
         guard let data = try? handle.read(upToCount: Self.largest + 1) else {
-            throw Exit(.usage, error: "cannot read '\(table)'", help: "name a table, not a folder")
+            throw Exit(.usage, error: "cannot read '\(table)'", help: "name a table, not a directory")
         }
         guard data.count <= Self.largest else {
             throw Exit(.usage, error: "'\(table)' is too large", help: "at most 4 MiB are read")
@@ -117,9 +117,9 @@ struct NewFile: ParsableArguments {
         guard descriptor >= 0 else {
             let help =
                 error == EEXIST
-                ? "name another file, or remove this one" : "name a file in a folder that you may write to"
+                ? "name another file, or remove this one" : "name a file in a directory that you may write to"
             throw Exit(
-                .runtimeError, error: "cannot make '\(output)': \(String(cString: strerror(error)))", help: help)
+                .runtimeError, error: "cannot create '\(output)': \(String(cString: strerror(error)))", help: help)
         }
         do {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -128,10 +128,10 @@ struct NewFile: ParsableArguments {
         } catch {
             throw Exit(
                 .runtimeError, error: "cannot write '\(output)'",
-                help: "see whether there is room, and remove the rest of the file")
+                help: "free disk space, and remove the incomplete file")
         }
         Output.error.write(
-            "wrote '\(Display.text(output))'; see what it says with 'alight check \(Display.text(output))'")
+            "wrote '\(Display.text(output))'; check it with 'alight check \(Display.text(output))'")
     }
 }
 

@@ -86,7 +86,7 @@ struct JobsCommand: ParsableCommand {
         }
         Output.standard.write(lines.joined(separator: "\n"))
         if hasMore {
-            Output.error.write("these are the \(jobs.count) newest; there are more, see --limit")
+            Output.error.write("only the \(jobs.count) newest are shown; see --limit")
         }
     }
 
@@ -120,7 +120,7 @@ struct JobsCommand: ParsableCommand {
         let states: [JobState] = [.pending, .running, .succeeded, .skipped, .dead]
         let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
         if there.isEmpty { return "the journal has no jobs" }
-        return "no job is like that; the journal has \(there.joined(separator: ", "))"
+        return "no job matches; the journal has \(there.joined(separator: ", "))"
     }
 }
 

@@ -39,7 +39,7 @@ struct JournalOptions: ParsableArguments {
         let path = RawArguments.paths([journal])[0]
         if path.bytes.isEmpty { throw ValidationError("'--journal' is empty; name a file") }
         if path.bytes.last == .slash {
-            throw ValidationError("'--journal \(Display.path(path))' is a folder; name a file")
+            throw ValidationError("'--journal \(Display.path(path))' is a directory; name a file")
         }
         let isAbsolute = path.bytes.first == .slash
         return .file((isAbsolute ? path : CommandContext.currentFolder.appending(path.bytes)).normalized)
@@ -65,7 +65,7 @@ struct JournalOptions: ParsableArguments {
     }
 
     private static func nothingIsLeft(of word: String) -> ValidationError {
-        ValidationError("'\(word) :memory:' is only for 'alight run': nothing is left of it to look at")
+        ValidationError("'\(word) :memory:' is only for 'alight run': no other command can read it")
     }
 }
 
@@ -79,11 +79,11 @@ extension Configuration {
             if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
                 let problem = OwnershipCheck.problem(with: file)
             {
-                problem.say("the journal can't be trusted: ")
+                problem.say("the journal cannot be trusted: ")
                 throw Exit(.runtimeError)
             }
             return journal.value
         }
-        throw ValidationError("there is no place for the journal: set HOME, or name a file with --journal")
+        throw ValidationError("no location for the journal: set HOME, or name a file with --journal")
     }
 }

@@ -68,7 +68,7 @@ struct LogCommand: ParsableCommand {
         var last = seen
         try client.follow("/v1/events?only=attempt&\(begin)") { kind, id, data in
             last = id ?? last
-            if kind == "gap" { Output.error.write("some lines may be missing here: this was behind for too long") }
+            if kind == "gap" { Output.error.write("some lines may be missing here: the output was too slow") }
             guard kind == "attempt" else { return }
             let attempt = json ? nil : JSONLine.object(data).flatMap { AttemptLine($0) }
             let line = attempt?.text(hasColor: hasColor) ?? data

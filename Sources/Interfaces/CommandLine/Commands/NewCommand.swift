@@ -57,22 +57,22 @@ struct NewCommand: ParsableCommand {
         for word in events where EventMask(word: word) == nil {
             throw Exit(.usage, error: "unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))
         }
-        guard !folder.isEmpty else { throw Exit(.usage, error: "an empty path is no folder", help: "name a folder") }
+        guard !folder.isEmpty else { throw Exit(.usage, error: "the path is empty", help: "name a directory") }
         let folder =
             (folder.hasPrefix("/") ? PathBytes(folder) : program.loading.currentFolder.appending(Array(folder.utf8)))
             .normalized
         guard String(validating: folder.bytes, as: UTF8.self) != nil else {
             throw Exit(
-                .usage, error: "the folder's path is not UTF-8, as YAML has to be",
-                help: "write a rule with '?' in its place")
+                .usage, error: "the path of the directory is not UTF-8, which YAML requires",
+                help: "write a rule with '?' in place of the other bytes")
         }
         let work = try work(program)
         if case .use(let name, let handler) = work, let covered = handler.covered {
             for word in events {
                 guard let event = EventMask(word: word), !covered.isSuperset(of: event) else { continue }
                 throw Exit(
-                    .usage, error: "'\(Display.text(name))' doesn't take the event '\(word)'",
-                    help: "it takes \(EventSpelling.words(of: handler.events ?? covered).joined(separator: ", "))")
+                    .usage, error: "'\(Display.text(name))' does not support the event '\(word)'",
+                    help: "it supports \(EventSpelling.words(of: handler.events ?? covered).joined(separator: ", "))")
             }
         }
         let rule = FirstRule(
@@ -81,7 +81,7 @@ struct NewCommand: ParsableCommand {
         try output.write(rule.text)
         if !rule.unfilled.isEmpty {
             let names = rule.unfilled.map { "'\(Display.text($0))'" }.joined(separator: ", ")
-            Output.error.write("warning: fill in \(names): the handler gives no example")
+            Output.error.write("warning: fill in \(names): the handler has no example")
         }
     }
 

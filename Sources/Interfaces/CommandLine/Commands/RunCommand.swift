@@ -246,7 +246,7 @@ struct RunCommand: ParsableCommand {
                 let jobs = Reporter.count(journal.unreadable.count, "job")
                 reporter.say(
                     .error,
-                    "\(jobs) can't be read, and kept as dead letters: \(Display.text(first.description))"
+                    "\(jobs) cannot be read; stored as failed: \(Display.text(first.description))"
                         + (journal.unreadable.count > 1 ? ", …" : ""),
                     help: "see 'alight jobs --state dead'; 'alight apply' runs a rule for a file")
             }

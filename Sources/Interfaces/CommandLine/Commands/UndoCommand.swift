@@ -64,7 +64,7 @@ struct UndoCommand: ParsableCommand {
         var hasFailed = false
         let chosen = try Faults.said { () throws(StorageError) in try find(reader, since: moment, &hasFailed) }
         guard !chosen.isEmpty else {
-            if !hasFailed { Output.error.write("nothing was done that can be undone") }
+            if !hasFailed { Output.error.write("there is nothing to undo") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
         }
         if dryRun {
@@ -149,8 +149,8 @@ struct UndoCommand: ParsableCommand {
         let loaded = places.isEmpty ? nil : program.loader.load(places)
         guard let loaded, !loaded.hasErrors else {
             Output.error.write(
-                "warning: there are no rules here that load; of other rules than its own the next 'alight run' may tell "
-                    + "those that take what comes back\n"
+                "warning: no rules could be loaded; the next 'alight run' may report restored files to other rules "
+                    + "that match them\n"
                     + "    help: name them with --rules")
             return Ruleset([])
         }
@@ -182,7 +182,7 @@ struct UndoCommand: ParsableCommand {
             if let undo = before.undo, undo.reasons[index] == nil { continue }
             guard let undo = after.undo else {
                 isWhole = false
-                refuse(after.job, change, "nobody has done it")
+                refuse(after.job, change, "it was not done")
                 continue
             }
             if let reason = undo.reasons[index] {
@@ -207,14 +207,14 @@ struct UndoCommand: ParsableCommand {
             where !touched.contains(where: { output.isInside($0) }) && DiskProbe.look(at: output) != .absent {
                 isWhole = false
                 Output.error.write(
-                    "error: job \(job) leaves '\(Display.path(output))', which its action made without saying how to take "
-                        + "that back; see to it by hand")
+                    "error: job \(job) keeps '\(Display.path(output))': its action did not report how to undo that "
+                        + "output; undo it by hand")
             }
         }
         return isWhole
     }
 
     private func refuse(_ job: JobID, _ change: FileChange, _ reason: String) {
-        Output.error.write("error: job \(job) can't \(change.wordsOfUndo): \(Display.text(reason))")
+        Output.error.write("error: job \(job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
     }
 }

@@ -132,7 +132,7 @@ struct WatchCommand: ParsableCommand {
                 kinds.insert(kind)
             } else {
                 throw ValidationError(
-                    "unknown kind '\(Display.text(String(word)))' in --types; the kinds are file, directory, symlink, "
+                    "unknown type '\(Display.text(String(word)))' in --types; the types are file, directory, symlink, "
                         + "other, any")
             }
         }

@@ -41,7 +41,7 @@ struct ControlClient {
         guard (200..<300).contains(status) else {
             let error = value.object?["error"]?.object
             throw .refused(
-                status: status, message: error?["message"]?.string ?? "it answers \(status)",
+                status: status, message: error?["message"]?.string ?? "the instance returned status \(status)",
                 help: error?["help"]?.string ?? "see its messages")
         }
         return value
@@ -62,7 +62,7 @@ struct ControlClient {
         guard status == 200 else {
             let error = connection.readRest().flatMap { JSONValue(record: $0) }?.object?["error"]?.object
             throw .refused(
-                status: status, message: error?["message"]?.string ?? "it answers \(status)",
+                status: status, message: error?["message"]?.string ?? "the instance returned status \(status)",
                 help: error?["help"]?.string ?? "see its messages")
         }
         var kind = ""

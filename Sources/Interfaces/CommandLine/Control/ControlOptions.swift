@@ -52,11 +52,13 @@ struct ControlOptions: ParsableArguments {
         guard !isOnce, !isDry else {
             let flag = isOnce ? "--once" : "--dry-run"
             guard control == nil else {
-                throw ValidationError("'--control' means nothing with '\(flag)'; leave it out")
+                throw ValidationError("'--control' cannot be combined with '\(flag)'; leave it out")
             }
-            guard listen.isEmpty else { throw ValidationError("'--listen' means nothing with '\(flag)'; leave it out") }
+            guard listen.isEmpty else {
+                throw ValidationError("'--listen' cannot be combined with '\(flag)'; leave it out")
+            }
             guard externalURL.isEmpty else {
-                throw ValidationError("'--external-url' means nothing with '\(flag)'; leave it out")
+                throw ValidationError("'--external-url' cannot be combined with '\(flag)'; leave it out")
             }
             return
         }
@@ -95,7 +97,7 @@ struct ControlOptions: ParsableArguments {
         if !listen.isEmpty { return try Self.addresses(listen, option: "--listen") }
         guard let address = settings.listen?.value else {
             if externalURL.isEmpty { return [] }
-            throw ValidationError("'--external-url' means nothing without an address; name one with '--listen'")
+            throw ValidationError("'--external-url' requires an address; name one with '--listen'")
         }
         return try Self.addresses([address], option: "listen")
     }
@@ -108,7 +110,7 @@ struct ControlOptions: ParsableArguments {
                 throw ValidationError("\(option): \(error.message); \(error.help ?? "")")
             }
             throw ValidationError(
-                "\(option): '\(Display.text(text))' is no address with a port; write '127.0.0.1:8088'")
+                "\(option): invalid address '\(Display.text(text))'; write '127.0.0.1:8088'")
         }
     }
 
@@ -117,7 +119,7 @@ struct ControlOptions: ParsableArguments {
         let path = RawArguments.paths([text])[0]
         if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a socket") }
         if path.bytes.last == .slash {
-            throw ValidationError("'\(option) \(Display.path(path))' is a folder; name a socket")
+            throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a socket")
         }
         return CommandContext.currentFolder.resolving(path.bytes).normalized
     }

@@ -29,19 +29,19 @@ extension JobCommand {
         let list = verb == "apply" ? "paths" : "jobs"
         let help = verb == "apply" ? "write '{\"rule\": \"…\", \"paths\": [\"/…\"]}'" : "write '{\"jobs\": [\"…\"]}'"
         guard let values = body[list]?.array, body.count == (verb == "apply" ? 2 : 1) else {
-            throw APIError(400, "the body has other members than it may have", help: help)
+            throw APIError(400, "the body has missing or unknown members", help: help)
         }
         if verb == "apply" {
             let paths = values.compactMap { $0.bytes.map { PathBytes($0) } }.filter(\.isAbsoluteName)
             guard let rule = body["rule"]?.string, paths.count == values.count else {
-                throw APIError(400, "the body names no rule, or a path that is not absolute", help: help)
+                throw APIError(400, "the body has no rule, or a path that is not absolute", help: help)
             }
             self = .apply(paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule, path: $0) })
             return
         }
         let jobs = values.compactMap { $0.string.map { JobID($0) } }.filter(\.isWellFormed)
         guard jobs.count == values.count else {
-            throw APIError(400, "the body names what is no id of a job", help: help)
+            throw APIError(400, "the body has an invalid job id", help: help)
         }
         self = verb == "retry" ? .retry(jobs) : verb == "discard" ? .discard(jobs) : .undo(jobs)
     }

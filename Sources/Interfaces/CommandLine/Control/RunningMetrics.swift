@@ -14,13 +14,13 @@ final class RunningMetrics: Sendable {
 
     private static let help = [
         "alight_build_info": "1, with the version and the commit of the program.",
-        "alight_degraded": "1 when something is wrong that 'alight status' names.",
-        "alight_paused": "1 when all rules are paused.",
-        "alight_settling_paths": "Paths that wait until they have settled.",
-        "alight_queue_jobs": "Jobs by state: pending, running, or dead letters.",
-        "alight_watches": "Watches of inotify that Alight holds.",
-        "alight_watches_limit": "How many the user may hold, of all programs together.",
-        "alight_roots": "Folders that rules watch, by the way in which they are watched.",
+        "alight_degraded": "1 if 'alight status' reports a problem.",
+        "alight_paused": "1 if all rules are paused.",
+        "alight_settling_paths": "Paths that have not settled yet.",
+        "alight_queue_jobs": "Jobs by state: pending, running, or dead (failed).",
+        "alight_watches": "inotify watches in use by Alight.",
+        "alight_watches_limit": "Maximum number of inotify watches of the user, over all programs.",
+        "alight_roots": "Root directories of rules, by the backend that watches them.",
         "alight_journal_bytes": "The size of the journal's files.",
     ]
 
@@ -64,10 +64,10 @@ final class RunningMetrics: Sendable {
         func add(_ name: String, _ type: String, _ help: String, _ value: Double) {
             text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n\(name) \(value)\n"
         }
-        add("process_cpu_seconds_total", "counter", "Processor time of Alight itself.", seconds)
+        add("process_cpu_seconds_total", "counter", "CPU time of Alight itself, in seconds.", seconds)
         if let pages = ProcessFiles.resident {
             add(
-                "process_resident_memory_bytes", "gauge", "Resident memory.",
+                "process_resident_memory_bytes", "gauge", "Resident memory, in bytes.",
                 Double(pages) * Double(sysconf(Int32(_SC_PAGESIZE))))
         }
         if let count = ProcessFiles.count(of: "/proc/self/fd") {
@@ -76,7 +76,7 @@ final class RunningMetrics: Sendable {
         if let count = ProcessFiles.count(of: "/proc/self/task") {
             add("process_threads", "gauge", "Threads.", Double(count))
         }
-        add("process_start_time_seconds", "gauge", "When it was started.", start)
+        add("process_start_time_seconds", "gauge", "Start time since the Unix epoch, in seconds.", start)
         return text
     }
 

@@ -41,13 +41,14 @@ extension RunningOperations {
         for word in asked.states {
             guard let state = JobState(rawValue: word) else {
                 throw APIError(
-                    400, "'\(word)' is no state of a job", help: "write pending, running, succeeded, skipped or dead")
+                    400, "invalid job state '\(word)'", help: "write pending, running, succeeded, skipped or dead")
             }
             query.states.insert(state)
         }
         if let before = asked.before {
             guard let position = JobPosition(before) else {
-                throw APIError(400, "'\(before)' is no place in a list of jobs", help: "give the 'next' of an answer")
+                throw APIError(
+                    400, "invalid position '\(before)' in a list of jobs", help: "use the 'next' of a response")
             }
             query.before = position
         }
@@ -60,7 +61,7 @@ extension RunningOperations {
         }
         if let path = asked.path {
             guard path.first == .slash else {
-                throw APIError(400, "'\(PathBytes(path))' is no absolute path", help: "begin it with '/'")
+                throw APIError(400, "'\(PathBytes(path))' is not an absolute path", help: "start it with '/'")
             }
             do throws(GlobError) {
                 query.paths = try JournalQuery.Paths(naming: PathBytes(path))
@@ -76,7 +77,7 @@ extension RunningOperations {
     private static func id(_ text: String) throws(APIError) -> JobID {
         let id = JobID(text.uppercased())
         guard id.isWellFormed else {
-            throw APIError(404, "'\(text)' is no id of a job", help: "/v1/jobs has the ids of all jobs")
+            throw APIError(404, "invalid job id '\(text)'", help: "/v1/jobs lists the ids of all jobs")
         }
         return id
     }
@@ -85,7 +86,7 @@ extension RunningOperations {
         let id = try Self.id(text)
         let reader = try reader()
         guard let details = try Self.said({ () throws(StorageError) in try reader.details(of: id) }) else {
-            throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs has the ids of all jobs")
+            throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs lists the ids of all jobs")
         }
         return details
     }
@@ -93,11 +94,11 @@ extension RunningOperations {
     // MARK: Failed jobs
 
     func retry(_ id: String) throws(APIError) -> JSONValue {
-        let job = try deadLetter(id, "tried again")
+        let job = try deadLetter(id, "retried")
         guard !job.job.isUnreadable else {
             throw APIError(
-                409, "job \(job.job.id) can't be read: what it was to be told is not known",
-                help: "'alight apply' runs its rule for the file, and to discard it forgets the job")
+                409, "job \(job.job.id) cannot be read: its event is not known",
+                help: "'alight apply' runs its rule for the file, and discarding removes the job")
         }
         carryOut(.retry([job.job.id]))
         let now = try details(id)
@@ -114,7 +115,7 @@ extension RunningOperations {
         let details = try details(id)
         guard details.job.state == .dead else {
             throw APIError(
-                409, "job \(details.job.id) \(details.job.state.sentence): only dead letters are \(what)",
+                409, "job \(details.job.id) \(details.job.state.sentence): only failed jobs can be \(what)",
                 help: "/v1/jobs?state=dead lists those")
         }
         return details
@@ -125,7 +126,7 @@ extension RunningOperations {
     func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String) {
         let job = try details(id).job
         let path = job.path
-        let gone = APIError(404, "'\(path)' is no file any more", help: "it may have been moved by the rule's action")
+        let gone = APIError(404, "'\(path)' is no longer a file", help: "it may have been moved by the rule's action")
         // No symbolic link below the rule's root is followed: access to the job does not imply access to the link's
         // target.
         let rule = engine.status(at: .now).ruleset.rule(named: job.rule)
@@ -138,7 +139,7 @@ extension RunningOperations {
             throw gone
         }
         let none = APIError(
-            415, "'\(path)' is no picture of at most 10 MiB", help: "only png, jpeg, gif and webp are shown")
+            415, "'\(path)' is not an image of at most 10 MiB", help: "only png, jpeg, gif and webp are shown")
         guard status.st_size <= Self.mostPicture else { throw none }
         var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
         var filled = 0

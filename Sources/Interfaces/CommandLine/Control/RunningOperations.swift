@@ -144,7 +144,7 @@ final class RunningOperations: Operations {
     func reader() throws(APIError) -> JournalReader {
         guard let journal else {
             throw APIError(
-                503, "the journal is in memory, where nobody can look at it",
+                503, "the journal is in memory, and cannot be queried",
                 help: "run Alight without '--journal :memory:'")
         }
         if let reader = kept.withLock({ $0.reader }) { return reader }
@@ -164,11 +164,11 @@ final class RunningOperations: Operations {
     // MARK: Rules
 
     func reload() throws(APIError) {
-        guard let reloading else { throw APIError(503, "the rules are not read again", help: "start Alight again") }
+        guard let reloading else { throw APIError(503, "the rules cannot be reloaded", help: "restart Alight") }
         guard reloading.requestAndWait(Self.patience) != false else {
             throw APIError(
                 422, "the new rules contain errors; the rules loaded before stay in effect",
-                help: "'alight check' says what is wrong")
+                help: "'alight check' shows them")
         }
     }
 
@@ -182,17 +182,17 @@ final class RunningOperations: Operations {
         let before = engine.status(at: .now)
         if let rule, before.ruleset.isDisabled(rule), isPause || !before.pauses.rules.contains(rule) {
             throw APIError(
-                409, "the rule '\(rule)' is disabled, so that it never runs", help: "set 'enabled: true' in it")
+                409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
         }
         if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
             throw APIError(
-                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
+                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
         }
         // Resuming one rule would have no effect while all are paused, so it is an error.
         if let rule, !isPause, before.pauses.all {
             throw APIError(
-                409, "all rules are paused, so that '\(rule)' can't go on alone",
-                help: "resume all of them, after pausing by name those that are to wait")
+                409, "all rules are paused; '\(rule)' cannot be resumed alone",
+                help: "pause by name the rules that should wait, then resume all rules")
         }
         var wanted = before.pauses
         if isPause {
@@ -206,9 +206,9 @@ final class RunningOperations: Operations {
         let after = engine.status(at: .now)
         let pauses = after.pauses
         if let fault = after.journalFault {
-            let done = isPause ? "it is paused" : "it goes on"
+            let done = isPause ? "it is paused" : "it is resumed"
             throw APIError(
-                503, "\(done), but the journal can't keep that now, so that it may not outlive this Alight: \(fault)",
+                503, "\(done), but this cannot be written to the journal, and may be lost when Alight exits: \(fault)",
                 help: fault.help)
         }
         return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
@@ -229,12 +229,12 @@ final class RunningOperations: Operations {
         let command = try JobCommand(verb, body)
         if let rule = body["rule"]?.string, engine.status(at: .now).ruleset.rule(named: rule) == nil {
             throw APIError(
-                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
+                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
         }
         guard carryOut(command, within: Self.commandPatience) else {
             throw APIError(
-                503, "the running instance has not done this yet, and still may",
-                help: "see 'alight jobs', and whether its disk is busy")
+                503, "the running instance has not done this yet, and may still do it",
+                help: "check 'alight jobs', and whether its disk is busy")
         }
         return ["jobs": .array(command.jobs.map { .string($0.description) })]
     }

@@ -27,7 +27,7 @@ extension EngineStatus {
             reasons.append("the kernel queue overflowed; all files are being rescanned")
         }
         for (rule, message) in slowed.sorted(by: { $0.key < $1.key }) {
-            reasons.append("the rule '\(rule)' fails all the time" + (message.isEmpty ? "" : ": \(message)"))
+            reasons.append("the rule '\(rule)' fails repeatedly" + (message.isEmpty ? "" : ": \(message)"))
         }
         guard let watching else {
             if isReady { reasons.append("the watcher does not respond: a file system may be slow") }

@@ -44,7 +44,7 @@ struct StatusReport {
         let rates = object("rates")
         var lines = [
             "queue: \(number(queue, "settling")) settling, \(number(queue, "pending")) pending, "
-                + "\(number(queue, "running")) running, \(number(queue, "dead")) dead",
+                + "\(number(queue, "running")) running, \(number(queue, "dead")) failed",
             "since the start: \(number(counts, "events")) events, \(number(counts, "attempts")) attempts: "
                 + "\(number(counts, "succeeded")) succeeded, \(number(counts, "skipped")) skipped, "
                 + "\(number(counts, "failed")) failed",

@@ -15,7 +15,7 @@ extension ActionPlan {
             let command = ShellWord.line(program.command)
             guard let plugin = program.plugin else { return command }
             return "\(Self.named("plugin '\(Display.text(plugin))'", program.parameters)): \(command)"
-        case .impossible(let outcome): return "can't be run: \(Display.text(outcome.message))"
+        case .impossible(let outcome): return "cannot be run: \(Display.text(outcome.message))"
         }
     }
 

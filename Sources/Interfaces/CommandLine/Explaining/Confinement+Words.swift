@@ -29,7 +29,7 @@ extension ProgramConfinement {
                 guard !paths.isEmpty else { continue }
                 sandbox.append("\(word) \(paths.map { Display.path($0) }.joined(separator: ", "))")
             }
-            sandbox.append("no other files but the program's own, the system's and the one it is run for")
+            sandbox.append("no files except the program's own, the system's and the one it runs for")
         }
         if !allowsNetwork { sandbox.append("no network") }
         if !sandbox.isEmpty {
@@ -93,7 +93,7 @@ extension ActionPlan {
         return events.filter { $0.kind != .deleted && !user.canRead($0.snapshot) }.map { event in
             let mode = String(event.snapshot.mode & 0o7777, radix: 8)
             let zeros = String(repeating: "0", count: max(0, 4 - mode.count))
-            return "user \(Display.text(user.text)) can't read \(Display.path(event.path)): it belongs to "
+            return "user \(Display.text(user.text)) cannot read \(Display.path(event.path)): it belongs to "
                 + "\(event.snapshot.uid):\(event.snapshot.gid), mode \(zeros)\(mode)"
         }
     }

@@ -19,54 +19,57 @@ extension Explanation {
                 "add '\(type == .other ? "any" : type.rawValue)' to 'types'"
             )
         case .unreadable(let errno):
-            return ("unreadable", "it can't be looked at: \(String(cString: strerror(errno)))", nil)
+            return ("unreadable", "it cannot be accessed: \(String(cString: strerror(errno)))", nil)
         case .noEvents:
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
-            return ("events", "the rule is told only of the watching: \(words)", "add 'created' or another to 'events'")
+            return (
+                "events", "the rule receives only events of the watch itself: \(words)",
+                "add 'created' or another to 'events'"
+            )
         case .rootMissing(let root):
             let consequence =
                 switch rule.missing {
                 case .wait: "the rule waits for it ('missing: wait')"
-                case .fail: "a run would stop there ('missing: fail')"
-                case .create: "a run makes it ('missing: create')"
+                case .fail: "'alight run' would fail ('missing: fail')"
+                case .create: "'alight run' would create it ('missing: create')"
                 }
             return ("root_missing", "the root \(Self.quoted(root)) does not exist; \(consequence)", nil)
         case .rootNotFolder(let root, let type):
             return (
                 "root_not_a_folder",
-                "the root \(Self.quoted(root)) is \(PathExplanation.noun(type)), so a run would stop",
-                "name a folder in front of the first wildcard of 'path'"
+                "the root \(Self.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
+                "name a directory before the first wildcard of 'path'"
             )
         case .disabled: return ("disabled", "the rule is disabled", "set 'enabled: true'")
         case .event(let word):
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
-            return ("event", "it is told of \(words), and not of \(word)", "add '\(word)' to 'events'")
+            return ("event", "it receives \(words), not \(word)", "add '\(word)' to 'events'")
         case .stopped(let stopper):
-            return ("stop", "not seen: rule '\(Display.text(stopper))' takes it and stops ('stop: true')", nil)
-        case .condition(let reason): return ("where", "'where' does not hold: \(Display.text(reason))", nil)
+            return ("stop", "rule '\(Display.text(stopper))' matches first and stops ('stop: true')", nil)
+        case .condition(let reason): return ("where", "'where' does not match: \(Display.text(reason))", nil)
         }
     }
 
     private func words(for refusal: PathFilter.Refusal) -> (code: String, message: String, help: String?) {
         let glob = "'\(Display.text(refusal.glob.pattern))'"
         switch refusal.reason {
-        case .outside where rule.roots.contains(path): return ("outside", "it is the root, and not in it", nil)
+        case .outside where rule.roots.contains(path): return ("outside", "it is the root itself", nil)
         case .outside:
             let roots = rule.roots.map(Self.quoted).joined(separator: " and of ")
             return ("outside", "it is outside of \(roots)", nil)
-        case .above where type != .directory: return ("above", "\(glob) matches only what lies further down", nil)
-        case .above: return ("above", "it is a folder on the way to what \(glob) matches", nil)
+        case .above where type != .directory: return ("above", "\(glob) matches only paths further down", nil)
+        case .above: return ("above", "it is a directory above the paths that \(glob) matches", nil)
         case .glob where type == .directory && rule.reaches(below: path):
-            return ("glob", "it is a folder on the way to what \(glob) matches", nil)
+            return ("glob", "it is a directory above the paths that \(glob) matches", nil)
         case .glob(let part):
-            return ("glob", "\(glob) does not match; it fails at '\(Display.text(part))'", nil)
+            return ("glob", "\(glob) differs at '\(Display.text(part))'", nil)
         case .hidden(let part):
             return (
                 "hidden", "'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'"
             )
         case .depth(let levels, let limit):
-            let folders = levels == 1 ? "1 folder" : "\(levels) folders"
-            return ("depth", "it lies \(folders) below the root, and 'depth' is \(limit)", nil)
+            let folders = levels == 1 ? "1 directory" : "\(levels) directories"
+            return ("depth", "it is \(folders) below the root, and 'depth' is \(limit)", nil)
         case .leftOut(let kind, let glob, let part): return Self.words(kind, glob, part, path)
         }
     }
@@ -77,7 +80,7 @@ extension Explanation {
         let code = kind.rawValue
         let pattern = "'\(Display.text(glob.pattern))'"
         let isWhole = path.bytes.suffix(part.count + 1).elementsEqual([.slash] + part)
-        let what = isWhole ? "leaves it out" : "leaves out '\(Display.text(part))' and all in it"
+        let what = isWhole ? "excludes it" : "excludes '\(Display.text(part))' and everything below it"
         switch kind {
         case .exclude: return (code, "\(pattern) in 'exclude' \(what)", nil)
         case .outputs: return (code, "\(pattern) in 'outputs' \(what), as written by the rule's own action", nil)

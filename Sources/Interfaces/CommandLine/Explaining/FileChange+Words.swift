@@ -11,10 +11,10 @@ extension FileChange {
         func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
         return switch kind {
         case .moved(let from, let to): "moved \(quoted(from)) to \(quoted(to))"
-        case .made(let path, let source): "made \(quoted(path)) of \(quoted(source))"
+        case .made(let path, let source): "created \(quoted(path)) from \(quoted(source))"
         case .unpacked(let path, let source, _): "unpacked \(quoted(source)) into \(quoted(path))"
-        case .madeFolder(let path): "made the folder \(quoted(path))"
-        case .trashed(let from, let to, _): "put \(quoted(from)) into the trash as \(quoted(to))"
+        case .madeFolder(let path): "created the directory \(quoted(path))"
+        case .trashed(let from, let to, _): "moved \(quoted(from)) to the trash as \(quoted(to))"
         case .overwritten(let path): "replaced what was at \(quoted(path))"
         case .removed(let path, let twin): "removed \(quoted(path)), which had the content of \(quoted(twin))"
         }
@@ -27,9 +27,9 @@ extension FileChange {
         case .moved(let from, let to), .trashed(let from, let to, _): "move \(quoted(to)) back to \(quoted(from))"
         case .made(let path, _): "remove \(quoted(path))"
         case .unpacked(let path, _, _): "remove what was unpacked into \(quoted(path))"
-        case .madeFolder(let path): "remove the folder \(quoted(path)) if it is empty"
-        case .overwritten(let path): "bring back what was at \(quoted(path))"
-        case .removed(let path, _): "bring back \(quoted(path))"
+        case .madeFolder(let path): "remove the directory \(quoted(path)) if it is empty"
+        case .overwritten(let path): "restore what was at \(quoted(path))"
+        case .removed(let path, _): "restore \(quoted(path))"
         }
     }
 

@@ -19,8 +19,8 @@ extension PathExplanation {
 
     private var what: String {
         switch sight {
-        case .absent: "there is nothing of that name"
-        case .unreadable(let errno): "it can't be looked at: \(String(cString: strerror(errno)))"
+        case .absent: "does not exist"
+        case .unreadable(let errno): "cannot be accessed: \(String(cString: strerror(errno)))"
         case .present(let snapshot):
             snapshot.type == .file ? "a file of \(Reporter.count(snapshot.size, "byte"))" : Self.noun(snapshot.type)
         }
@@ -35,10 +35,10 @@ extension PathExplanation {
         switch explanation.verdict {
         case .left(let reason):
             let (_, message, help) = explanation.words(for: reason)
-            verdict = "\(name) leaves it: \(message)"
+            verdict = "\(name): no match: \(message)"
             if let help { facts.append("help: \(help)") }
         case .taken(let place):
-            verdict = "\(name) takes it"
+            verdict = "\(name): match"
             facts += whole(entry, place)
         }
         return [verdict] + (facts + entry.record.lines(now: now)).map { "    \($0)" }
@@ -48,18 +48,18 @@ extension PathExplanation {
     private func whole(_ entry: OfRule, _ place: Explanation.Place) -> [String] {
         let explanation = entry.explanation
         let rule = explanation.rule
-        var facts = ["root: \(Display.path(place.root)), and below it \(Display.path(place.relative))"]
-        if let unit = place.unit { facts.append("part of \(Display.path(unit)), of which the rule is told as one") }
+        var facts = ["root: \(Display.path(place.root)), relative path: \(Display.path(place.relative))"]
+        if let unit = place.unit { facts.append("part of \(Display.path(unit)), which the rule receives as one item") }
         let shared = coverage.polling(of: place.root, unlike: explanation)
         facts.append("watched: \(shared ?? explanation.watching)")
-        facts.append("told of: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
+        facts.append("events: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
         facts.append("settled: \(explanation.settling)")
         for finding in explanation.findings { facts.append("where: \(Display.text(finding))") }
         if let reason = explanation.untoldCondition {
-            facts.append("whether 'where' holds can't be told: \(Display.text(reason))")
+            facts.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
         if rule.existing == .ignore {
-            facts.append("not told of what is there already when a run starts ('existing: ignore')")
+            facts.append("ignores existing files at the start ('existing: ignore')")
         }
         facts += rule.runningWords
         for hold in explanation.holds { facts.append("now: \(hold.words(of: explanation.path))") }
@@ -77,7 +77,7 @@ extension PathExplanation {
     static func noun(_ type: FileType) -> String {
         switch type {
         case .file: "a file"
-        case .directory: "a folder"
+        case .directory: "a directory"
         case .symlink: "a symbolic link"
         case .other: "a pipe, socket or device"
         }
@@ -95,8 +95,8 @@ extension Coverage {
 
     fileprivate func lines(of path: PathBytes) -> [String] {
         if roots.isEmpty {
-            guard !others.contains(path) else { return ["  a root, in which is watched what rules take"] }
-            guard !others.isEmpty else { return ["  not watched: no rule is in force"] }
+            guard !others.contains(path) else { return ["  a root, in which matching paths are watched"] }
+            guard !others.isEmpty else { return ["  not watched: no rule is in effect"] }
             let list = others.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             return ["  not watched: it is outside of all roots: \(list)\(others.count > 5 ? ", …" : "")"]
         }
@@ -104,7 +104,7 @@ extension Coverage {
             let name = "the root '\(Display.path(root.path))'"
             guard root.isThere else { return "  not watched yet: \(name) does not exist" }
             if let folder = root.unreached {
-                return "  not watched below \(name): no rule takes anything below '\(Display.path(folder))'"
+                return "  not watched below \(name): no rule matches anything below '\(Display.path(folder))'"
             }
             let way =
                 root.polling.map { reason in
@@ -121,9 +121,9 @@ extension NextEvent {
         let word = ([event.kind.rawValue] + event.changed).joined(separator: ", ")
         return switch ground {
         case .asked: word
-        case .unknown: "\(word), as the journal does not know the path"
-        case .known: "\(word), as the journal knows the path"
-        case .only: "\(word), of which the rule is told"
+        case .unknown: "\(word), since the path is not in the journal"
+        case .known: "\(word), since the path is in the journal"
+        case .only: "\(word), which the rule receives"
         }
     }
 }
@@ -143,17 +143,17 @@ extension ActionPlan {
         case .builtIn: lines = ["\(verb): \(text)"]
         case .impossible(let outcome): lines = ["\(verb), but it would fail: \(Display.text(outcome.message))"]
         case .program(let program):
-            lines = ["\(verb), \(program.isShell ? "by" : "without") a shell: \(text)"]
+            lines = ["\(verb), \(program.isShell ? "with" : "without") a shell: \(text)"]
             if program.isShell, let event = events.first { lines += Self.variables(of: event) }
             for (name, value) in program.environment { lines.append("  env: \(name)=\(ShellWord.quoted(value))") }
-            if program.isServed { lines.append("  by a process that stays for further requests") }
-            if let directory = program.directory { lines.append("  in the folder \(Display.path(directory))") }
+            if program.isServed { lines.append("  by a process that serves further requests") }
+            if let directory = program.directory { lines.append("  in the directory \(Display.path(directory))") }
             lines += program.confinement.words.map { "  \($0)" }
             lines += unreadable(by: program.confinement.user).map { "  \($0)" }
         }
         for (placeholder, value) in values {
             if case .stepOutput(let step, _) = placeholder, value == Array("${\(placeholder.word)}".utf8) {
-                lines.append("  ${\(placeholder.word)} is known when step \(step + 1) has run")
+                lines.append("  ${\(placeholder.word)} is known after step \(step + 1) has run")
                 continue
             }
             lines.append("  ${\(Display.text(placeholder.word))} is \(ShellWord.quoted(value))")
@@ -214,7 +214,7 @@ extension Explanation.Hold {
         case .lock: "a process holds a write lock on it, so it would wait"
         case .partial: "a file next to it shows that it is still being transferred ('ignore_partial'), so it would wait"
         case .unknown:
-            "whether a process has it open for writing can't be told, so two looks, 1 s apart, would have to agree"
+            "whether a process has it open for writing is unknown, so two checks, 1 s apart, would have to agree"
         }
     }
 }
@@ -229,8 +229,8 @@ extension Explanation {
         let quiet = settle.quiet(isPolled: polling != nil)
         var parts = [quiet == .zero ? "at once" : "after \(Self.shown(quiet)) without a change"]
         if let stable = settle.stable(isPolled: polling != nil) {
-            let times = stable.rounds == 1 ? "once" : "\(stable.rounds) times"
-            parts.append("size and time the same \(times) more, \(Self.shown(stable.every)) apart")
+            let times = stable.rounds == 1 ? "1 more check" : "\(stable.rounds) more checks"
+            parts.append("size and time unchanged in \(times), \(Self.shown(stable.every)) apart")
         }
         if settle.writers == .wait, rule.types.contains(.file) || settle.isTree {
             parts.append("no process has it open for writing")

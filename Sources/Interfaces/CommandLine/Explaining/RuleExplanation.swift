@@ -6,30 +6,30 @@ extension Rule {
     /// The settings that differ from the default, as text.
     var runningWords: [String] {
         var words: [String] = []
-        if retry != RetryPolicy() { words.append("tried: \(retry.words)") }
+        if retry != RetryPolicy() { words.append("attempts: \(retry.words)") }
         switch whileBusy {
         case .coalesce: break
-        case .queue: words.append("changed while its action runs: every event is run for, in order")
-        case .drop: words.append("changed while its action runs: taken as known")
-        case .restart: words.append("changed while its action runs: the action is ended, and run again")
+        case .queue: words.append("changed while its action runs: the action runs for every event, in order")
+        case .drop: words.append("changed while its action runs: recorded as known, without another run")
+        case .restart: words.append("changed while its action runs: the action is stopped and started again")
         }
-        if cooldown > .zero { words.append("between two runs: \(Explanation.shown(cooldown)) at least") }
+        if cooldown > .zero { words.append("between two runs: at least \(Explanation.shown(cooldown))") }
         if priority != 0 { words.append("priority: \(priority)") }
-        if isLast { words.append("later rules see nothing of what it takes ('stop: true')") }
-        if tellsAuthor { words.append("told who wrote ('by: true')") }
-        if ready != nil { words.append("has to be ready besides ('ready')") }
+        if isLast { words.append("later rules receive no events of paths that it matches ('stop: true')") }
+        if tellsAuthor { words.append("receives the process that wrote ('by: true')") }
+        if ready != nil { words.append("also has to be ready ('ready')") }
         if let group {
-            words.append("handled with its group, which needs \(group.required.map(\.text).joined(separator: ", "))")
+            words.append("handled with its group, which requires \(group.required.map(\.text).joined(separator: ", "))")
         }
         if let batch {
             words.append(
-                "told together: up to \(batch.files) files, \(Explanation.shown(batch.wait)) after the last of them, "
-                    + "\(Explanation.shown(batch.maximumWait)) after the first at the latest")
+                "batch: up to \(batch.files) files, \(Explanation.shown(batch.wait)) after the last one, "
+                    + "at the latest \(Explanation.shown(batch.maximumWait)) after the first")
         }
         if !tags.isEmpty { words.append("tags: \(tags.map { Display.text($0) }.joined(separator: ", "))") }
-        if window != nil { words.append("begins only within the hours of its 'window'") }
-        if !onFailure.isEmpty { words.append("when it fails for good: \(failureActionNames)") }
-        if !catchUp { words.append("not told what happened while Alight did not run ('catch_up: false')") }
+        if window != nil { words.append("starts only within its 'window'") }
+        if !onFailure.isEmpty { words.append("when a job fails permanently: \(failureActionNames)") }
+        if !catchUp { words.append("ignores changes made while Alight was not running ('catch_up: false')") }
         if !formerly.isEmpty { words.append("formerly: \(formerly.map { Display.text($0) }.joined(separator: ", "))") }
         return words
     }
@@ -55,11 +55,11 @@ extension Rule {
 
 extension RetryPolicy {
     fileprivate var words: String {
-        if attempts == 1 { return "once" }
+        if attempts == 1 { return "1" }
         let pauses =
             delay == maximumDelay
             ? Explanation.shown(delay) : "\(Explanation.shown(delay)) to \(Explanation.shown(maximumDelay))"
-        let failures = on == .temporary ? ", after failures that the action calls temporary" : ""
-        return "\(attempts) times at most, \(pauses) apart\(failures)"
+        let failures = on == .temporary ? ", after temporary failures only" : ""
+        return "at most \(attempts), \(pauses) apart\(failures)"
     }
 }

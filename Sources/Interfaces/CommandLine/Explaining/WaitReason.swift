@@ -15,7 +15,7 @@ struct WaitReason {
     var until: Timestamp?
 
     /// The wait for a paused rule.
-    static let paused = WaitReason(cause: "paused", message: "the rule is paused; 'alight resume' lets it go on")
+    static let paused = WaitReason(cause: "paused", message: "the rule is paused; resume it with 'alight resume'")
 
     /// Returns the reasons to wait for a rule and an event, in the order in which they are checked.
     static func all(
@@ -40,9 +40,9 @@ struct WaitReason {
         guard let job = record.open.first(where: { $0.state == .running }) else { return nil }
         let message =
             switch rule.whileBusy {
-            case .coalesce, .queue: "job \(job.id) runs for it, and has to end first"
-            case .drop: "job \(job.id) runs for it, and what happens meanwhile is taken as known ('while_busy: drop')"
-            case .restart: "job \(job.id) runs for it, and would be ended ('while_busy: restart')"
+            case .coalesce, .queue: "job \(job.id) runs for it, and has to finish first"
+            case .drop: "job \(job.id) runs for it, and changes until then count as known ('while_busy: drop')"
+            case .restart: "job \(job.id) runs for it, and would be stopped ('while_busy: restart')"
             }
         return WaitReason(cause: "busy", message: message)
     }
@@ -70,7 +70,7 @@ struct WaitReason {
         let missing = group.missing(in: rule.members(with: event.path, among: ruleset) + [event.path])
         guard !missing.isEmpty else { return nil }
         let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
-        return WaitReason(cause: Waiting.Cause.group.rawValue, message: "its set lacks \(kinds)")
+        return WaitReason(cause: Waiting.Cause.group.rawValue, message: "its set is missing \(kinds)")
     }
 }
 

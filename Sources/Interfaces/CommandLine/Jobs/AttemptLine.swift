@@ -111,7 +111,7 @@ struct AttemptLine {
             return " (attempt \(attempt) of \(mostAttempts); next in \(Reporter.seconds(pause)))"
         case .dead:
             let attempts = attempt > 1 ? " after \(attempt) attempts" : ""
-            return " (dead letter\(attempts); retry with 'alight retry \(Display.text(job))')"
+            return " (gave up\(attempts); retry with 'alight retry \(Display.text(job))')"
         default: return ""
         }
     }

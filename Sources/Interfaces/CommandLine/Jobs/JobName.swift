@@ -22,7 +22,7 @@ enum JobName {
     /// - Throws: `ValidationError` for names that are too short.
     static func validate(_ names: [String]) throws {
         for name in names where name.utf8.count < least {
-            throw ValidationError("'\(Display.text(name))' is no id; give \(least) characters of it at least")
+            throw ValidationError("'\(Display.text(name))' is not a job id; give at least \(least) characters of one")
         }
     }
 
@@ -46,7 +46,7 @@ enum JobName {
         let rest = found.count > mostCandidates ? "\n    …" : ""
         return .failure(
             Problem(
-                message: "'\(shown)' is the beginning of several jobs:\(candidates.joined())\(rest)",
+                message: "'\(shown)' matches the ids of several jobs:\(candidates.joined())\(rest)",
                 help: "give more of the id"))
     }
 }

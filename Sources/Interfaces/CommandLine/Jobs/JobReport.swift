@@ -38,10 +38,12 @@ struct JobReport {
             let before = event.before.map { ", before \(Reporter.count($0.size, "byte"))" } ?? ""
             lines.append("  size: \(Reporter.count(event.snapshot.size, "byte"))\(before)")
         }
-        lines.append("  made: \(TimeText.long(job.created))")
+        lines.append("  created: \(TimeText.long(job.created))")
         if job.state == .pending, let due = job.due { lines.append("  due: \(TimeText.long(due))") }
-        if let ended = job.ended { lines.append("  ended: \(TimeText.long(ended))") }
-        if details.isInterrupted, job.state == .pending { lines.append("  interrupted: the last attempt was cut off") }
+        if let ended = job.ended { lines.append("  finished: \(TimeText.long(ended))") }
+        if details.isInterrupted, job.state == .pending {
+            lines.append("  interrupted: the last attempt did not finish")
+        }
         if let message = job.message, !message.isEmpty {
             lines.append("  message: \(Display.text(message))\(Self.code(job.code))")
         }
@@ -50,11 +52,11 @@ struct JobReport {
 
     private static func words(for origin: EventOrigin) -> String {
         switch origin {
-        case .live: "the kernel told of it"
-        case .scan: "found at a start"
-        case .rescan: "found by comparing everything"
+        case .live: "reported by the kernel"
+        case .scan: "found at startup"
+        case .rescan: "found by a rescan"
         case .poll: "found by polling"
-        case .manual: "asked for by hand"
+        case .manual: "requested by hand"
         }
     }
 

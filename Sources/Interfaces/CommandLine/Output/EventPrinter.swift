@@ -95,7 +95,7 @@ struct EventPrinter: Sendable {
     func sayUnwritten(_ errno: Int32) {
         say(
             "error", "cannot write to standard output: \(String(cString: strerror(errno)))",
-            help: "make room where it goes, or send it elsewhere")
+            help: "free space at its target, or redirect it elsewhere")
     }
 
     private func say(_ level: String?, _ message: String, help: String? = nil) {

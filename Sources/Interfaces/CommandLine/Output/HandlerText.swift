@@ -24,12 +24,12 @@ struct HandlerText {
         add("types", description.types?.joined(separator: ", ") ?? "all")
         add("requires", description.requires?.joined(separator: ", "))
         add("timeout", description.timeout)
-        add("batch", description.batch.map { "\($0) events in one request at most" })
-        add("concurrent", description.concurrent.map { "\($0) requests at once in serve" })
-        add("parallel", description.parallel.map { "\($0) processes at most" })
+        add("batch", description.batch.map { "at most \($0) events per request" })
+        add("concurrent", description.concurrent.map { "at most \($0) requests at once in serve" })
+        add("parallel", description.parallel.map { "at most \($0) processes" })
         if description.idempotent == false { add("idempotent", "no: a second run for a job may do harm") }
         if description.sharesFile == true { add("shares_file", "yes: it runs beside other actions that only read") }
-        add("names", description.rawPaths == true ? "any bytes" : "UTF-8 alone")
+        add("names", description.rawPaths == true ? "any bytes" : "UTF-8 only")
         let version = description.version.isEmpty ? "" : " \(description.version)"
         let summary = description.summary.map { ": \($0)" } ?? ""
         title = Display.text(description.name + version + summary)
@@ -56,12 +56,12 @@ struct HandlerText {
         let column = facts.map(\.0.count).max() ?? 0
         var lines = [title, ""] + facts.map { "\(TerminalText.padded($0.0, column))  \($0.1)" }
         lines.append("")
-        guard let parameters else { return lines + ["It takes any parameters."] }
+        guard let parameters else { return lines + ["It accepts any parameters."] }
         var table = TextTable(["PARAMETER", "TYPE", "DEFAULT", "REQUIRED", "DESCRIPTION"])
         for row in Self.rows(of: parameters, place: "") { table.add(row) }
         guard !table.rows.isEmpty else {
             return lines + [
-                parameters.additionalProperties == false ? "It takes no parameters." : "It takes any parameters."
+                parameters.additionalProperties == false ? "It has no parameters." : "It accepts any parameters."
             ]
         }
         return lines + table.lines(width: width)
@@ -100,7 +100,7 @@ struct HandlerText {
             range(schema.minLength.map(String.init), schema.maxLength.map(String.init), " characters"),
             range(schema.minItems.map(String.init), schema.maxItems.map(String.init), " elements"),
         ].compactMap { $0 }
-        if let pattern = schema.pattern { words.append("like \(pattern)") }
+        if let pattern = schema.pattern { words.append("matching \(pattern)") }
         if schema.writeOnly == true { words.append("secret") }
         if schema.role == ParameterSchema.destination { words.append("path") }
         return words.joined(separator: ", ")

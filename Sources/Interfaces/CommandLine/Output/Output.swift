@@ -215,7 +215,7 @@ struct Output: Sendable {
         guard error != 0 else { return status }
         Output.error.write(
             "error: cannot write to standard output: \(String(cString: strerror(error)))\n"
-                + "    help: make room where it goes, or send it elsewhere")
+                + "    help: free space at its target, or redirect it elsewhere")
         return .runtimeError
     }
 

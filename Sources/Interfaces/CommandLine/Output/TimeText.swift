@@ -6,7 +6,7 @@ import System
 /// Parses and formats timestamps in local time.
 enum TimeText {
     private static let form =
-        "write a length of time such as 30m, 2h or 7d, a date such as 2026-11-20, or both parts of "
+        "write a duration such as 30m, 2h or 7d, a date such as 2026-11-20, or both parts of "
         + "one: '2026-11-20 10:24'"
 
     /// Parses a timestamp: a duration before now, a date, or a date and a time of day.
@@ -28,7 +28,7 @@ enum TimeText {
             guard text.contains("-") || text.contains(":") || !text.contains(where: \.isNumber) else {
                 throw MomentProblem(message: error.message, help: error.help)
             }
-            throw MomentProblem(message: "'\(text.prefix(40))' is no moment", help: form)
+            throw MomentProblem(message: "invalid time '\(text.prefix(40))'", help: form)
         }
     }
 

@@ -27,11 +27,11 @@ struct AppliedFiles {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
             switch DiskProbe.look(at: path) {
             case .absent:
-                problems.append(("there is nothing at '\(Display.path(path))'", "look for a slip in the path"))
+                problems.append(("'\(Display.path(path))' does not exist", "check the spelling of the path"))
             case .unreadable(let errno):
                 problems.append(
                     (
-                        "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))",
+                        "cannot access '\(Display.path(path))': \(String(cString: strerror(errno)))",
                         "run it as the user that Alight runs as, or as root"
                     ))
             case .present(let snapshot):
@@ -47,8 +47,8 @@ struct AppliedFiles {
                 } else {
                     problems.append(
                         (
-                            "the rule '\(Display.text(rule.name))' leaves '\(Display.path(path))'",
-                            "`alight explain` says why; --force runs it all the same"
+                            "the rule '\(Display.text(rule.name))' does not match '\(Display.path(path))'",
+                            "'alight explain' shows why; --force runs it anyway"
                         ))
                 }
             }

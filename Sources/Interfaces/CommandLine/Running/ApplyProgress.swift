@@ -86,7 +86,7 @@ final class ApplyProgress: Sendable {
     private func facts(_ state: State, _ now: ContinuousClock.Instant) -> String {
         let seconds = max((now - start) / .seconds(1), 0.001)
         let rate = (Double(state.done) / seconds * 10).rounded() / 10
-        return "\(state.done) of \(total), \(rate) a second, \(state.failed) failed"
+        return "\(state.done) of \(total), \(rate) per second, \(state.failed) failed"
     }
 }
 

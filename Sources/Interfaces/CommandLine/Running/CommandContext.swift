@@ -138,9 +138,9 @@ struct CommandContext {
         for path in discovery.undescribed {
             reporter.say(
                 .warning,
-                "'\(Display.path(path))' was not asked to describe itself, since nothing is started: what it takes, and "
-                    + "its parameters, are not checked",
-                help: "put a plugin.yaml into a folder with it")
+                "'\(Display.path(path))' was not run to describe itself, since this command starts no plugins: "
+                    + "its events, types and parameters are not checked",
+                help: "put it into a directory with a plugin.yaml")
         }
     }
 
@@ -149,7 +149,7 @@ struct CommandContext {
         guard let folder = scratchFolders.passedOver else { return }
         reporter.say(
             .warning,
-            "'\(Display.path(folder))' is not a directory of this user alone; "
+            "'\(Display.path(folder))' is not a private directory of this user; "
                 + "'\(Display.path(scratchFolders.base))' is used instead",
             help: "remove it as root, or set XDG_RUNTIME_DIR")
     }

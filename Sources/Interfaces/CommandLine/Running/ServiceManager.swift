@@ -58,7 +58,7 @@ final class ServiceManager: Sendable {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         let time = UInt64(now.tv_sec) * 1_000_000 + UInt64(now.tv_nsec) / 1_000
-        send(["RELOADING=1", "MONOTONIC_USEC=\(time)", "STATUS=reading the rules again"])
+        send(["RELOADING=1", "MONOTONIC_USEC=\(time)", "STATUS=reloading the rules"])
     }
 
     /// Records that the rules were read and passed to the engine, which reports when they are watched.

@@ -10,7 +10,7 @@ enum StartCheck {
         // The Swift runtime reads the command line from /proc; without it, there would be no arguments.
         if access("/proc/self/cmdline", R_OK) != 0 {
             fail(
-                "cannot read '/proc/self/cmdline', which has the command line",
+                "cannot read '/proc/self/cmdline', which contains the command line",
                 help: "mount /proc: mount -t proc proc /proc")
         }
         var limit = rlimit()
@@ -21,7 +21,7 @@ enum StartCheck {
         guard limit.rlim_max < neededDescriptors || setrlimit(kind, &limit) != 0 else { return }
         fail(
             "the limit of open files is \(found), and \(neededDescriptors) are needed",
-            help: "raise it: 'ulimit -n 1024' in a shell, 'LimitNOFILE=1024' in a unit of systemd")
+            help: "raise it: 'ulimit -n 1024' in a shell, 'LimitNOFILE=1024' in a systemd unit")
     }
 
     private static func fail(_ message: String, help: String) {

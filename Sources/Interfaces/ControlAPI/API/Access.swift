@@ -87,7 +87,7 @@ package struct Access: Sendable {
         if let origin = request.origin?.lowercased() {
             guard origins(at: host).union(origins).contains(origin) else {
                 throw APIError(
-                    403, "a page of '\(origin)' may change nothing here", help: "use the dashboard's own pages")
+                    403, "requests from pages of '\(origin)' are not allowed", help: "use the dashboard's own pages")
             }
         }
         // A foreign page can send a form or plain text without a preflight request, but not JSON. The forms of the
@@ -96,12 +96,12 @@ package struct Access: Sendable {
         let wanted = isForm ? "application/x-www-form-urlencoded" : "application/json"
         let type = request.contentType?.split(separator: ";").first.map { $0.lowercased() } ?? ""
         guard type.trimmed == wanted else {
-            throw APIError(415, "'\(type)' is not the type of a request", help: "send 'Content-Type: \(wanted)'")
+            throw APIError(415, "unsupported content type '\(type)'", help: "send 'Content-Type: \(wanted)'")
         }
     }
 
     private static let denied = APIError(
-        401, "this needs the token",
+        401, "this requires the token",
         help: "open the link that 'alight run' prints at its start, or send 'Authorization: Bearer …'")
 
     /// Compares two strings in time that does not depend on how much of them matches.

@@ -44,7 +44,7 @@ package struct JobsQuery: Sendable, Hashable {
         for name in request.query.keys
         where !["state", "rule", "path", "since", "limit", "before"].contains(name) {
             throw APIError(
-                400, "'\(name)' is nothing to ask for", help: "ask by state, rule, path, since, limit or before")
+                400, "unknown query parameter '\(name)'", help: "use state, rule, path, since, limit or before")
         }
         states = request.text("state").map { $0.split(separator: ",").map(String.init) } ?? []
         rule = request.text("rule")
@@ -54,7 +54,7 @@ package struct JobsQuery: Sendable, Hashable {
         guard let text = request.text("limit") else { return }
         guard let limit = Int(text), (1...Self.mostJobs).contains(limit) else {
             throw APIError(
-                400, "'limit=\(text)' is no number from 1 to \(Self.mostJobs)", help: "leave it out for 100")
+                400, "'limit=\(text)' is not a number from 1 to \(Self.mostJobs)", help: "omit it for 100")
         }
         self.limit = limit
     }

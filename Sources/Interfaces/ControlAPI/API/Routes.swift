@@ -112,11 +112,12 @@ package struct Routes: Sendable {
         let path = "/" + request.path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
         guard allowed.isEmpty else {
             var error = APIError(
-                405, "'\(path)' does not know the method '\(method)'", help: "use \(allowed.joined(separator: " or "))")
+                405, "'\(path)' does not allow the method '\(method)'",
+                help: "use \(allowed.joined(separator: " or "))")
             error.allowed = allowed
             throw error
         }
-        throw APIError(404, "there is no '\(path)'", help: "docs/openapi.yaml names all that there is")
+        throw APIError(404, "there is no '\(path)'", help: "docs/openapi.yaml lists all paths")
     }
 
     // MARK: Bodies
@@ -138,14 +139,14 @@ package struct Routes: Sendable {
     private static func refuseMembers(of request: APIRequest, but known: Set<String>) throws(APIError) {
         guard let name = try members(request).keys.sorted().first(where: { !known.contains($0) }) else { return }
         let help = known.isEmpty ? "write '{}', or leave the body empty" : "write '{\"rule\": \"…\"}' or '{}'"
-        throw APIError(400, "'\(name)' is no member of this body", help: help)
+        throw APIError(400, "unknown member '\(name)' in the body", help: help)
     }
 
     private static func rule(_ request: APIRequest) throws(APIError) -> String? {
         try refuseMembers(of: request, but: ["rule"])
         guard let value = try members(request)["rule"] else { return nil }
         guard let name = value.string else {
-            throw APIError(400, "'rule' is no text", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
+            throw APIError(400, "'rule' is not a string", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
         }
         return name
     }

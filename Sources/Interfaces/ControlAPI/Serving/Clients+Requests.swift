@@ -48,7 +48,8 @@ extension Clients {
                 defer { openers.subtract(1, ordering: .relaxed) }
                 guard openers.add(1, ordering: .relaxed).newValue <= Self.mostOpeners else {
                     throw APIError(
-                        503, "too many wait for a file", help: "a file system may hang; ask again when it answers")
+                        503, "too many requests wait for a file",
+                        help: "a file system may not respond; try again later")
                 }
                 try lock(opening, for: descriptor, since: begun)
                 defer { opening.unlock() }
@@ -80,7 +81,7 @@ extension Clients {
             guard let connection = connections[descriptor], !connection.isAbandoned else { return nil }
             let held = connections.values.reduce(0) { $0 + $1.held }
             let isTooMuch = response.body.count >= 1 << 16 && held + response.body.count > Self.mostHeld
-            let error = APIError(503, "too much is on its way to others", help: "ask again in a moment")
+            let error = APIError(503, "too many responses are being sent", help: "try again later")
             let sent = isTooMuch ? error.response : response
             connections[descriptor]?.isWaiting = false
             connections[descriptor]?.held = sent.body.count
@@ -119,7 +120,8 @@ extension Clients {
                 way: way, method: String(cString: method),
                 target: Array(UnsafeRawBufferPointer(start: target, count: Int(strlen(target)))))
         else {
-            throw APIError(400, "the request's target makes no sense", help: "escape what is no letter or digit as %XX")
+            throw APIError(
+                400, "invalid request target", help: "escape characters other than letters and digits as %XX")
         }
         request.host = header("Host")
         request.origin = header("Origin")
@@ -158,7 +160,8 @@ extension Clients {
     }
 
     private static let gone = APIError(
-        503, "the client had gone before it was served", help: "keep the connection open until the answer is there")
-    static let late = APIError(503, "it takes too long", help: "a file system may hang; ask again when it answers")
-    static let ending = APIError(503, "Alight is ending", help: "try again when it has been started again")
+        503, "the client disconnected before it was served",
+        help: "keep the connection open until the response arrives")
+    static let late = APIError(503, "the request timed out", help: "a file system may not respond; try again later")
+    static let ending = APIError(503, "Alight is stopping", help: "try again after it has been started again")
 }

@@ -19,7 +19,7 @@ extension Clients {
             kinds = []
             for word in only.split(separator: ",") {
                 guard let kind = EventFeed.Kind(rawValue: String(word)) else {
-                    throw APIError(400, "'\(word)' is no kind of event", help: "write attempt, file or status")
+                    throw APIError(400, "invalid kind of event '\(word)'", help: "write attempt, file or status")
                 }
                 kinds.insert(kind)
             }
@@ -36,7 +36,8 @@ extension Clients {
             return true
         }
         guard hasPlace, let wake = try? Wake() else {
-            throw APIError(503, "too many follow the events", help: "try again when one of them has ended")
+            throw APIError(
+                503, "too many clients follow the events", help: "try again when one of them has disconnected")
         }
         // A browser cannot set the header on its first request.
         let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
@@ -53,7 +54,7 @@ extension Clients {
     private static func number(_ request: APIRequest, _ name: String, upTo most: Int) throws(APIError) -> Int {
         guard let text = request.text(name) else { return 0 }
         guard let number = Int(text), (0...most).contains(number) else {
-            throw APIError(400, "'\(name)=\(text)' is no number from 0 to \(most)", help: "leave it out for none")
+            throw APIError(400, "'\(name)=\(text)' is not a number from 0 to \(most)", help: "omit it for none")
         }
         return number
     }

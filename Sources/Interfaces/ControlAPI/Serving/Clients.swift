@@ -67,7 +67,7 @@ final class Clients: Sendable {
         do throws(SystemError) {
             wake = try Waker()
         } catch {
-            throw ControlProblem("can't open an eventfd", help: "raise the limit of open files (ulimit -n)")
+            throw ControlProblem("cannot open an eventfd", help: "raise the limit of open files (ulimit -n)")
         }
     }
 

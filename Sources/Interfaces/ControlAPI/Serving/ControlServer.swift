@@ -54,7 +54,7 @@ package final class ControlServer: Sendable {
         guard let started else {
             socket?.end()
             for descriptor in sockets { close(descriptor) }
-            throw ControlProblem("can't start a thread", help: "raise the limit of processes (ulimit -u)")
+            throw ControlProblem("cannot start a thread", help: "raise the limit of processes (ulimit -u)")
         }
         thread.withLock { $0 = started }
     }

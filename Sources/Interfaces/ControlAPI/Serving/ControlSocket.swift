@@ -38,13 +38,14 @@ package final class ControlSocket: Sendable {
         // Two instances that start at the same time must not mistake each other's new socket for a stale one.
         guard Self.lock(folder) else {
             throw ControlProblem(
-                "the folder '\(path.parent)' of the control socket is locked, and stays so",
-                help: "end what holds it (see 'lslocks'), or name a socket in another directory with --control")
+                "the directory '\(path.parent)' of the control socket is locked by another process",
+                help: "stop the process that holds the lock (see 'lslocks'), or name a socket in another directory "
+                    + "with --control")
         }
         let name = PathBytes(path.lastComponent)
         guard name.bytes.count <= Self.longestName, !name.bytes.isEmpty else {
             throw ControlProblem(
-                "'\(path)' is no name for a socket", help: "give it a name of at most \(Self.longestName) bytes")
+                "invalid socket name '\(path)'", help: "use a name of at most \(Self.longestName) bytes")
         }
         try Self.removeDead(name, in: folder, path)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
@@ -142,7 +143,7 @@ package final class ControlSocket: Sendable {
         guard isMine, !isOpen else {
             close(folder)
             throw ControlProblem(
-                "others may write to the directory '\(path)' of the control socket",
+                "other users may write to the directory '\(path)' of the control socket",
                 help: "chmod 0700 it, or name a socket in another directory with --control")
         }
         return folder

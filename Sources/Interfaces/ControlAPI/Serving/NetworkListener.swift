@@ -166,7 +166,7 @@ package struct ListenAddress: Sendable, Hashable {
         let result = getaddrinfo(host, "\(port)", &hints, &list)
         guard result == 0 else {
             throw ControlProblem(
-                "can't listen at '\(text)': \(String(cString: gai_strerror(result)))",
+                "cannot listen at '\(text)': \(String(cString: gai_strerror(result)))",
                 help: "write --listen 127.0.0.1:8088, or an address that this machine has")
         }
         defer { freeaddrinfo(list) }
@@ -198,8 +198,8 @@ package struct ListenAddress: Sendable, Hashable {
         }
         guard !descriptors.isEmpty else {
             throw ControlProblem(
-                "can't listen at '\(text)': \(String(cString: strerror(error)))",
-                help: "take another port, or an address that this machine has")
+                "cannot listen at '\(text)': \(String(cString: strerror(error)))",
+                help: "use another port, or an address that this machine has")
         }
         return descriptors
     }

@@ -101,11 +101,11 @@ final class ServerLoop {
                 continue
             }
             guard let server = startedServer() else {
-                refuse(descriptor, "libmicrohttpd can't be loaded", help: "install libmicrohttpd12")
+                refuse(descriptor, "libmicrohttpd cannot be loaded", help: "install libmicrohttpd12")
                 continue
             }
             guard clients.add(descriptor, way) else {
-                refuse(descriptor, "there are too many connections", help: "try again in a moment")
+                refuse(descriptor, "too many connections", help: "try again later")
                 continue
             }
             if chm_add(server, descriptor) != 0 { clients.closed(descriptor) }
@@ -158,7 +158,7 @@ final class ServerLoop {
         if server == nil {
             hasFailed = true
             context.release()
-            complain("libmicrohttpd can't be started")
+            complain("libmicrohttpd cannot be started")
         }
         return server
     }

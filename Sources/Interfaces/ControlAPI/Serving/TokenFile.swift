@@ -21,17 +21,17 @@ package enum TokenFile {
         }
         switch errno {
         case ENOENT: return try make(at: path)
-        case ELOOP: throw ControlProblem("the token's file '\(path)' is a link", help: deletion)
+        case ELOOP: throw ControlProblem("the token file '\(path)' is a link", help: deletion)
         case let error: throw failure("read", path, error)
         }
     }
 
-    private static let deletion = "delete it: the next start makes another one, with another token"
+    private static let deletion = "delete it: the next start creates another one, with another token"
 
     private static func failure(_ verb: String, _ path: PathBytes, _ error: Int32) -> ControlProblem {
         ControlProblem(
-            "can't \(verb) the token's file '\(path)': \(String(cString: strerror(error)))",
-            help: "see that the folder can be written, or listen at 127.0.0.1 alone, where no token is needed")
+            "cannot \(verb) the token file '\(path)': \(String(cString: strerror(error)))",
+            help: "check that the directory is writable, or listen only at 127.0.0.1, where no token is needed")
     }
 
     // MARK: Reading
@@ -40,16 +40,16 @@ package enum TokenFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw failure("read", path, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw ControlProblem("the token's file '\(path)' is no file", help: deletion)
+            throw ControlProblem("the token file '\(path)' is not a regular file", help: deletion)
         }
         guard status.st_uid == geteuid() else {
-            throw ControlProblem("the token's file '\(path)' belongs to user \(status.st_uid)", help: deletion)
+            throw ControlProblem("the token file '\(path)' belongs to user \(status.st_uid)", help: deletion)
         }
         guard status.st_mode & 0o077 == 0 else {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             throw ControlProblem(
-                "others may use the token's file '\(path)' (mode 0\(mode))",
-                help: "run: chmod 600 '\(path)'; if somebody may have read it, \(deletion)")
+                "other users may access the token file '\(path)' (mode 0\(mode))",
+                help: "run: chmod 600 '\(path)'; if another user may have read it, \(deletion)")
         }
         var bytes = [UInt8](repeating: 0, count: longest + 2)
         var count = -1
@@ -82,7 +82,7 @@ package enum TokenFile {
         let descriptor = path.withCString {
             open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600))
         }
-        guard descriptor >= 0 else { throw failure("make", path, errno) }
+        guard descriptor >= 0 else { throw failure("create", path, errno) }
         defer { close(descriptor) }
         let line = Array("\(token)\n".utf8)
         // Without the flush, a power failure could leave an empty file without a token.

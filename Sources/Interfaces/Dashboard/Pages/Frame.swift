@@ -101,8 +101,8 @@ struct Frame {
         if status["paused"].isTrue {
             notices.append(
                 """
-                <section class="notice warn" aria-label="Paused"><h2>Everything is paused</h2>\
-                <p>Files are still noticed and their jobs kept; none is begun until you resume.</p></section>
+                <section class="notice warn" aria-label="Paused"><h2>All rules are paused</h2>\
+                <p>Events are still recorded as pending jobs; no job starts until you resume.</p></section>
                 """)
         } else if !status["paused_rules"].texts.isEmpty {
             let names: [HTML] = status["paused_rules"].texts.map { "<li><b>\($0)</b></li>" }

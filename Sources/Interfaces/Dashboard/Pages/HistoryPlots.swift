@@ -55,7 +55,7 @@ struct HistoryPlots {
         let jobs = points.indices.map { succeeded[$0] + skipped[$0] + failed[$0] }
         let most = max(jobs.max() ?? 0, events.max() ?? 0) * scale
         return Plot(
-            id: "throughput", title: "Throughput", unit: "a minute",
+            id: "throughput", title: "Throughput", unit: "per minute",
             series: [
                 .init(label: "succeeded", kind: "ok", form: .bars, values: rates(succeeded), latest: latest(succeeded)),
                 .init(label: "skipped", kind: "calm", form: .bars, values: rates(skipped), latest: latest(skipped)),
@@ -106,7 +106,7 @@ struct HistoryPlots {
                 .init(label: $0.label, kind: $0.kind, form: .line, values: $0.values, latest: latest($0.values))
             },
             axis: .decades(for: shown.flatMap { $0.values.compactMap { $0 } }.max() ?? 0),
-            summary: "Lately, a job takes for: \(sentence).",
+            summary: "Latest durations of a job: \(sentence).",
             notes: notes { index in
                 let words = shown.compactMap { series in
                     series.values[index].map { "\(series.label) \(Wording.duration(seconds: $0))" }

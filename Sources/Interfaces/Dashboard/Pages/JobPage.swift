@@ -56,14 +56,14 @@ package struct JobPage {
         add("Event", "\(event)")
         add("Written by", writer)
         add("Size", size)
-        add("Made", moment("created"))
+        add("Created", moment("created"))
         add("Due", moment("due"))
-        add("Ended", moment("ended"))
+        add("Finished", moment("ended"))
         let outputs: [HTML] = job["outputs"].elements.compactMap { output in
             (output.string ?? output.bytes.map { String(decoding: $0, as: UTF8.self) }).map { "<li>\(.path($0))</li>" }
         }
         add("Outputs", outputs.isEmpty ? nil : "<ul>\(outputs)</ul>")
-        if job["interrupted"].isTrue { add("Interrupted", "the last attempt was cut off") }
+        if job["interrupted"].isTrue { add("Interrupted", "the last attempt did not finish") }
         add("Id", "<code>\(id)</code>")
         return facts
     }
@@ -73,11 +73,11 @@ package struct JobPage {
         let words = changed.isEmpty ? "" : " (\(changed.joined(separator: ", ")))"
         let origin =
             switch job["origin"].text {
-            case "live": ", told by the kernel"
-            case "scan": ", found at a start"
-            case "rescan": ", found by comparing everything"
+            case "live": ", reported by the kernel"
+            case "scan": ", found at startup"
+            case "rescan": ", found by a rescan"
             case "poll": ", found by polling"
-            case "manual": ", asked for by hand"
+            case "manual": ", requested by hand"
             case "": ""
             case let word: ", found by \(word)"
             }
@@ -120,7 +120,7 @@ package struct JobPage {
 
     private var attempts: HTML {
         let attempts = job["attempts"].elements
-        guard !attempts.isEmpty else { return "<p class=\"card empty\">It has not been tried yet.</p>" }
+        guard !attempts.isEmpty else { return "<p class=\"card empty\">There are no attempts yet.</p>" }
         return "\(attempts.reversed().map(attempt))"
     }
 
@@ -135,7 +135,7 @@ package struct JobPage {
         if let code = attempt["code"].string { facts.append("<code>\(code)</code>") }
         let message: HTML = attempt["message"].text.isEmpty ? "" : "<p>\(attempt["message"].text)</p>"
         let changes: [HTML] = attempt["changes"].elements.map(change)
-        let did: HTML = changes.isEmpty ? "" : "<h4>What it did</h4><ul class=\"changes\">\(changes)</ul>"
+        let did: HTML = changes.isEmpty ? "" : "<h4>Changes</h4><ul class=\"changes\">\(changes)</ul>"
         let log: HTML =
             attempt["log"].string.map {
                 """
@@ -159,10 +159,10 @@ package struct JobPage {
         let words: HTML =
             switch change["did"].text {
             case "moved": "moved \(path("from")) to \(path("to"))"
-            case "made": "made \(path("path")) of \(path("source"))"
+            case "made": "created \(path("path")) from \(path("source"))"
             case "unpacked": "unpacked \(path("source")) into \(path("path"))"
-            case "made_folder": "made the folder \(path("path"))"
-            case "trashed": "put \(path("from")) into the trash as \(path("to"))"
+            case "made_folder": "created the directory \(path("path"))"
+            case "trashed": "moved \(path("from")) to the trash as \(path("to"))"
             case "overwritten": "replaced what was at \(path("path"))"
             case "removed": "removed \(path("path")), which had the content of \(path("twin"))"
             case let other: "\(other) \(path("path"))"

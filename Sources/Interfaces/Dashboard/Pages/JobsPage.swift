@@ -59,7 +59,7 @@ package struct JobsPage {
     private var form: HTML {
         let states = [
             ("", "any state"), ("pending", "pending"), ("running", "running"), ("succeeded", "succeeded"),
-            ("skipped", "skipped"), ("dead", "dead letters"),
+            ("skipped", "skipped"), ("dead", "failed"),
         ]
         var names = rules["rules"].elements.map(\.["name"].text)
         if !query.rule.isEmpty, !names.contains(query.rule) { names.append(query.rule) }
@@ -68,7 +68,8 @@ package struct JobsPage {
             <form class="filters" method="get" action="/jobs" role="search" aria-label="Jobs">
             <label>State <select name="state">\(states.map { option($0, $1, query.state) })</select></label>
             <label>Rule <select name="rule">\(option("", "any rule", query.rule))\(names.map { option($0, $0, query.rule) })</select></label>
-            <label class="grow">Path <input name="path" value="\(query.path)" placeholder="/folder, /file or /**/*.glob" \
+            <label class="grow">Path <input name="path" value="\(query.path)" \
+            placeholder="/directory, /file or /**/*.glob" \
             autocapitalize="off" autocomplete="off" spellcheck="false"></label>
             <label>Since <input name="since" value="\(query.since)" placeholder="10m, 2h, 7d" size="10" autocomplete="off"></label>
             <div class="acts"><button class="primary">Show</button>\(all)</div>
@@ -92,8 +93,8 @@ package struct JobsPage {
         let found = jobs["jobs"].elements
         guard !found.isEmpty else {
             return query.isEmpty
-                ? "<p class=\"empty\">No job yet. Put a file into a watched folder.</p>"
-                : "<p class=\"empty\">No job is like that.</p>"
+                ? "<p class=\"empty\">No job yet. Put a file into a watched directory.</p>"
+                : "<p class=\"empty\">No job matches.</p>"
         }
         return """
             <table class="stacks jobs"><thead><tr><th scope="col">State</th><th scope="col">File</th><th scope="col">Rule</th>\

@@ -55,18 +55,18 @@ package struct OverviewPage {
             tile("Settling", Wording.number(queue["settling"].count)),
             tile("Pending", Wording.number(queue["pending"].count), state: "pending"),
             tile("Running", Wording.number(running), state: "running", running > 0 ? "live" : ""),
-            tile("Dead letters", Wording.number(dead), state: "dead", dead > 0 ? "bad" : ""),
-            tile("Events a minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60)),
-            tile("Jobs a minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60)),
+            tile("Failed jobs", Wording.number(dead), state: "dead", dead > 0 ? "bad" : ""),
+            tile("Events per minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60)),
+            tile("Jobs per minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60)),
         ]
     }
 
     private var totals: HTML {
         let counts = status["counts"]
         let words = [
-            ("hints", "Hints of the kernel"), ("events", "Events"), ("attempts", "Attempts"),
+            ("hints", "Kernel hints"), ("events", "Events"), ("attempts", "Attempts"),
             ("succeeded", "Succeeded"),
-            ("skipped", "Skipped"), ("failed", "Failed attempts"), ("dead", "Dead letters"),
+            ("skipped", "Skipped"), ("failed", "Failed attempts"), ("dead", "Failed jobs"),
         ]
         var rows: [HTML] = words.map { name, label in
             "<div><dt>\(label)</dt><dd>\(Wording.number(counts[name].count))</dd></div>"
@@ -92,7 +92,7 @@ package struct OverviewPage {
             <span class="said">\(job["message"].text)</span></span><span class="rule">\(job["rule"].text)</span></a></li>
             """
         }
-        let why = jobs["error"]["message"].string ?? "No job yet. Put a file into a watched folder."
+        let why = jobs["error"]["message"].string ?? "No job yet. Put a file into a watched directory."
         let base: HTML = status.hasJobs ? " data-jobs=\"/jobs/\"" : ""
         let empty: HTML = lines.isEmpty ? "<li class=\"empty\">\(why)</li>" : ""
         return """
@@ -134,14 +134,14 @@ package struct OverviewPage {
         let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
         return """
             <section class="card" aria-labelledby="h-failures"><div class="head"><h2 id="h-failures">Latest failures</h2>\
-            \(.jobs("state=dead", "All dead letters", status))</div><div id="failures" data-live>\(list)</div></section>
+            \(.jobs("state=dead", "All failed jobs", status))</div><div id="failures" data-live>\(list)</div></section>
             """
     }
 
     private var ruleTable: HTML {
         """
         <section class="card" aria-labelledby="h-rules"><div class="head"><h2 id="h-rules">Rules</h2>\
-        \(.button("Read the rules again", "/reload"))</div>
+        \(.button("Reload the rules", "/reload"))</div>
         <div id="rules" data-live>\(RuleTable(status: status, rules: rules["rules"].elements, now: now).html)</div></section>
         """
     }
@@ -158,7 +158,7 @@ package struct OverviewPage {
             return """
                 <tr data-key="\(root["path"].text)"><th scope="row">\(.path(root["path"].text))</th>\
                 <td data-label="How">\(.badge(word, kind)) \(reason)</td>\
-                <td class="number" data-label="Folders">\(Wording.number(root["folders"].count))</td>\
+                <td class="number" data-label="Directories">\(Wording.number(root["folders"].count))</td>\
                 <td class="number" data-label="Polled">\(Wording.number(root["polled"].count))</td>\
                 <td data-label="Rules"><ul class="words">\(names)</ul></td></tr>
                 """
@@ -176,20 +176,22 @@ package struct OverviewPage {
             facts.append(
                 """
                 <div><dt>Last rescan</dt><dd>\(.time(rescan["at"].text, now: now)), \(rescan["why"].text), \
-                found \(Wording.count(rescan["found"].count, "change")) that no event had told</dd></div>
+                found \(Wording.count(rescan["found"].count, "change")) that no event had reported</dd></div>
                 """)
         }
         let table: HTML =
             rows.isEmpty
             ? "<p class=\"empty\">Nothing is watched.</p>"
             : """
-            <table class="stacks"><thead><tr><th scope="col">Folder</th><th scope="col">How</th>\
-            <th scope="col" class="number">Folders</th><th scope="col" class="number">Polled</th><th scope="col">Rules</th></tr></thead>\
+            <table class="stacks"><thead><tr><th scope="col">Directory</th><th scope="col">How</th>\
+            <th scope="col" class="number">Directories</th><th scope="col" class="number">Polled</th>\
+            <th scope="col">Rules</th></tr></thead>\
             <tbody>\(rows)</tbody></table>
             """
         return """
-            <section class="card" aria-labelledby="h-folders"><div class="head"><h2 id="h-folders">Watched folders</h2>\
-            \(.button("Look at everything again", "/rescan"))</div>
+            <section class="card" aria-labelledby="h-folders">\
+            <div class="head"><h2 id="h-folders">Watched directories</h2>\
+            \(.button("Rescan all files", "/rescan"))</div>
             <div id="folders" data-live>\(table)<dl class="totals">\(facts)</dl></div></section>
             """
     }

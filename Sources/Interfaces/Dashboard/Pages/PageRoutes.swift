@@ -81,7 +81,7 @@ package struct PageRoutes: Sendable {
         } catch {
             return Self.response(
                 error.status,
-                MessagePage(title: "Nothing here", message: error.message, help: error.help, status: status).html)
+                MessagePage(title: "Not found", message: error.message, help: error.help, status: status).html)
         }
     }
 
@@ -106,7 +106,7 @@ package struct PageRoutes: Sendable {
             guard let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body),
                 form.query.keys.allSatisfy({ $0 == "rule" }),
                 request.body.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).count <= 1
-            else { throw APIError(400, "the form makes no sense", help: "use the buttons of the pages") }
+            else { throw APIError(400, "invalid form", help: "use the buttons of the pages") }
             try action(form.text("rule"))
             return APIResponse(303, type: "text/plain; charset=utf-8", headers: [("Location", back)], body: [])
         } catch {

@@ -41,7 +41,7 @@ struct Plot {
         }
         let ticks: [HTML] = axis.labels.reversed().map { "<span>\($0)</span>" }
         let hasData = notes.contains { $0 != nil }
-        let nothing: HTML = hasData ? "" : "<p class=\"nothing\">Nothing happened in this half hour.</p>"
+        let nothing: HTML = hasData ? "" : "<p class=\"nothing\">No activity in the last half hour.</p>"
         return """
             <figure class="plot card" id="plot-\(id)">
             <figcaption><h3>\(title) <small>\(unit)</small></h3><ul class="legend">\(legend)</ul></figcaption>

@@ -16,7 +16,7 @@ package struct RulesPage {
     package var html: HTML {
         Frame(title: "Rules", section: .rules, status: status).page(
             """
-            <div class="title"><h1>Rules</h1>\(.button("Read the rules again", "/reload"))</div>
+            <div class="title"><h1>Rules</h1>\(.button("Reload the rules", "/reload"))</div>
             <section class="card" aria-label="Rules"><div id="rules" data-live>\
             \(RuleTable(status: status, rules: rules["rules"].elements, now: now).html)</div></section>
             """)
@@ -30,11 +30,12 @@ struct RuleTable {
     var now: String
 
     var html: HTML {
-        guard !rules.isEmpty else { return "<p class=\"empty\">There is no rule.</p>" }
+        guard !rules.isEmpty else { return "<p class=\"empty\">There are no rules.</p>" }
         return """
             <table class="stacks rules"><thead><tr><th scope="col">Rule</th><th scope="col" class="number">Pending</th>\
             <th scope="col" class="number">Running</th><th scope="col" class="number">Succeeded</th>\
-            <th scope="col" class="number">Skipped</th><th scope="col" class="number">Dead</th><th scope="col">Last job</th>\
+            <th scope="col" class="number">Skipped</th><th scope="col" class="number">Failed</th>\
+            <th scope="col">Last job</th>\
             <th scope="col"><span class="unseen">Pause</span></th></tr></thead><tbody>\(rules.map(row))</tbody></table>
             """
     }
@@ -68,7 +69,7 @@ struct RuleTable {
             <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="place">\(rule["place"].text)</span></p></th>\
             \(number("pending", "Pending", kind: "warn"))\(number("running", "Running", kind: "live"))\
             \(number("succeeded", "Succeeded", isSinceStart: true))\(number("skipped", "Skipped", isSinceStart: true))\
-            \(number("dead", "Dead", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
+            \(number("dead", "Failed", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
             <td class="end">\(button)</td></tr>
             """
     }

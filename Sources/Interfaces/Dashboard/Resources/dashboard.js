@@ -149,7 +149,7 @@
     waiting.push(fact);
     if (waiting.length > most) waiting.shift();
     if (!isHeld && waiting.length === 1) requestAnimationFrame(putIn);
-    if (isHeld) byId("hold").textContent = `Go on (${waiting.length}${waiting.length === most ? "+" : ""})`;
+    if (isHeld) byId("hold").textContent = `Continue (${waiting.length}${waiting.length === most ? "+" : ""})`;
   }
   function putIn() {
     if (isHeld || waiting.length === 0) return;
@@ -190,7 +190,7 @@
     document.documentElement.classList.add("lost");
     byId("pill").textContent = "Not connected";
     byId("pill").className = "pill bad";
-    announce("The connection to Alight is lost; it is tried again.");
+    announce("The connection to Alight is lost; reconnecting.");
   }
   function connect() {
     // A browser opens at most six connections to a server: hidden pages close theirs.
@@ -243,8 +243,8 @@
   // Buttons -----------------------------------------------------------------------------------------------------
 
   const done = {
-    retry: "The job will be tried again.", discard: "The job is discarded.", reload: "The rules are read again.",
-    rescan: "Everything is looked at again.",
+    retry: "The job will be retried.", discard: "The job is discarded.", reload: "The rules are reloaded.",
+    rescan: "All files are being rescanned.",
   };
   function askOnce(button) {
     if (!("confirm" in button.dataset) || button.classList.contains("sure")) return false;
@@ -269,9 +269,9 @@
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rule ? { rule } : {}),
       });
       const body = await answer.json().catch(() => ({}));
-      if (!answer.ok) toast([body.error?.message ?? `answered ${answer.status}`, body.error?.help].filter(Boolean).map(shown).join(" – "));
-      else if (verb === "pause") toast(rule ? `'${shown(rule)}' is paused.` : "Everything is paused.");
-      else if (verb === "resume") toast(rule ? `'${shown(rule)}' goes on.` : "Everything goes on.");
+      if (!answer.ok) toast([body.error?.message ?? `status ${answer.status}`, body.error?.help].filter(Boolean).map(shown).join(" – "));
+      else if (verb === "pause") toast(rule ? `'${shown(rule)}' is paused.` : "All rules are paused.");
+      else if (verb === "resume") toast(rule ? `'${shown(rule)}' is resumed.` : "All rules are resumed.");
       else toast(done[verb] ?? "Done.");
       // A discarded job no longer has a page.
       if (answer.ok && verb === "discard" && location.pathname === path.replace(/\/discard$/, "")) {
@@ -279,7 +279,7 @@
         return;
       }
     } catch {
-      toast("Alight does not answer.");
+      toast("Alight does not respond.");
     }
     button.disabled = false;
     button.classList.remove("sure");
@@ -304,7 +304,7 @@
   hold?.addEventListener("click", () => {
     isHeld = !isHeld;
     hold.classList.toggle("held", isHeld);
-    hold.textContent = isHeld ? "Go on" : "Hold";
+    hold.textContent = isHeld ? "Continue" : "Hold";
     putIn();
   });
 

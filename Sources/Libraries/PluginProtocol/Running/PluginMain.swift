@@ -41,7 +41,7 @@ struct PluginMain<Work: Plugin>: Sendable {
     private func run(_ output: ProtocolOutput) async -> Int32 {
         let input = await ProtocolInput.whole()
         guard let value = JSONValue(record: input) else {
-            PluginReport.log(.error, "not a request of the protocol: it is not JSON, or is nested too deep")
+            PluginReport.log(.error, "not a request of the protocol: it is not JSON, or is nested too deeply")
             return Self.badData
         }
         let request: PluginRequest
@@ -75,7 +75,7 @@ extension Plugin {
         } catch let failure as PluginFailure {
             return failure.response
         } catch is CancellationError {
-            return PluginResponse(.retry, message: "it was ended before it was done", code: "cancelled")
+            return PluginResponse(.retry, message: "it was stopped before it finished", code: "cancelled")
         } catch {
             return PluginResponse(.failed, message: "\(error)", code: "error")
         }

@@ -42,7 +42,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     private func take(_ line: [UInt8]) {
         guard let members = JSONValue(record: line)?.object, let type = members["type"]?.string else {
-            PluginReport.log(.warning, "a line of standard input is no message of the protocol")
+            PluginReport.log(.warning, "a line of standard input is not a message of the protocol")
             return
         }
         switch type {

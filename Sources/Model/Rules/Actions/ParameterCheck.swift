@@ -88,7 +88,7 @@ package enum ParameterCheck {
         case .text(let template):
             guard let text = template.literal.map({ String(decoding: $0, as: UTF8.self) }) else {
                 guard schema.role == ParameterSchema.literal else { return [] }
-                return problem("\(name) can't hold a placeholder", help: "write it out, without '${…}'")
+                return problem("\(name) can't contain a placeholder", help: "write a literal value, without '${…}'")
             }
             return textProblems(text, schema: schema, path: path)
         case .array(let elements):
@@ -227,7 +227,7 @@ package enum ParameterCheck {
         let dependent = (schema.dependentRequired ?? [:]).sorted { $0.key < $1.key }
         for (key, needed) in dependent where members[key] != nil {
             for other in needed where members[other] == nil {
-                found.append(problem("parameter '\(key)' needs '\(other)' beside it", help: "add '\(other):'"))
+                found.append(problem("parameter '\(key)' needs '\(other)'", help: "add '\(other):'"))
             }
         }
         guard let choices = schema.oneOf, found.isEmpty else { return found }

@@ -106,7 +106,7 @@ package enum ComparisonText {
                 help: meant.map { "write '\($0) \(rest)'" } ?? "write one of <, <=, >, >=, = and !=")
         }
         guard !rest.isEmpty else {
-            throw Problem(message: "'\(shown)' compares with nothing", help: "write a \(noun) behind it")
+            throw Problem(message: "'\(shown)' has no value to compare with", help: "write a \(noun) after it")
         }
         return [Comparisons.Bound(relation, try parse(rest))]
     }
@@ -121,12 +121,12 @@ package enum ComparisonText {
             let value = low.isEmpty ? high : low
             let relation = low.isEmpty ? "<=" : ">="
             throw Problem(
-                message: "the range '\(shown)' has one end",
+                message: "the range '\(shown)' has only one end",
                 help: value.isEmpty ? "write both, as in 'LOW..HIGH'" : "write '\(relation) \(value)'")
         }
         if let sign = [low, high].compactMap(\.first).first(where: { "<>=!".contains($0) }) {
             throw Problem(
-                message: "the range '\(shown)' holds '\(sign)'",
+                message: "the range '\(shown)' contains '\(sign)'",
                 help: "write a range without it, or a list of two comparisons")
         }
         let bounds = [

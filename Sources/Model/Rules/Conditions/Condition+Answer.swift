@@ -29,17 +29,17 @@ extension Condition {
                 case let answer: open = open?.joined(with: answer) ?? answer
                 }
             }
-            return open ?? .fails("none of 'any' holds: \(reasons.joined(separator: "; "))")
+            return open ?? .fails("no condition of 'any' is true: \(reasons.joined(separator: "; "))")
         case .not(let condition):
             switch condition.answer(facts) {
-            case .holds: return .fails("'not' is against it: \(condition.sights(facts).joined(separator: "; "))")
+            case .holds: return .fails("excluded by 'not': \(condition.sights(facts).joined(separator: "; "))")
             case .fails: return .holds
             case let answer: return answer
             }
         default:
             switch finding(facts) {
             case .told(true, _): return .holds
-            case .told(false, let found): return .fails("\(found), wanted \(wanted)")
+            case .told(false, let found): return .fails("\(found), expected \(wanted)")
             case .needsContent: return .needsContent
             case .untold(let reason): return .untold(reason)
             }
@@ -110,7 +110,7 @@ extension Condition {
         case .mime(let patterns): return content(facts, patterns)
         case .by(let programs): return author(facts.author, programs)
         case .size, .age, .owner:
-            guard let snapshot = facts.snapshot else { return .untold("nothing is known of what was there") }
+            guard let snapshot = facts.snapshot else { return .untold("the metadata of the file is unknown") }
             return finding(snapshot, now: facts.now)
         }
     }
@@ -149,7 +149,7 @@ extension Condition {
 
     private func author(_ author: Writer, _ programs: [Program]) -> Finding {
         switch author {
-        case .notAsked: return .untold("who writes it shows only when that happens")
+        case .notAsked: return .untold("the writer is known only when the file is written")
         case .unknown(let reason): return .untold(reason.words)
         case .process(let process):
             let answers = programs.map { $0.matches(process) }
@@ -158,7 +158,7 @@ extension Condition {
             }
             let missing =
                 process.name == nil && process.executable == nil
-                ? "that process had ended before its name could be read"
+                ? "that process had exited before its name could be read"
                 : "the path of its program could not be read"
             return .untold("it was written by \(process.words), and \(missing)")
         }
@@ -203,9 +203,9 @@ extension UnknownWriter {
     fileprivate var words: String {
         switch self {
         case .denied:
-            "who wrote it can't be told: the kernel says so only to programs with CAP_SYS_ADMIN, such as root's"
-        case .unseen: "the kernel did not tell who wrote it"
-        case .overflow: "who wrote it is not known: the kernel had more to tell than it keeps"
+            "the writer is unknown: the kernel reports it only to programs with CAP_SYS_ADMIN, such as those of root"
+        case .unseen: "the writer is unknown: the kernel did not report it"
+        case .overflow: "the writer is unknown: the kernel's event queue overflowed"
         }
     }
 }

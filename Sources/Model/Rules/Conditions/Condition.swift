@@ -129,7 +129,7 @@ package struct ConditionFacts: Sendable, Hashable {
     package init(_ event: FileEvent, content: Content = .notAsked) {
         self.init(
             path: event.path, root: event.root, snapshot: event.snapshot == .unseen ? nil : event.snapshot,
-            content: event.kind == .deleted ? .untold("it is gone, and with it its content") : content,
+            content: event.kind == .deleted ? .untold("the file was deleted, so its content is unknown") : content,
             author: event.author, now: event.time)
     }
 }

@@ -63,7 +63,7 @@ package struct Readiness: Sendable, Hashable {
         _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, isThere: (PathBytes) -> Bool
     ) -> (waiting: Waiting, pause: Duration?)? {
         if let minimumSize, snapshot.type == .file, snapshot.size < minimumSize {
-            let message = "it has \(snapshot.size) bytes, and waits for \(minimumSize)"
+            let message = "it has \(snapshot.size) bytes, fewer than the minimum of \(minimumSize)"
             return (Waiting(.size, message), nil)
         }
         if let marker = marker(of: path), !isThere(marker) {
@@ -77,7 +77,7 @@ package struct Readiness: Sendable, Hashable {
                     Int64(now.nanoseconds) - Int64(time.nanoseconds))
             if age < minimumAge {
                 return (
-                    Waiting(.age, "it is too young, and old enough at \(time.advanced(by: minimumAge))"),
+                    Waiting(.age, "it reaches the minimum age at \(time.advanced(by: minimumAge))"),
                     minimumAge - age
                 )
             }

@@ -66,7 +66,7 @@ package enum DurationText {
             corrected += number.text + unit
             guard index > lastUnit else {
                 throw DurationProblem(
-                    "the units in the duration '\(shown)' are not in falling order", help: "write it as in '1h30m'")
+                    "the units in the duration '\(shown)' are not in descending order", help: "write it as in '1h30m'")
             }
             lastUnit = index
             guard let length = number.multiplied(by: units[index].nanoseconds), total + length <= maximum else {

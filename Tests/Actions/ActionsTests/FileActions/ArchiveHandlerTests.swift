@@ -54,7 +54,7 @@ struct ArchiveHandlerTests {
             #expect((TestFile.read(tree.path("out/x")) ?? []).starts(with: [0x28, 0xB5, 0x2F, 0xFD]))
             let unknown = rule.run("a", ["to": "out/x.rar"])
             #expect(unknown.ending == .failed)
-            #expect(unknown.message.contains("out/x.rar' doesn't say which kind of archive it is; end it with .zip, "))
+            #expect(unknown.message.contains("out/x.rar' doesn't have the extension of an archive; end it with .zip, "))
         }
     }
 
@@ -134,7 +134,7 @@ struct ArchiveHandlerTests {
             _ = rule.path("set/pipe").withCString { mkfifo($0, 0o600) }
             #expect(rule.run("set", ["to": "out/a.tar"]).ending == .succeeded)
             #expect(content(of: tree.path("out/a.tar"), in: tree.root) == ["set/a: text"])
-            #expect(rule.log.all.contains { $0.contains("/set/pipe' is no file, folder or link") })
+            #expect(rule.log.all.contains { $0.contains("/set/pipe' is not a file, directory or link") })
         }
     }
 
@@ -149,7 +149,10 @@ struct ArchiveHandlerTests {
             TestFile.write(disk.appending("other"), "text")
             #expect(rule.run("set", ["to": "out/a.tar"]).ending == .succeeded)
             #expect(content(of: tree.path("out/a.tar"), in: tree.root) == ["set/a: text"])
-            #expect(rule.log.all.contains { $0.contains("/set/disk' is no file, folder or link, or mounted there") })
+            #expect(
+                rule.log.all.contains {
+                    $0.contains("/set/disk' is not a file, directory or link, or is a mount point")
+                })
         }
     }
 
@@ -217,7 +220,7 @@ struct ArchiveHandlerTests {
             rule.attempt = 2
             let second = rule.run("a", ["to": "out/a.zip"])
             #expect(second.outputs == [tree.path("out/a (1).zip")])
-            #expect(second.message.contains("an earlier attempt left it at"))
+            #expect(second.message.contains("an earlier attempt created it at"))
             #expect(TestFile.names(in: tree.path("out")).count == 2)
         }
     }

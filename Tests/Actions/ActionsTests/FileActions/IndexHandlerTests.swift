@@ -288,7 +288,7 @@ struct IndexHandlerTests {
             #expect(bench.tell(.created, "a").ending == .failed)
             #expect(TestFile.names(in: tree.root).count == 2, "nothing is left behind")
             bench.to = tree.root.appending(Array("out/".utf8))
-            #expect(bench.tell(.created, "a").message.contains("has to name a file"))
+            #expect(bench.tell(.created, "a").message.contains("must name a file"))
             bench.to = tree.path("taken")
             TestFile.removeTree(tree.path("taken"))
             #expect(bench.tell(.created, "a").ending == .succeeded)

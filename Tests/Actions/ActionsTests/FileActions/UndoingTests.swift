@@ -51,27 +51,27 @@ struct UndoingTests {
         #expect(folder.text(of: "in/a") == "text" && folder.text(of: "out/a") == "old")
         #expect(
             undo(changes).allSatisfy {
-                $0?.hasSuffix("is not there any more") == true || $0?.contains("another") == true
+                $0?.hasSuffix("no longer exists") == true || $0?.contains("another") == true
             })
     }
 
     @Test func `a file that was changed since is kept, with the reason`() throws {
         let moved = try move("in/a", "out/a")
         try folder.write("in/a", "new", mode: 0o644)
-        #expect(undo([moved]) == ["there is something at '\(path("in/a"))' again"])
+        #expect(undo([moved]) == ["'\(path("in/a"))' exists again"])
         try #require(unlink(path("in/a").description) == 0)
         try folder.write("out/b", "text", mode: 0o644)
         try #require(rename(path("out/b").description, path("out/a").description) == 0)
-        #expect(undo([moved]) == ["'\(path("out/a"))' is another file by now"])
+        #expect(undo([moved]) == ["'\(path("out/a"))' is now another file"])
         try #require(unlink(path("out/a").description) == 0)
-        #expect(undo([moved]) == ["'\(path("out/a"))' is not there any more"])
+        #expect(undo([moved]) == ["'\(path("out/a"))' no longer exists"])
         try folder.write("out/c", "text", mode: 0o644)
         let other = try change(.moved(from: path("in/c"), to: path("out/c")), at: "out/c")
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path("out/c").description))
         try handle.seekToEnd()
         try handle.write(contentsOf: Data("more".utf8))
         try handle.close()
-        #expect(undo([other]) == ["'\(path("out/c"))' was changed since"])
+        #expect(undo([other]) == ["'\(path("out/c"))' has changed since"])
         #expect(folder.text(of: "out/c") == "textmore" && Self.look(path("in/c")) == nil)
     }
 
@@ -119,14 +119,14 @@ struct UndoingTests {
 
     @Test func `an overwritten file cannot be restored, and no link below the root is followed`() throws {
         let overwritten = try change(.overwritten(path("in/a")), at: "in/a")
-        #expect(undo([overwritten]).first??.contains("is gone for good") == true)
+        #expect(undo([overwritten]).first??.contains("was replaced and can't be restored") == true)
         try folder.write("in/sub/b", "b", mode: 0o644)
         let moved = try move("in/sub/b", "out/b")
         try folder.folder("elsewhere")
         try #require(rmdir(path("in/sub").description) == 0)
-        #expect(undo([moved]) == ["the folder '\(path("in/sub"))' is not there any more"])
+        #expect(undo([moved]) == ["the directory '\(path("in/sub"))' no longer exists"])
         try #require(symlink("../elsewhere", path("in/sub").description) == 0)
-        #expect(undo([moved]) == ["there is a symbolic link on the way to '\(path("in/sub"))'"])
+        #expect(undo([moved]) == ["there is a symbolic link in the path to '\(path("in/sub"))'"])
         #expect(folder.text(of: "out/b") == "b" && Self.look(path("elsewhere/b")) == nil)
     }
 }

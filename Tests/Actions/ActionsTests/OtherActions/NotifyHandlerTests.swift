@@ -54,7 +54,7 @@ struct NotifyHandlerTests {
         func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(folder.path, handler).run("a", [:]) }
         let nowhere = outcome(try handler("/bin/true", bus: nil))
         #expect(nowhere.ending == .failed)
-        #expect(nowhere.message.contains("there is no desktop to show it on"))
+        #expect(nowhere.message.contains("there is no desktop session"))
         let missing = outcome(try handler(nil))
         #expect(missing.ending == .failed)
         #expect(missing.message == "'notify-send' is missing; install the package libnotify-bin")

@@ -129,7 +129,7 @@ struct WebhookHandlerTests {
         let outcome = rule.run(name, ["url": server.url("/"), "headers": ["X-Name": "${name}"]])
         #expect(outcome.ending == .failed)
         #expect(outcome.code == "bad-request")
-        #expect(outcome.message.contains("the header 'X-Name' would hold a line break"))
+        #expect(outcome.message.contains("the header 'X-Name' would contain a line break"))
         #expect(server.requests.isEmpty)
     }
 

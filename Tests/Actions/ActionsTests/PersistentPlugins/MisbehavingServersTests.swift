@@ -21,7 +21,7 @@ struct MisbehavingServersTests {
         let outcomes = serving.ask(all: 3)
         #expect(outcomes.allSatisfy { $0.ending == .retry && $0.code == "cannot-start" })
         #expect(
-            outcomes.allSatisfy { $0.message.hasPrefix("plugin 'resize' did not say 'ready' within 1 s") },
+            outcomes.allSatisfy { $0.message.hasPrefix("plugin 'resize' did not send 'ready' within 1 s") },
             "\(outcomes)")
         serving.close()
         #expect(serving.started.allSatisfy(isGone))
@@ -39,7 +39,7 @@ struct MisbehavingServersTests {
         let outcome = serving.ask()
         #expect(outcome.ending == .failed)
         #expect(outcome.code == "cannot-start")
-        #expect(outcome.message == "plugin 'resize' speaks version 2 of the protocol, and this Alight speaks 1")
+        #expect(outcome.message == "plugin 'resize' uses version 2 of the protocol, and this release supports 1")
         serving.close()
     }
 
@@ -48,7 +48,7 @@ struct MisbehavingServersTests {
         let outcome = serving.ask()
         #expect(outcome.ending == .retry)
         #expect(outcome.code == "cannot-start")
-        #expect(outcome.message == "plugin 'resize' ended with status 1 before it was ready: no licence")
+        #expect(outcome.message == "plugin 'resize' exited with status 1 before it was ready: no licence")
         serving.close()
     }
 
@@ -61,7 +61,7 @@ struct MisbehavingServersTests {
         #expect(bad.code == "cannot-start")
         #expect(
             bad.message
-                == "plugin 'resize': cannot start '\(path)': its interpreter '/nowhere/python' is not there")
+                == "plugin 'resize': cannot start '\(path)': its interpreter '/nowhere/python' does not exist")
         #expect(unlink(path.description) == 0)
         let gone = serving.ask()
         #expect(gone.ending == .retry)
@@ -88,9 +88,12 @@ struct MisbehavingServersTests {
         let log = serving.stage.log.all
         #expect(
             log.first
-                == "warning: plugin 'resize' printed a line that is no JSON object: \"hello\"; a plugin logs to stderr")
+                == "warning: plugin 'resize' printed a line that is not a JSON object: \"hello\"; a plugin logs "
+                + "to stderr")
         #expect(
-            log.contains { $0.contains("too many lines that are no JSON objects, as \"Traceback\", and was ended") })
+            log.contains {
+                $0.contains("too many lines that are not JSON objects, such as \"Traceback\", and was stopped")
+            })
     }
 
     @Test func `an unexpected answer is logged and ignored`() throws {
@@ -109,10 +112,10 @@ struct MisbehavingServersTests {
         let id = ServingStage.id(2)
         #expect(
             serving.stage.log.all.contains(
-                "warning: plugin 'resize' answered attempt 1 of 'nobody', which isn't open; that is ignored"))
+                "warning: plugin 'resize' answered attempt 1 of 'nobody', which isn't open; the answer is ignored"))
         #expect(
             serving.stage.log.all.contains(
-                "warning: plugin 'resize' answered attempt 2 of '\(id)', which isn't open; that is ignored"))
+                "warning: plugin 'resize' answered attempt 2 of '\(id)', which isn't open; the answer is ignored"))
     }
 
     @Test func `an answer without an outcome is a bad response`() throws {
@@ -136,7 +139,7 @@ struct MisbehavingServersTests {
         let outcome = serving.ask(2)
         #expect(outcome.ending == .failed)
         #expect(outcome.code == "too-large")
-        #expect(outcome.message == "plugin 'resize' printed a line of more than 1 MiB and was ended")
+        #expect(outcome.message == "plugin 'resize' printed a line of more than 1 MiB and was stopped")
         #expect(serving.ask(3).ending == .succeeded)
         serving.close()
     }
@@ -259,7 +262,7 @@ struct MisbehavingServersTests {
         #expect(outcome.code == "cannot-start")
         #expect(
             outcome.message
-                == "plugin 'resize' has died 5 times in a minute; the last time it was killed by signal 6")
+                == "plugin 'resize' has crashed 5 times in a minute; the last time it was killed by signal 6")
         serving.close()
     }
 
@@ -276,7 +279,7 @@ struct MisbehavingServersTests {
         serving.close()
         #expect(serving.started.allSatisfy(isGone))
         #expect(
-            serving.stage.log.all.contains("warning: plugin 'resize' closed its standard output and was ended"))
+            serving.stage.log.all.contains("warning: plugin 'resize' closed its standard output and was stopped"))
     }
 
     @Test func `a plugin that closes its input but keeps running is ended`() throws {

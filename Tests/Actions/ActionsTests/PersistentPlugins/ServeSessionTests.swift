@@ -103,13 +103,14 @@ struct ServeSessionTests {
         send(&session, "a", at: 1)
         #expect(
             session.receive(result("a", 7), at: at(2))
-                == .remark("answered attempt 7 of 'a', which isn't open; that is ignored"))
+                == .remark("answered attempt 7 of 'a', which isn't open; the answer is ignored"))
         #expect(session.receive(result("a"), at: at(2)) != nil)
         #expect(
-            session.receive(result("a", nil), at: at(2)) == .remark("answered 'a', which isn't open; that is ignored"))
+            session.receive(result("a", nil), at: at(2))
+                == .remark("answered 'a', which isn't open; the answer is ignored"))
         #expect(
             session.receive(result("zzz"), at: at(2))
-                == .remark("answered attempt 1 of 'zzz', which isn't open; that is ignored"))
+                == .remark("answered attempt 1 of 'zzz', which isn't open; the answer is ignored"))
         #expect(session.fault == nil)
     }
 

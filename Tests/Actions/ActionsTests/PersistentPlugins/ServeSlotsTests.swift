@@ -158,7 +158,7 @@ struct ServeSlotsTests {
             #expect(request.reply == .lost("was killed by signal 11", .signalled(11)))
             now += CrashBackOff.pause(after: process) / .seconds(1)
         }
-        let reason = "has died 5 times in a minute; the last time it was killed by signal 11"
+        let reason = "has crashed 5 times in a minute; the last time it was killed by signal 11"
         #expect(submit(&slots, "a", at: now - 1)[0].reply == .refused(.failing(reason)))
         #expect(submit(&slots, "a", environment: "other", at: now - 1)[0].reply == nil)
         #expect(started(&slots) == [6])
@@ -175,13 +175,13 @@ struct ServeSlotsTests {
             ServeRequest.Refusal.couldNotStart("cannot start '/x'")
         ),
         (.notLaunched("no pipe"), nil, .notLaunched("no pipe")),
-        (.exited(status: 1), nil, .failing("ended with status 1 before it was ready: import error")),
+        (.exited(status: 1), nil, .failing("exited with status 1 before it was ready: import error")),
         (
             .exited(status: 0), .ready(protocol: 2, concurrent: 1),
-            .unusable("speaks version 2 of the protocol, and this Alight speaks 1")
+            .unusable("uses version 2 of the protocol, and this release supports 1")
         ),
         (
-            .signalled(15), .ready(protocol: nil, concurrent: 1), .unusable("said 'ready' without 'protocol'")
+            .signalled(15), .ready(protocol: nil, concurrent: 1), .unusable("sent 'ready' without 'protocol'")
         ),
     ])
     func `a process that never becomes ready refuses all waiting requests`(
@@ -201,7 +201,7 @@ struct ServeSlotsTests {
         slots.processes[1]?.session.lose(.closedOutput, at: at(1))
         requests += submit(&slots, "b", at: 1)
         #expect(started(&slots) == [])
-        let reason = "ended with status 1 before it was ready"
+        let reason = "exited with status 1 before it was ready"
         #expect(slots.end(1, .exited(status: 1), lastLine: nil, at: at(1.5)) == reason)
         #expect(requests.allSatisfy { $0.reply == .refused(.failing(reason)) })
         #expect(started(&slots) == [])
@@ -227,7 +227,7 @@ struct ServeSlotsTests {
         let requests = submit(&slots, "a", "b", "c", at: 0)
         ready(&slots, 1, at: 1)
         let reason = slots.end(2, .exited(status: 1), lastLine: nil, at: at(1))
-        #expect(reason == "ended with status 1 before it was ready")
+        #expect(reason == "exited with status 1 before it was ready")
         #expect(requests.allSatisfy { $0.reply == nil })
         _ = slots.receive(.result(id: "a", attempt: 1, line: [0]), from: 1, at: at(1))
         #expect(turn(&slots, 1, at: 1) == ["hello", "a", "b"])
@@ -242,7 +242,7 @@ struct ServeSlotsTests {
         #expect(turn(&slots, 1, at: 60) == ["hello", "a", "b", "cancel a"])
         #expect(turn(&slots, 1, at: 70) == ["kill"])
         #expect(slots.end(1, .signalled(9), lastLine: nil, at: at(70)) == nil)
-        let lost = ServeRequest.Reply.lost("was killed, since it ignored a 'cancel'", .signalled(9))
+        let lost = ServeRequest.Reply.lost("was killed because it ignored a 'cancel'", .signalled(9))
         #expect(requests.map(\.reply) == [.ended(.timeOut), lost])
         submit(&slots, "c", isAgain: true, at: 70)
         #expect(started(&slots) == [2])
@@ -254,7 +254,7 @@ struct ServeSlotsTests {
         ready(&slots, 1, 2, at: 0)
         requests += submit(&slots, "job2", at: 0)
         slots.processes[1]?.session.receiveTooLong(Array(#"{"id":"job2""#.utf8))
-        let reason = "printed a line of more than 1 MiB and was ended"
+        let reason = "printed a line of more than 1 MiB and was stopped"
         #expect(slots.end(1, .signalled(13), lastLine: nil, at: at(1)) == reason)
         #expect(requests.map(\.reply) == [.lost(reason, .signalled(13)), .tooLarge])
     }

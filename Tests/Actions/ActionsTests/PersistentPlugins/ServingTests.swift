@@ -277,7 +277,7 @@ struct ServingTests {
         #expect(deaf.ask(1).ending == .succeeded)
         #expect(eventually { deaf.started.allSatisfy(isGone) })
         deaf.close()
-        #expect(deaf.stage.log.all == ["warning: plugin 'resize' did not answer a ping and was ended"])
+        #expect(deaf.stage.log.all == ["warning: plugin 'resize' did not answer a ping and was stopped"])
     }
 
     @Test func `after the maximum number of requests another process takes over`() throws {
@@ -304,7 +304,7 @@ struct ServingTests {
         let first = serving.ask(1) { $0.timeout = .milliseconds(200) }
         #expect(first.ending == .retry)
         #expect(first.code == "timed-out")
-        #expect(first.message == "plugin 'resize' took longer than 200ms and was ended")
+        #expect(first.message == "plugin 'resize' took longer than 200ms and was stopped")
         let second = serving.ask(2) { $0.timeout = .milliseconds(200) }
         #expect(second.ending == .succeeded)
         #expect(second.message == "done all the same")
@@ -420,7 +420,7 @@ struct ServingTests {
         serving.close()
         #expect(
             serving.stage.log.all == [
-                "warning: plugin 'resize' has taken longer than 1s; it is asked to end, and killed after 1m"
+                "warning: plugin 'resize' has taken longer than 1s; it is asked to stop, and killed after 1m"
             ])
     }
 

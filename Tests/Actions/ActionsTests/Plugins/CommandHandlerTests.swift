@@ -38,7 +38,7 @@ struct CommandHandlerTests {
         try stage.folder.write("tool", "#!/bin/sh\nexit 64\n")
         let outcome = stage.run(.exec([try template("./tool")]))
         #expect(outcome.code == "status-64")
-        #expect(outcome.message == "'\(stage.folder.path)/tool' ended with status 64")
+        #expect(outcome.message == "'\(stage.folder.path)/tool' exited with status 64")
     }
 
     @Test func `a placeholder never makes exec search PATH for a program`() throws {

@@ -124,15 +124,15 @@ struct PluginDiscoveryTests {
         Case(change: ["name": nil], message: "the description has no 'name'", help: "add 'name:'"),
         Case(change: ["protocol": nil], message: "the description has no 'protocol'", help: "add 'protocol: [1]'"),
         Case(
-            change: ["protocol": [2, 3]], message: "it speaks version 2, 3 of the protocol, and this Alight speaks 1",
-            help: "update Alight, or take an older version of the plugin"),
+            change: ["protocol": [2, 3]], message: "it uses version 2, 3 of the protocol, and this release supports 1",
+            help: "update Alight, or use an older version of the plugin"),
         Case(change: ["batch": 0], message: "'batch' must be a whole number of at least 1"),
         Case(change: ["idempotent": "yes"], message: "'idempotent' must be true or false"),
         Case(
             change: ["events": ["creatde"]], message: "'events' has the unknown word 'creatde'",
             help: EventSpelling.help(for: "creatde")),
         Case(
-            change: ["modes": ["serve"]], message: "it can't do one run for one event: 'modes' has no 'run'",
+            change: ["modes": ["serve"]], message: "it can't run once for each event: 'modes' has no 'run'",
             help: "add 'run' to 'modes'"),
         Case(
             change: ["timeout": "2"], message: "'timeout': the duration '2' has no unit", help: "write '2s' or '2m'"),
@@ -194,7 +194,7 @@ struct PluginDiscoveryTests {
         try stage.folder.write("search/chatty", "#!/bin/sh\necho hello\n")
         #expect(
             try problem("chatty").message
-                == "plugin 'chatty': what it prints for 'describe' is not JSON, from byte 0 on")
+                == "plugin 'chatty': its output for 'describe' is not JSON, from byte 0 on")
     }
 
     @Test func `a plugin that is not executable is reported with the remedy`() throws {
@@ -218,7 +218,7 @@ struct PluginDiscoveryTests {
 
     @Test func `a plugin under another name is refused`() throws {
         try stage.folder.write("search/sum", "#!/bin/sh\necho '{\"name\":\"product\",\"protocol\":[1]}'\n")
-        #expect(try problem("sum").message.hasSuffix("calls itself 'product'"))
+        #expect(try problem("sum").message.hasSuffix("has the name 'product' in its description"))
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
@@ -280,7 +280,9 @@ struct PluginDiscoveryTests {
             Issue.record("found")
             return
         }
-        #expect(far.help?.hasPrefix("built in are copy, move; plugins are looked for in '\(rules)/plugins'") == true)
+        #expect(
+            far.help?.hasPrefix("built-in handlers: copy, move; plugins are searched for in '\(rules)/plugins'") == true
+        )
     }
 
     private struct StubHandler: Handler {

@@ -170,11 +170,11 @@ struct PluginHandlerTests {
         Case(script: #"echo '{"outcome":"failed","retry_after":9}'"#, ending: .failed, message: ""),
         Case(
             script: "echo Traceback: x", ending: .failed,
-            message: "plugin 'resize': the reply is not JSON: \"Traceback: x\" stands at byte 0; "
+            message: "plugin 'resize': the reply is not JSON: \"Traceback: x\" at byte 0; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
             script: #"printf '{"outcome":"succ'"#, ending: .failed,
-            message: "plugin 'resize': the reply is not JSON: \"{\"outcome\":\"succ\" stands at byte 0; "
+            message: "plugin 'resize': the reply is not JSON: \"{\"outcome\":\"succ\" at byte 0; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
             script: #"echo '{"outcome":"fine"}'"#, ending: .failed,
@@ -195,19 +195,20 @@ struct PluginHandlerTests {
             ending: .retry, message: "full", code: "disk", retryAfter: .seconds(86_400)),
         Case(script: "echo licence busy >&2; exit 69", ending: .retry, message: "licence busy", code: "status-69"),
         Case(
-            script: "exit 71", isIdempotent: false, ending: .retry, message: "plugin 'resize' ended with status 71",
+            script: "exit 71", isIdempotent: false, ending: .retry, message: "plugin 'resize' exited with status 71",
             code: "status-71"),
-        Case(script: "exit 74", ending: .retry, message: "plugin 'resize' ended with status 74", code: "status-74"),
+        Case(script: "exit 74", ending: .retry, message: "plugin 'resize' exited with status 74", code: "status-74"),
         Case(script: "echo bad input >&2; exit 64", ending: .failed, message: "bad input", code: "status-64"),
-        Case(script: "exit 72", ending: .failed, message: "plugin 'resize' ended with status 72", code: "status-72"),
-        Case(script: "exit 78", ending: .failed, message: "plugin 'resize' ended with status 78", code: "status-78"),
-        Case(script: "exit 1", ending: .retry, message: "plugin 'resize' ended with status 1", code: "status-1"),
+        Case(script: "exit 72", ending: .failed, message: "plugin 'resize' exited with status 72", code: "status-72"),
+        Case(script: "exit 78", ending: .failed, message: "plugin 'resize' exited with status 78", code: "status-78"),
+        Case(script: "exit 1", ending: .retry, message: "plugin 'resize' exited with status 1", code: "status-1"),
         Case(
-            script: "exit 1", isIdempotent: false, ending: .failed, message: "plugin 'resize' ended with status 1",
+            script: "exit 1", isIdempotent: false, ending: .failed, message: "plugin 'resize' exited with status 1",
             code: "status-1"),
         Case(script: "nothing-there", ending: .failed, message: "", code: "cannot-start"),
         Case(
-            script: "exit 126", ending: .failed, message: "plugin 'resize' ended with status 126", code: "cannot-start"),
+            script: "exit 126", ending: .failed, message: "plugin 'resize' exited with status 126", code: "cannot-start"
+        ),
         Case(
             script: "kill -9 $$", ending: .retry, message: "plugin 'resize' was killed by signal 9", code: "signal-9"),
         Case(
@@ -215,7 +216,7 @@ struct PluginHandlerTests {
             message: "plugin 'resize' was killed by signal 11", code: "signal-11"),
         Case(
             script: "head -c 2M /dev/zero", ending: .failed,
-            message: "plugin 'resize' printed more than 1 MiB and was ended", code: "too-large"),
+            message: "plugin 'resize' printed more than 1 MiB and was stopped", code: "too-large"),
     ]
 
     @Test(arguments: cases)
@@ -279,7 +280,7 @@ struct PluginHandlerTests {
         let outcome = try stage.plugin(
             "#!/bin/sh\nsleep 600\n", invoke: { $0.timeout = .milliseconds(200) })
         #expect(outcome.ending == .retry)
-        #expect(outcome.message == "plugin 'resize' took longer than 200ms and was ended")
+        #expect(outcome.message == "plugin 'resize' took longer than 200ms and was stopped")
         #expect(outcome.code == "timed-out")
     }
 
@@ -300,7 +301,7 @@ struct PluginHandlerTests {
         let bad = try stage.plugin("#!/nope/ruby\n")
         #expect(bad.ending == .failed)
         #expect(bad.code == "cannot-start")
-        #expect(bad.message.hasSuffix("its interpreter '/nope/ruby' is not there"))
+        #expect(bad.message.hasSuffix("its interpreter '/nope/ruby' does not exist"))
         let plugin = InstalledPlugin(
             description: PluginDescription(name: "gone", version: "1", parameters: nil), location: "/nowhere/gone",
             executable: "/nowhere/gone")
@@ -355,7 +356,7 @@ struct PluginHandlerTests {
             "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.05; done\n", invoke: { $0.timeout = .seconds(1) })
         #expect(outcome.code == "timed-out")
         let told =
-            "warning: plugin 'resize' has taken longer than 1s; it is asked to end, and killed after 10s"
+            "warning: plugin 'resize' has taken longer than 1s; it is asked to stop, and killed after 10s"
         #expect(stage.log.all.first == told)
     }
 
@@ -363,7 +364,7 @@ struct PluginHandlerTests {
         let outcome = try stage.plugin(
             "#!/bin/sh\nprintf '{\"outcome\":\"succeeded\",\"message\":\"\\303\\244\\377\"}'\n")
         #expect(outcome.ending == .failed && outcome.code == "bad-response")
-        #expect(outcome.message.contains("the reply is not UTF-8: 0xFF stands at byte 36;"), "\(outcome)")
+        #expect(outcome.message.contains("the reply is not UTF-8: 0xFF at byte 36;"), "\(outcome)")
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))

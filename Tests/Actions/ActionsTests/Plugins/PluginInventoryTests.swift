@@ -42,7 +42,7 @@ struct PluginInventoryTests {
         try addScript("search", "sum")
         let listings = stage.discovery().inventory(from: rules, builtIn: [])
         #expect(listings.map(\.problems.count) == [1, 0])
-        let message = "plugin 'sum': what it prints for 'describe' is not JSON, from byte 0 on"
+        let message = "plugin 'sum': its output for 'describe' is not JSON, from byte 0 on"
         #expect(listings[0].problems[0].message == message)
         #expect(listings[1].shadow == .plugin(listings[0].location))
     }

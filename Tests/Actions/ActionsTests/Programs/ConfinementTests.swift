@@ -154,8 +154,8 @@ struct ConfinementTests {
         // The last count before the strings of the environment is much larger than the rest of the plan.
         counts.replaceSubrange(plan.count - 8..<plan.count, with: [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
         for (bytes, reason) in [
-            (old, "the plan is of another version"), (short, "the plan is cut off"),
-            (long, "the plan is longer than what it says"), (counts, "a string of the plan holds a NUL"),
+            (old, "the plan is of another version"), (short, "the plan is truncated"),
+            (long, "the plan is longer than it specifies"), (counts, "a string of the plan contains a NUL"),
         ] {
             let way = try Self.feed(bytes, to: path)
             #expect(way == .notLaunched(reason))

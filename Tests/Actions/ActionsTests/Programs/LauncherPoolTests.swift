@@ -273,7 +273,7 @@ struct LauncherPoolTests {
         #expect(!program.lookForEnd())
         #expect(kill(first.launcher, SIGKILL) == 0)
         #expect(eventually { program.lookForEnd() })
-        #expect(program.end == .notLaunched("alight-launch has ended before the program began"))
+        #expect(program.end == .notLaunched("alight-launch exited before the program started"))
         #expect(!program.hasStarted)
     }
 
@@ -344,7 +344,7 @@ struct LauncherPoolTests {
             #expect(
                 ways == [
                     .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"),
-                    .couldNotStart("cannot enter the folder '/nowhere': No such file or directory"),
+                    .couldNotStart("cannot enter the directory '/nowhere': No such file or directory"),
                 ])
             let next = try run("echo hi")
             #expect(next.said == "hi\n" && next.launcher == first.launcher)

@@ -29,7 +29,7 @@ struct LimitOutcomeTests {
         #expect(outcome.ending == .retry && outcome.code == "limit-cpu")
         #expect(
             outcome.message
-                == "the shell command was ended by 'limits': it had used up its 1s of 'cpu'")
+                == "the shell command was stopped by 'limits': it used up its 'cpu' of 1s")
     }
 
     @Test(arguments: ["exec head -c 5000 /dev/zero >f", "head -c 5000 /dev/zero >f; exit $?"])
@@ -38,7 +38,7 @@ struct LimitOutcomeTests {
         #expect(outcome.ending == .retry && outcome.code == "limit-file-size")
         #expect(
             outcome.message
-                == "the shell command was ended by 'limits': it wrote a file beyond the 'file_size' of 1 KiB")
+                == "the shell command was stopped by 'limits': it wrote a file larger than the 'file_size' of 1 KiB")
     }
 
     @Test func `the same exit without a limit is reported as a signal or a status`() {

@@ -196,8 +196,8 @@ struct ProcessLauncherTests {
         let script = try folder.write("script", "#!/bin/sh\n")
         let cases: [(file: PathBytes, reason: String, miss: ProgramResult.Miss?)] = [
             (try folder.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
-            (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' is not there", nil),
-            (try folder.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' is not there", nil),
+            (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' does not exist", nil),
+            (try folder.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' does not exist", nil),
             (try folder.write("text", "echo\n"), "neither a binary of this machine nor a #! line", nil),
             (folder.path, "Permission denied", .forbidden), (script.appending("x"), "Not a directory", .gone),
         ]
@@ -222,16 +222,16 @@ struct ProcessLauncherTests {
             return
         }
         #expect(reason.hasPrefix("cannot start '\(file)': its interpreter '/"))
-        #expect(reason.contains("/no-") && reason.hasSuffix("' is not there"))
+        #expect(reason.contains("/no-") && reason.hasSuffix("' does not exist"))
         #expect(ended.miss == nil)
     }
 
     @Test func `a missing working directory, a NUL and a missing launcher are results too`() {
         var command = shell("true")
         command.directory = "/nowhere"
-        #expect(run(command).way == .couldNotStart("cannot enter the folder '/nowhere': No such file or directory"))
+        #expect(run(command).way == .couldNotStart("cannot enter the directory '/nowhere': No such file or directory"))
         let nul = run(Command(executable: "/bin/echo", arguments: [[65, 0, 66]], timeout: .seconds(60)))
-        #expect(nul.way == .couldNotStart("an argument or a variable of the environment holds a NUL byte"))
+        #expect(nul.way == .couldNotStart("an argument or an environment variable contains a NUL byte"))
         let lost = ProcessLauncher(launcher: "/nowhere/alight-launch").run(shell("true"), stop: stop)
         #expect(lost.way == .notLaunched("'/nowhere/alight-launch' can't be run: No such file or directory"))
     }

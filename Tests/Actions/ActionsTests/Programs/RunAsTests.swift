@@ -38,7 +38,8 @@ struct RunAsTests {
 
     @Test func `a program runs as the user with all groups, and cannot switch back`() {
         let outcome = run(
-            "grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapAmb):' /proc/self/status | tr '\\t' ' '; python3 -c '"
+            "grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapAmb):' /proc/self/status | tr '\\t' ' '; "
+                + "python3 -c '"
                 + "import os\ntry: os.setuid(0); print(\"root\")\nexcept PermissionError: print(\"stays\")'")
         #expect(outcome.ending == .succeeded, "\(outcome.message)")
         for line in [
@@ -75,7 +76,7 @@ struct RunAsTests {
         #expect(folder.ending == .failed && folder.code == "cannot-start")
         #expect(
             folder.message
-                == "the shell command: cannot enter the folder '\(closed)' as user 'nobody': Permission denied")
+                == "the shell command: cannot enter the directory '\(closed)' as user 'nobody': Permission denied")
         let tool = try stage.folder.write("tool", "#!/bin/sh\n", mode: 0o700)
         let program = stage.run(.exec([Template(literal: tool.description)])) { $0.confinement.user = Self.nobody }
         #expect(program.ending == .failed && program.code == "cannot-start")

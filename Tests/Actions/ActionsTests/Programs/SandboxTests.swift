@@ -219,7 +219,8 @@ struct SandboxTests {
         let away = write("out/${name}/deep/x", event: "in/away")
         #expect(away.ending == .failed && away.code == "cannot-start")
         let reason =
-            "cannot add '\(path("out/away/deep/x"))' to its sandbox: it leads out of '\(path("out"))' by a symbolic link"
+            "cannot add '\(path("out/away/deep/x"))' to its sandbox: it leads out of '\(path("out"))' through "
+            + "a symbolic link"
         #expect(away.message.contains(reason), "\(away.message)")
         #expect(write("out/${name}/deep/x", event: "in/dangling").ending == .failed)
         #expect(write("linked/${name}", event: "in/away").ending != .succeeded, "the last name is not followed")

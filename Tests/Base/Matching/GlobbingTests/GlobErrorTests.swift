@@ -22,15 +22,15 @@ struct GlobErrorTests {
     static let closeBrace = "add '}', or write '[{]' to match a brace"
     static let closeBracket = "add ']', or write '[[]' to match a bracket"
     static let noSlash = "remove it; directories are chosen with types: [directory]"
-    static let noParent = "write the directory itself; a glob compares names and follows nothing"
+    static let noParent = "write the directory itself; a glob only compares names"
     static let noRange = "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'"
-    static let names = "write '*' for the files of the folder, or '**' for all below it"
+    static let names = "write '*' for the files of the directory, or '**' for all below it"
     static let classNames =
         "the classes are alnum, alpha, blank, cntrl, digit, graph, lower, print, punct, space, upper, xdigit"
 
     static let cases = [
         Case("", at: 0, "the glob is empty", help: "write a path, such as 'in/*.jpg'"),
-        Case("a\0b", at: 1, #"glob 'a\0b' holds a NUL byte, which no path can"#, help: "remove the byte"),
+        Case("a\0b", at: 1, #"glob 'a\0b' contains a NUL byte, which no path can"#, help: "remove the byte"),
         Case(
             #"a\"#, at: 1, #"glob 'a\' ends with '\', which escapes nothing"#,
             help: #"write '\\' to match a backslash"#),
@@ -51,16 +51,16 @@ struct GlobErrorTests {
         Case("{[a,b}", at: 1, "glob '{[a,b}' has no closing ']'", help: closeBracket),
         Case("in[1/a", at: 2, "glob 'in[1/a' has no closing ']'", help: closeBracket),
         Case(
-            "in/[a/b]", at: 5, "glob 'in/[a/b]' holds '/' between '[' and ']', which match within one name",
-            help: "write '{a/b,c}' for alternatives that hold '/'"),
+            "in/[a/b]", at: 5, "glob 'in/[a/b]' contains '/' between '[' and ']', which match within one name",
+            help: "write '{a/b,c}' for alternatives that contain '/'"),
         Case("x[z-a]", at: 2, "glob 'x[z-a]' contains the range 'z-a', which is out of order", help: "write 'a-z'"),
         Case("[0-9ω-α]", at: 4, "glob '[0-9ω-α]' contains the range 'ω-α', which is out of order", help: "write 'α-ω'"),
         Case("[[:foo:]]", at: 1, "glob '[[:foo:]]' contains the unknown class '[:foo:]'", help: classNames),
         Case(
-            "a[:digit:]", at: 1, "glob 'a[:digit:]' holds '[:digit:]' outside of '[' and ']'",
+            "a[:digit:]", at: 1, "glob 'a[:digit:]' contains '[:digit:]' outside of '[' and ']'",
             help: "write '[[:digit:]]'"),
         Case(
-            "[+-[:digit:]]", at: 3, "glob '[+-[:digit:]]' holds a range that ends with '[:digit:]'",
+            "[+-[:digit:]]", at: 3, "glob '[+-[:digit:]]' contains a range that ends with '[:digit:]'",
             help: #"end the range with one character, or write '\-' to match a hyphen"#),
         Case("in/", at: 2, "glob 'in/' ends with '/'", help: noSlash),
         Case("/", at: 0, "glob '/' ends with '/'", help: noSlash),
@@ -72,9 +72,9 @@ struct GlobErrorTests {
         Case("a/../b", at: 2, "glob 'a/../b' contains '..'", help: noParent),
         Case("a/..", at: 2, "glob 'a/..' contains '..'", help: noParent),
         Case("a/{b,.}./c", at: 5, "glob 'a/{b,.}./c' contains '..'", help: noParent),
-        Case(".", at: 0, "glob '.' names no file", help: names),
-        Case("/.", at: 0, "glob '/.' names no file", help: names),
-        Case("{a,.}", at: 3, "glob '{a,.}' names no file", help: names),
+        Case(".", at: 0, "glob '.' matches no file", help: names),
+        Case("/.", at: 0, "glob '/.' matches no file", help: names),
+        Case("{a,.}", at: 3, "glob '{a,.}' matches no file", help: names),
         Case(
             "{,a}", at: 0, "glob '{,a}' has an alternative that is empty",
             help: "write at least one name in every alternative"),

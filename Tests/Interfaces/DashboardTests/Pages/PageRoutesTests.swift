@@ -48,10 +48,10 @@ struct PageRoutesTests {
 
     @Test func `an error of a form is shown on a page`() throws {
         let response = pages.act(try Self.request("POST", "/pause"), back: "/") { _ throws(APIError) in
-            throw APIError(409, "job '<b>' is no dead letter", help: "look")
+            throw APIError(409, "job '<b>' has not failed", help: "look")
         }
         #expect(response.status == 409)
-        #expect(Self.text(response).contains("job &#39;&lt;b&gt;&#39; is no dead letter"))
+        #expect(Self.text(response).contains("job &#39;&lt;b&gt;&#39; has not failed"))
     }
 
     @Test(

@@ -74,16 +74,16 @@ struct PageTests {
     @Test func `objects without any members still produce pages`() {
         #expect(
             OverviewPage(status: nil, rules: nil, history: nil, jobs: nil, now: "").html.text.contains("No job yet"))
-        #expect(JobPage(status: [:], job: [:], now: "").html.text.contains("It has not been tried yet"))
-        #expect(RulesPage(status: [], rules: 3, now: "").html.text.contains("There is no rule"))
+        #expect(JobPage(status: [:], job: [:], now: "").html.text.contains("There are no attempts yet"))
+        #expect(RulesPage(status: [], rules: 3, now: "").html.text.contains("There are no rules"))
     }
 
     @Test func `a search error is shown beside the form, which keeps its values`() {
         let page = JobsPage(
             status: SamplePages().status, rules: SamplePages().rules,
-            jobs: ["error": ["message": "'x' is no moment", "help": "write 2h"]], query: .init(since: "x"), now: ""
+            jobs: ["error": ["message": "invalid time 'x'", "help": "write 2h"]], query: .init(since: "x"), now: ""
         ).html.text
-        #expect(page.contains("role=\"alert\">&#39;x&#39; is no moment</p>"))
+        #expect(page.contains("role=\"alert\">invalid time &#39;x&#39;</p>"))
         #expect(page.contains("name=\"since\" value=\"x\""))
     }
 

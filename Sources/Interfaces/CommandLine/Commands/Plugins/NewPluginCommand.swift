@@ -55,13 +55,13 @@ struct NewPluginCommand: ParsableCommand {
             }
         guard isWord, !name.hasPrefix("-"), name.first?.isLetter == true else {
             throw Exit(
-                .usage, error: "'\(name)' can't be the name of a plugin",
-                help: "begin with a letter, and use small letters, digits, '-' and '_'")
+                .usage, error: "invalid plugin name '\(name)'",
+                help: "start with a letter, and use lowercase letters, digits, '-' and '_'")
         }
         let builtIn = try CommandContext(startsPlugins: false).registry.builtInHandlers
         guard !builtIn.contains(where: { $0.reference.name == name }) else {
             throw Exit(
-                .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
+                .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would run instead",
                 help: "choose another name, such as 'my-\(name)'")
         }
         let here = CommandContext.currentFolder
@@ -80,7 +80,7 @@ struct NewPluginCommand: ParsableCommand {
         let path = folder.description
         guard !FileManager.default.fileExists(atPath: path) else {
             throw Exit(
-                .runtimeError, error: "'\(path)' is there already", help: "choose another name, or remove it")
+                .runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
         }
         do {
             for file in skeleton.files {
@@ -93,7 +93,7 @@ struct NewPluginCommand: ParsableCommand {
         } catch {
             throw Exit(
                 .runtimeError, error: "cannot write '\(path)': \(error.localizedDescription)",
-                help: "name a folder that you may write to with --into")
+                help: "name a directory that you may write to with --into")
         }
     }
 
@@ -104,7 +104,8 @@ struct NewPluginCommand: ParsableCommand {
             let folder = here.resolving(source.utf8).normalized
             if Self.isCheckout(folder) { return .folder(folder.description) }
             throw Exit(
-                .usage, error: "'\(folder)' is not a checkout of Alight", help: "name the folder with its Package.swift"
+                .usage, error: "'\(folder)' is not a checkout of Alight",
+                help: "name the directory with its Package.swift"
             )
         }
         var folder = here
@@ -114,8 +115,8 @@ struct NewPluginCommand: ParsableCommand {
         }
         throw Exit(
             .usage,
-            error: "a plugin in Swift is built with Alight's library PluginProtocol, and it is not known where that is",
-            help: "name a checkout, or the address of one, with --source")
+            error: "a plugin in Swift is built with Alight's library PluginProtocol, which was not found",
+            help: "name a checkout, or its URL, with --source")
     }
 
     private static func isCheckout(_ folder: PathBytes) -> Bool {

@@ -119,8 +119,8 @@ struct PluginsCommand: ParsableCommand {
 struct PluginPlace: ParsableArguments {
     /// The search order for a name, for the help of commands.
     static let discussion = """
-        A name is looked for in ./plugins (without --rules), then where the rules would find it; 'alight plugins list \
-        --help' lists the places. A word with a slash is a path.
+        A name is searched for in ./plugins (without --rules), then where the rules would find it; 'alight plugins \
+        list --help' lists the places. A word with a slash is a path.
         """
 
     @Option(
@@ -146,7 +146,7 @@ struct PluginPlace: ParsableArguments {
             return isFolder.boolValue ? path : path.parent
         }
         if let rules {
-            throw Exit(.usage, error: "there is no '\(rules)'", help: "name a rules file, or a folder")
+            throw Exit(.usage, error: "'\(rules)' does not exist", help: "name a rules file, or a directory")
         }
         return program.loading.currentFolder
     }
@@ -177,14 +177,14 @@ struct PluginPlace: ParsableArguments {
             if FileManager.default.fileExists(atPath: path.description) {
                 return program.discovery.listing(of: path, called: nil)
             }
-            throw Exit(.usage, error: "there is no '\(Display.path(path))'", help: "name the folder of a plugin")
+            throw Exit(.usage, error: "'\(Display.path(path))' does not exist", help: "name the directory of a plugin")
         }
         let folder = try folder(program)
         let listings = listings(program, from: folder)
         if let listing = listings.first(where: { $0.name == name && $0.shadow == nil }) { return listing }
         let nearest = Spelling.nearest(to: name, in: listings.map(\.name)).map { "write '\($0)'; " } ?? ""
         let places = places(program, from: folder).map { "'\($0)'" }.joined(separator: ", ")
-        let help = "\(nearest)plugins are looked for in \(places); or name a path, as ./\(name)"
+        let help = "\(nearest)plugins are searched for in \(places); or name a path, as ./\(name)"
         throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }
 

@@ -72,8 +72,8 @@ struct TestPluginCommand: ParsableCommand {
         }
         guard let base = Self.makeFolder() else {
             throw Exit(
-                .runtimeError, error: "no temporary folder: \(String(cString: strerror(errno)))",
-                help: "set TMPDIR to a folder")
+                .runtimeError, error: "cannot create a temporary directory: \(String(cString: strerror(errno)))",
+                help: "set TMPDIR to a directory")
         }
         defer {
             if let problem = ScratchDirectories(base: base.parent).discard(folder: base) {
@@ -98,7 +98,7 @@ struct TestPluginCommand: ParsableCommand {
             let name = Display.text(plugin.description.name)
             Output.standard.write(
                 failures == 0
-                    ? "\(name) keeps to the protocol" : "\(name): \(failures) of \(checks) checks failed")
+                    ? "\(name) follows the protocol" : "\(name): \(failures) of \(checks) checks failed")
         }
         if failures > 0 { throw Exit(.runtimeError) }
     }
@@ -129,7 +129,7 @@ struct TestPluginCommand: ParsableCommand {
         var options = ConformanceOptions()
         for text in parameters {
             guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-                throw Exit(.usage, error: "'--with \(text)' gives no value", help: "write '--with NAME=VALUE'")
+                throw Exit(.usage, error: "'--with \(text)' has no value", help: "write '--with NAME=VALUE'")
             }
             let value = String(text[text.index(after: equals)...])
             let json = JSONValue(json: value.utf8)

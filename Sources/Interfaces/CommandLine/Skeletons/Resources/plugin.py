@@ -15,7 +15,7 @@ def handle(request):
         with open(path, "rb") as file:
             lines = sum(1 for _ in file)
     except FileNotFoundError:
-        return {"outcome": "skipped", "message": "it is gone"}
+        return {"outcome": "skipped", "message": "the file no longer exists"}
     except OSError as error:
         return {"outcome": "retry", "message": error.strerror, "code": "unreadable"}
     if lines < request["with"]["least"]:

@@ -7,7 +7,7 @@ set -uo pipefail
 least=$(jq --exit-status .with.least) && [ -n "$least" ] || { echo "not a request" >&2; exit 65; }
 
 # The environment contains exact bytes, even of names that JSON cannot represent.
-[ -e "$ALIGHT_PATH" ] || { echo '{"outcome":"skipped","message":"it is gone"}'; exit; }
+[ -e "$ALIGHT_PATH" ] || { echo '{"outcome":"skipped","message":"the file no longer exists"}'; exit; }
 # 74: an I/O error, worth another attempt. The last line of standard error is the message.
 lines=$(wc -l <"$ALIGHT_PATH") || exit 74
 
