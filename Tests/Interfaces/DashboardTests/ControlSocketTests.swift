@@ -77,7 +77,7 @@ struct ControlSocketTests {
             let open = tree.path("open")
             TestFile.makeFolder(open)
             _ = open.withCString { chmod($0, 0o777) }
-            #expect(Self.problem(open.appending("control.sock"))?.message.contains("others may write") == true)
+            #expect(Self.problem(open.appending("control.sock"))?.message.contains("other users may write") == true)
         }
     }
 

@@ -173,7 +173,7 @@ struct ImportCommandTests {
             #expect(handler.exitStatus() == 2 && handler.error.contains("help: "))
             let far = Self.alight(tree, ["new", "--use", "nosuch"])
             #expect(far.exitStatus() == 2)
-            #expect(far.error.contains("no handler or plugin 'nosuch'\n    help: built in are "), "\(far.error)")
+            #expect(far.error.contains("no handler or plugin 'nosuch'\n    help: built-in handlers: "), "\(far.error)")
             let refused = Self.alight(tree, ["new", "--use", "copy", "--event", "deleted"])
             #expect(refused.exitStatus() == 2)
             let refusal = "'copy' does not support the event 'deleted'\n    help: "

@@ -285,7 +285,7 @@ struct ExtractHandlerTests {
         (#"tar("in/x", file("a/b/c/d"))"#, ["files": 3], "more than 3 files and directories ('limits.files')"),
         (
             #"zip("in/x", *[(f"f{i}", "", 0o100644) for i in range(100)])"#, ["files": 99],
-            "more than 99 files and folders"
+            "more than 99 files and directories"
         ),
         // A hole of one terabyte.
         (

@@ -275,7 +275,7 @@ struct PluginDiscoveryTests {
             return
         }
         #expect(near.message == "no handler or plugin 'thumbnial'")
-        #expect(near.help == "write 'thumbnail'; there are copy, move, thumbnail")
+        #expect(near.help == "write 'thumbnail'; the names are copy, move, thumbnail")
         guard case .failure(let far) = registry.find("transmogrify", from: rules) else {
             Issue.record("found")
             return
