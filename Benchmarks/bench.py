@@ -4,12 +4,12 @@
     Benchmarks/bench.py                      all scenarios
     Benchmarks/bench.py --quick              fewer files and runs, less than five minutes
     Benchmarks/bench.py --full               also a tree of a million files
-    Benchmarks/bench.py --only storm,startup these scenarios
-    Benchmarks/bench.py --json FILE          writes the figures there, too
+    Benchmarks/bench.py --only storm,startup only these scenarios
+    Benchmarks/bench.py --json FILE          also writes the figures to the file
 
-All that is compared runs by turns, so that what else the machine does hits all of them; figures are medians, and a
-ratio is the median of those within one turn. A budget that is missed is told, and is no failure: the exit status is 0
-whenever everything could be measured. `make bench` builds and installs all that it needs.
+All programs take turns, so that other load on the machine affects all of them. Figures are medians, and a ratio is the
+median of the ratios within one turn. A missed budget is reported, but is not a failure: the exit status is 0 if
+everything could be measured. `make bench` builds and installs everything that is needed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from measuring.systems import Alight
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILT = os.path.join(HERE, "..", ".build")
 
-# Beside other programs, and beside C alone.
+# The scenarios that are compared with other programs, and those that are compared with C only.
 BESIDE_PEERS = [
     latency.Latency, storm.Storm, folders.Folders, folders.ManyFolders, subtrees.Subtrees, interruptions.Writer,
     interruptions.Crash]
@@ -41,7 +41,7 @@ BESIDE_C = {
     "files": files.files, "pending": pending.pending, "startup": startup.startup, "growth": growth.growth,
     "million": million.million,
 }
-# What takes too long for each day: it needs --full, or is left out by --quick.
+# Scenarios that take too long for daily use: they need --full, or --quick skips them.
 ONLY_FULL = {"million"}
 NOT_QUICK = {"many-folders", "drop", "files", "growth"}
 NEEDED = ["record", "arrive", "runner", "load", "reference", "rows", "answer", "spawn"]
@@ -88,7 +88,7 @@ def parse():
 def main():
     options = parse()
     Alight.program = options.alight
-    # So that whoever ends it finds nothing left over.
+    # Exits by an exception, so that cleanup runs.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     facts = machine()
     begin = time.monotonic()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Lets Alight work for a while, and tells whether what it uses stays level.
+"""Runs Alight under load, and reports whether its resource usage stays level.
 
     Benchmarks/soak.py ALIGHT MINUTES FOLDER
 
-Files come, change, are renamed and go, for rules that log, copy, run a program, gather batches and wait. Every few
-seconds /metrics is read from the control socket. FOLDER gets `soak.png`, with a panel for each figure, and the figures
-as `soak.tsv`. The exit status is 1 if one of them rises in the last half by more than measuring/soaking.py allows, or
-if a file was not handled. In the first minutes memory grows in any case, until the journal's cache of 16 MiB is full: a run
-of less than half an hour says little of it.
+Files are created, changed, renamed and deleted, for rules that log, copy, run a program, collect batches and wait.
+Every few seconds the script reads /metrics from the control socket. It writes `soak.png`, with a panel for each figure,
+and the figures as `soak.tsv` to FOLDER. The exit status is 1 if one of them rises in the last half by more than
+measuring/soaking.py allows, or if a file was not handled. Memory always grows in the first minutes, until the journal's
+cache of 16 MiB is full, so a run of less than half an hour is not conclusive about memory.
 """
 
 import collections
@@ -33,14 +33,14 @@ rules:
   - { name: gathered, path: "IN/**/*.log", settle: 100ms, batch: { files: 50, wait: 300ms }, action: { exec: [/bin/true] } }
   - { name: kept, path: "IN/**/*.late", settle: 30s, action: log }
 """
-# How many files there are at most, and how many things are done in a second.
+# The maximum number of files, and the number of changes per second.
 MOST = 1000
 PACE = 40
 KINDS = ["txt", "dat", "bin", "log", "late"]
 
 
 class Load:
-    """What happens to files: most are new, some are changed, renamed or deleted."""
+    """Changes to files: most create one, some change, rename or delete one."""
 
     def __init__(self, folder):
         self.folder, self.chance, self.files, self.number = folder, random.Random(), collections.deque(), 0
@@ -76,7 +76,7 @@ class Load:
 
 
 class Control(http.client.HTTPConnection):
-    """HTTP by the control socket."""
+    """HTTP over the control socket."""
 
     def __init__(self, path):
         super().__init__("localhost", timeout=30)
@@ -102,7 +102,7 @@ def metrics(path):
 
 
 def soak(alight, seconds, folder):
-    """Samples, pairs of a time and the metrics then; and the metrics when all has come to rest."""
+    """Returns the samples, pairs of a time and the metrics at that time, and the metrics when no job waits any more."""
     for name in "in", "out", "state":
         os.mkdir(os.path.join(folder, name))
     rules, control = os.path.join(folder, "rules.yaml"), os.path.join(folder, "control")
@@ -118,7 +118,7 @@ def soak(alight, seconds, folder):
         wait_ready(process, said)
         load, samples = Load(os.path.join(folder, "in")), []
         start = time.monotonic()
-        # From two seconds for a short run to ten for a long one.
+        # Two seconds for a short run, up to ten for a long one.
         pause = min(10, max(2, seconds / 360))
         due = start
         while (now := time.monotonic()) < start + seconds:
@@ -150,7 +150,7 @@ def last_lines(said, count=3):
 
 
 def rest(control):
-    """The metrics when nothing waits any more."""
+    """Returns the metrics when no path settles and no job waits any more, or after two minutes."""
     deadline = time.monotonic() + 120
     while True:
         values = metrics(control)
@@ -162,7 +162,7 @@ def rest(control):
 
 
 def draw(samples, folder):
-    """A panel for each figure, by gnuplot."""
+    """Draws a panel for each figure, by gnuplot."""
     panels = {name: heading for name, (heading, _, _) in soaking.LEVELS.items()}
     series = {name: [(time, values.get(name, 0)) for time, values in samples] for name in panels}
     for name, heading in soaking.RATES.items():
@@ -182,7 +182,7 @@ def draw(samples, folder):
 
 
 def tell(samples, last):
-    """Says of each figure whether it stays level; gives whether all do."""
+    """Prints for each figure whether it stays level; returns whether all do."""
     is_level = True
     for name, (heading, part, besides) in soaking.LEVELS.items():
         points = [(time, values.get(name, 0)) for time, values in samples]
@@ -203,7 +203,7 @@ def main():
     alight, minutes, target = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     os.makedirs(target, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="alight-soak-")
-    # So that whoever ends it finds nothing left over.
+    # Exits by an exception, so that cleanup runs.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         samples, last = soak(alight, minutes * 60, folder)

@@ -1,5 +1,5 @@
-"""How Alight is measured beside other programs.
+"""The comparison of Alight with other programs.
 
-`figures` and `tables` are pure. `processes` and `records` are about what runs and what was done; `systems` and `peers`
-say how each program is started; `rounds` lets them take turns; `scenarios` are what is asked of them.
+`figures` and `tables` are pure. `processes` measures processes, `records` the actions; `systems` and `peers` define how
+each program is started; `rounds` lets them take turns; `scenarios` defines the tasks.
 """

@@ -1,17 +1,17 @@
-"""From what was measured to figures: counts, medians, ratios, budgets. All of it is pure."""
+"""Figures from measurements: counts, medians, ratios, budgets. All of it is pure."""
 
 import math
 import statistics
 
 
 def percentile(values, share):
-    """The least value that `share` of all, 0 to 1, don't exceed."""
+    """Returns the least value that the share of all values, 0 to 1, does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def tally(names, expected):
-    """How many of the expected files were handled how often; `names` is one for each action, in any order."""
+    """Counts the expected files by how often they were handled; `names` has one entry per action, in any order."""
     times = dict.fromkeys(expected, 0)
     strays = 0
     for name in names:
@@ -26,7 +26,7 @@ def tally(names, expected):
 
 
 def covered_since(probes, seen):
-    """From when on nothing was missed: `probes` has the time of each by its name. None if the last was missed, too."""
+    """Returns the time from which no probe was missed, or None; `probes` has the time of each by name."""
     since = None
     for name, time in sorted(probes.items(), key=lambda probe: probe[1]):
         if name not in seen:
@@ -37,19 +37,19 @@ def covered_since(probes, seen):
 
 
 def exponent(points):
-    """The slope of the line through pairs of a number and its cost, both as logarithms: 1 if each costs the same."""
+    """Returns the slope of the line through the logarithms of numbers and costs: 1 if each item costs the same."""
     line = statistics.linear_regression(*zip(*[(math.log(number), math.log(cost)) for number, cost in points]))
     return line.slope
 
 
 def median(values):
-    """Of those that are there; None of none. A count stays a whole number."""
+    """Returns the median of the values that are not None; None if there are none. A count stays a whole number."""
     there = [value for value in values if value is not None]
     return statistics.median(there) if there else None
 
 
 def ratio(runs, references, key):
-    """The median of the ratios to the reference, each within one repetition; both are by repetition."""
+    """Returns the median of the ratios to the reference, each within one repetition; both are by repetition."""
     ratios = [
         run[key] / references[repetition][key] for repetition, run in runs.items()
         if run.get(key) is not None and references.get(repetition, {}).get(key)]
@@ -57,12 +57,12 @@ def ratio(runs, references, key):
 
 
 def summary(runs, references, ratios=()):
-    """The median of each figure over all repetitions, and of the ratios: `rate` becomes `rate_ratio` besides."""
+    """Returns the median of each figure over all repetitions, and of the ratios: for `rate`, also `rate_ratio`."""
     keys = dict.fromkeys(key for run in runs.values() for key in run)
     result = {key: median([run.get(key) for run in runs.values()]) for key in keys}
     for key in ratios:
         result[key + "_ratio"] = ratio(runs, references, key)
-    # What was lost once is not forgiven for four times without a loss.
+    # A loss in one repetition counts, even if there is none in the others.
     for key in ("lost", "twice", "overflows", "incomplete"):
         if key in result:
             result[key] = sum(run.get(key) or 0 for run in runs.values())
@@ -71,13 +71,13 @@ def summary(runs, references, ratios=()):
 
 
 class Budget:
-    """A bound on one figure of a summary: `most` or `least`, and how it is told."""
+    """A bound on one figure of a summary: `most` or `least`, and its description."""
 
     def __init__(self, key, words, most=None, least=None):
         self.key, self.words, self.most, self.least = key, words, most, least
 
     def is_kept(self, figures):
-        """None if the figure is not there."""
+        """Returns whether the figure is within the bound; None if there is no such figure."""
         value = figures.get(self.key)
         if value is None:
             return None
@@ -85,7 +85,7 @@ class Budget:
 
 
 def verdict(budgets, figures):
-    """`within`, or the names of what was missed or not measured; empty without a budget."""
+    """Returns `within`, or the names of the budgets that were missed or not measured; empty without a budget."""
     missed = []
     for budget in budgets:
         name, kept = budget.words.split()[0].rstrip(":"), budget.is_kept(figures)

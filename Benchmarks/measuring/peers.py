@@ -1,4 +1,4 @@
-"""Other programs that do something when a file arrives, each set up as its manual says and as fast as it can be."""
+"""Other programs that run an action when a file arrives, each set up as its manual says, for the highest speed."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import time
 
 from .systems import System
 
-# Where packaging/install-peers puts what comes from PyPI.
+# The directory into which packaging/install-peers installs packages from PyPI.
 PYPI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".build", "peers", "bin")
 
 
@@ -28,7 +28,7 @@ class Incron(System):
 
 
 class IncronCreate(Incron):
-    """Sees new folders only so, and starts the action for the creation as well."""
+    """Detects new directories only with this mask, and also starts the action for the creation."""
 
     name = "incron, IN_CREATE"
     mask = "IN_CLOSE_WRITE,IN_MOVED_TO,IN_CREATE"
@@ -48,7 +48,7 @@ class Direvent(System):
 
 
 class DireventCreate(Direvent):
-    """Sees new folders only so, and starts the action for the creation as well."""
+    """Detects new directories only with these events, and also starts the action for the creation."""
 
     name = "direvent, create"
     events = "create, CLOSE_WRITE, MOVED_TO"
@@ -62,7 +62,7 @@ class Inotifywait(System):
 
 
 class Watchman(System):
-    """Hands over several files at once; waits until nothing has happened for 20 ms, which is its default."""
+    """Passes several files at once; waits until there was no event for 20 ms, its default."""
 
     name = "watchman, trigger"
     needs = ("watchman",)
@@ -88,7 +88,7 @@ class Watchman(System):
 
 
 class Watchmedo(System):
-    """A shell for each event; the line chooses those that matter."""
+    """Starts a shell for each event; the command selects the relevant ones."""
 
     name = "watchmedo"
     quiet = 1
@@ -142,7 +142,7 @@ for changes in watch(sys.argv[1], watch_filter=None):
 
 
 class Entr(System):
-    """Watches a fixed list of files: it only takes part where files are there before."""
+    """Watches a fixed list of files: it only takes part in scenarios with existing files."""
 
     name = "entr, files that are there"
     needs = ("entr",)
@@ -151,7 +151,7 @@ class Entr(System):
 
 
 PEERS = [Incron, Direvent, Inotifywait, Watchman, Watchmedo, Watchdog, Watchfiles, Entr]
-# Those that need another setting to see new folders.
+# Peers that need another setting to detect new directories.
 FOLLOWING = {Incron: IncronCreate, Direvent: DireventCreate}
-# Those that take part in all scenarios when there is little time.
+# Peers that take part in all scenarios with --quick.
 FEW = [Direvent, Inotifywait, Watchman]

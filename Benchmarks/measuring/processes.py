@@ -1,4 +1,4 @@
-"""Programs that are measured, with all that they start."""
+"""Measured programs with their descendants."""
 
 import ctypes
 import itertools
@@ -12,7 +12,7 @@ import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
 numbers = itertools.count(1)
-# The number of kcmp(2), for which there is no other way.
+# The system call number of kcmp(2), which has no wrapper in the C library.
 KCMP = {"x86_64": 312, "aarch64": 272}.get(platform.machine())
 KCMP_VM = 1
 libc = ctypes.CDLL(None)
@@ -23,7 +23,7 @@ class Failure(Exception):
 
 
 def limit_descriptors():
-    """As a service starts."""
+    """Sets the soft limit that services start with."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
 
@@ -37,7 +37,7 @@ def read(path):
 
 
 def stat_fields(process):
-    """The fields of /proc/PID/stat from the state on, or None."""
+    """Returns the fields of /proc/PID/stat from the state on, or None."""
     text = read("/proc/%d/stat" % process)
     return text.rsplit(")", 1)[1].split() if text else None
 
@@ -50,7 +50,7 @@ def status_field(process, key):
 
 
 def switches(process):
-    """How often the threads that the process has were put to sleep or woken in all."""
+    """Returns the number of context switches of the current threads of a process."""
     total = 0
     try:
         threads = os.listdir("/proc/%d/task" % process)
@@ -63,7 +63,7 @@ def switches(process):
 
 
 def group_base():
-    """Where a cgroup (version 2) can be made, or None."""
+    """Returns the directory in which a cgroup (version 2) can be created, or None."""
     for base in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
         own = next((line[3:] for line in read("/proc/self/cgroup").splitlines() if line.startswith("0::")), None)
         if own is None or not os.path.exists(base + "/cgroup.procs"):
@@ -75,15 +75,15 @@ def group_base():
 
 
 def share_memory(one, other):
-    """Whether two processes have one memory, as those of CLONE_VM and vfork(2) do; False where nobody can say."""
+    """Whether two processes share memory, as after CLONE_VM and vfork(2); False where this is unknown."""
     return KCMP is not None and libc.syscall(KCMP, one, other, KCMP_VM, 0, 0) == 0
 
 
 class Tree:
-    """A program and its descendants: a cgroup of their own, or else what /proc says of the session.
+    """A program and its descendants: a separate cgroup, or else the processes of the session in /proc.
 
-    Without a cgroup the processor time of a descendant that has ended counts only if its parent has waited for it, and
-    a descendant that makes a session of its own while its parent ends is not found.
+    Without a cgroup, the processor time of a descendant that has exited counts only if its parent has waited for it,
+    and a descendant that creates a session while its parent exits is not found.
     """
 
     def __init__(self):
@@ -127,7 +127,7 @@ class Tree:
             members |= more
 
     def processor(self):
-        """Seconds of all, also of those that have ended."""
+        """Returns the seconds of all processes, including those that have exited."""
         if self.group:
             for line in read(self.group + "/cpu.stat").splitlines():
                 if line.startswith("usage_usec"):
@@ -135,14 +135,14 @@ class Tree:
         return self.sum(lambda fields: sum(map(int, fields[11:15])) / TICKS)
 
     def own_processor(self):
-        """Seconds of those that are still there, without their children."""
+        """Returns the seconds of the processes that still run, without their children."""
         return self.sum(lambda fields: (int(fields[11]) + int(fields[12])) / TICKS)
 
     def sum(self, value):
         return sum(value(fields) for fields in map(stat_fields, self.processes()) if fields)
 
     def memory(self, key):
-        """VmRSS or VmHWM in bytes, of all that are there; what a child has with its parent counts once."""
+        """Returns VmRSS or VmHWM of all processes in bytes; memory that a child shares with its parent counts once."""
         total = 0
         for process in self.processes():
             fields = stat_fields(process)
@@ -151,7 +151,7 @@ class Tree:
         return total * 1024
 
     def switches(self):
-        """How often threads that are there now were put to sleep or woken in all."""
+        """Returns the number of context switches of all current threads."""
         return sum(switches(process) for process in self.processes())
 
     def is_alive(self):
@@ -165,7 +165,7 @@ class Tree:
                 pass
 
     def stop(self, patience=5):
-        """Asks the programs that were started to end, and kills what is left."""
+        """Asks the started programs to exit, and kills the processes that remain."""
         for root in self.roots:
             if root.poll() is None:
                 root.send_signal(signal.SIGTERM)
@@ -194,7 +194,7 @@ class Tree:
 
 
 class Usage:
-    """What a tree uses from now on until `end`."""
+    """The resource usage of a tree from now on until `end`."""
 
     def __init__(self, tree):
         self.tree = tree

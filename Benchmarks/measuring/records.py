@@ -1,4 +1,4 @@
-"""A place for one run: the watched folder, what the action wrote, and what makes files."""
+"""The directories of one run, the records of its actions, and the programs that create files."""
 
 import itertools
 import os
@@ -10,7 +10,7 @@ import time
 
 from .processes import Failure
 
-# As C/record.c has it: time, size, process, length of the name, name.
+# The format of C/record.c: time, size, process, length of the name, name.
 RECORD = struct.Struct("=QqII72s")
 PROBE = "probe"
 
@@ -25,7 +25,7 @@ class Action:
 
 
 def parse(data):
-    """The actions in the log, but for those of probes."""
+    """Returns the actions in the log, except those of probes."""
     actions = []
     for moment, size, process, length, name in RECORD.iter_unpack(data[:len(data) - len(data) % RECORD.size]):
         text = name[:length].decode()
@@ -35,11 +35,11 @@ def parse(data):
 
 
 class Place:
-    """Folders of one run, gone at its end. `watched` and `log` are in memory, `disk` is where journals are."""
+    """The directories of one run, removed at its end. `watched` and `log` are in memory, `disk` is for journals."""
 
     def __init__(self, programs, root, disk, patience=4):
         self.programs = programs
-        # Seconds without an action after which one that is missing is lost.
+        # Seconds without an action after which a missing one counts as lost.
         self.patience = patience
         self.base = tempfile.mkdtemp(prefix="alight-bench-", dir=root)
         self.disk = tempfile.mkdtemp(prefix="alight-bench-", dir=disk)
@@ -65,7 +65,7 @@ class Place:
         return os.stat(self.log).st_size // RECORD.size
 
     def set_mark(self):
-        """What is in the log now doesn't count any more."""
+        """Excludes the current records of the log from now on."""
         self.mark = self.count()
 
     def actions(self):
@@ -74,7 +74,7 @@ class Place:
             return parse(file.read())
 
     def probe(self, number):
-        """Writes a probe, and gives whether there was an action within a moment."""
+        """Writes a probe, and returns whether an action followed within 0.15 s."""
         before = self.count()
         with open(os.path.join(self.watched, "%s%d" % (PROBE, number)), "w", encoding="ascii") as file:
             file.write("x\n")
@@ -86,12 +86,12 @@ class Place:
         return False
 
     def wait_ready(self, system):
-        """Until a probe gets an action; gives the seconds since the start."""
+        """Waits until a probe is followed by an action; returns the seconds since the start."""
         deadline = system.started + system.ready_limit
         for number in itertools.count():
             if time.monotonic() > deadline:
                 raise Failure("no action for a file within %d s" % system.ready_limit)
-            # One after the other, as a file that changes again and again may never be finished.
+            # A new file each time, since a file that changes repeatedly may never settle.
             if self.probe(0 if system.is_fixed else number):
                 seconds = time.monotonic() - system.started
                 self.wait_quiet(system, 0, 10)
@@ -100,8 +100,8 @@ class Place:
                 raise Failure("it has ended: " + system.last_words())
 
     def wait_quiet(self, system, expected, bound):
-        """Until nothing more comes: for a moment when `expected` actions are there, else for longer and only while the
-        system does nothing. Gives whether that was so before `bound` seconds."""
+        """Waits until no further action comes: for a short time if there are `expected` actions, else for longer and
+        only while the system is idle. Returns whether that was within `bound` seconds."""
         patience = max(self.patience, system.quiet)
         start = last = time.monotonic()
         count, processor = self.count(), system.tree.processor()
@@ -122,7 +122,7 @@ class Place:
             return True
 
     def arrive(self, *arguments):
-        """Makes files, and gives for each name when it was closed."""
+        """Creates files, and returns for each name the time of its close."""
         return self.arrivals(self.begin_arrive(*arguments))
 
     def begin_arrive(self, *arguments):

@@ -1,4 +1,4 @@
-"""Lets systems take turns, again and again, and makes a table of what came of it."""
+"""Lets systems take turns, repeatedly, and makes a table of the results."""
 
 import subprocess
 import sys
@@ -13,11 +13,11 @@ from .tables import table
 
 
 class Scenario:
-    """What is asked of each system. In `columns` are the figures that are shown, by key and heading."""
+    """A task for each system. `columns` has the figures of the table, by key and heading."""
 
     name = ""
     columns = ()
-    # Figures that are compared with the reference.
+    # The figures that are compared with the reference.
     ratios = ()
 
     def __init__(self, options):
@@ -33,26 +33,26 @@ class Scenario:
         raise NotImplementedError
 
     def reference(self, _system):
-        """What the system is compared with."""
+        """Returns the system that this one is compared with."""
         return Reference
 
     def repetitions(self):
         return self.options.runs or self.size(5, 3)
 
     def peers(self):
-        """Those that take part where files come that were not there before."""
+        """Returns the peers that take part in scenarios with new files."""
         return [peer for peer in PEERS if not peer.is_fixed and (peer in FEW or not self.options.quick)]
 
     def prepare(self, place, system):
-        """What is there before the system starts."""
+        """Creates the files that exist before the system starts."""
 
     def measure(self, place, system):
-        """Figures of one run. The system has been prepared, and not started. With `stopped`, why it was, it is not run
-        again."""
+        """Returns the figures of one run. The system has been prepared, but not started. With `stopped`, the reason why
+        it was stopped, it is not run again."""
         raise NotImplementedError
 
     def budgets(self, _system):
-        """The bounds for one of Alight's ways; `rows` are those of all systems, by system."""
+        """Returns the bounds for one kind of action of Alight."""
         return []
 
 
@@ -65,7 +65,7 @@ def new_place(options):
 
 
 def play(scenario, kind):
-    """One run of one system."""
+    """Performs one run of one system."""
     with new_place(scenario.options) as place:
         system = kind(place)
         try:
@@ -77,10 +77,10 @@ def play(scenario, kind):
 
 
 def take_turns(kinds, repetitions, once, measure):
-    """Measures A B C A B C …, those of `once` only in the first turn. `measure` is given a kind and a repetition.
+    """Measures A B C A B C …, those of `once` only in the first turn. `measure` receives a kind and a repetition.
 
-    Gives the runs of each, by repetition, and why one was left out from some turn on: it failed, or it took too long,
-    for which once is enough.
+    Returns the runs of each kind, by repetition, and the reasons why kinds were excluded from some turn on. A kind is
+    excluded as soon as it fails or takes too long.
     """
     runs, out = {kind: {} for kind in kinds}, {}
     for repetition in range(repetitions):
@@ -100,7 +100,7 @@ def take_turns(kinds, repetitions, once, measure):
 
 
 def rows_of(scenario, runs, out):
-    """The row of each system."""
+    """Returns the row of each system."""
     rows = {
         kind: summary(of, runs.get(scenario.reference(kind), {}), scenario.ratios) for kind, of in runs.items()}
     for kind, row in rows.items():
@@ -112,7 +112,7 @@ def rows_of(scenario, runs, out):
 
 
 def run(scenario):
-    """All repetitions; prints the table, and gives it with all that was measured."""
+    """Performs all repetitions; prints the table, and returns it with all measurements."""
     kinds = [kind for kind in scenario.systems() if not kind.missing()]
     left_out = [
         "%s: '%s' is not installed" % (kind.name, kind.missing()) for kind in scenario.systems() if kind.missing()]

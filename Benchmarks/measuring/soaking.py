@@ -1,9 +1,9 @@
-"""Whether what a program uses stays level, from its own metrics. All of it is pure."""
+"""Checks from the metrics of a program whether its resource usage stays level. All of it is pure."""
 
-# By what a metric is divided.
+# The divisor of each metric.
 SCALES = {"process_resident_memory_bytes": 1 << 20}
-# What is looked at, the heading of its panel, and by how much the line through the last half of the points may rise in
-# that half: a part of the median, and so much besides for what any program does now and then.
+# The checked metrics, the headings of their panels, and the allowed rise of the line through the last half of the
+# points in that half: a part of the median, plus an absolute amount for the occasional work of any program.
 LEVELS = {
     "process_resident_memory_bytes": ("resident memory, MiB", 0.05, 4),
     "process_open_fds": ("open descriptors", 0.05, 8),
@@ -11,12 +11,12 @@ LEVELS = {
     "alight_queue_jobs": ("jobs that wait or run", 0.05, 50),
     "alight_settling_paths": ("paths that settle", 0.05, 200),
 }
-# Counts that grow by their nature; drawn as how many a second.
+# Counters, which always grow; plotted as rates per second.
 RATES = {"alight_jobs_total": "jobs done a second"}
 
 
 def parse(text):
-    """The value of each metric, summed over its labels."""
+    """Returns the value of each metric, summed over its labels."""
     values = {}
     for line in text.splitlines():
         if line.startswith("#") or " " not in line:
@@ -27,7 +27,7 @@ def parse(text):
 
 
 def slope(points):
-    """Of the line through points of (time, value) that leaves the least squares."""
+    """Returns the slope of the least-squares line through points of (time, value)."""
     count = len(points)
     middle = sum(time for time, _ in points) / count
     level = sum(value for _, value in points) / count
@@ -41,13 +41,13 @@ def last_half(points):
 
 
 def growth(points):
-    """By how much the line through the last half of the points rises."""
+    """Returns the rise of the line through the last half of the points."""
     half = last_half(points)
     return slope(half) * (half[-1][0] - half[0][0])
 
 
 def judge(points, part, besides):
-    """The growth, what is allowed, and whether it stays within."""
+    """Returns the growth, the allowed growth, and whether it is within."""
     values = sorted(value for _, value in last_half(points))
     allowed = part * values[len(values) // 2] + besides
     rise = growth(points)
@@ -55,7 +55,7 @@ def judge(points, part, besides):
 
 
 def rates(points):
-    """How many a second, from counts."""
+    """Returns rates per second from counts."""
     return [
         (after, (more - less) / (after - before))
         for (before, less), (after, more) in zip(points, points[1:]) if after > before]

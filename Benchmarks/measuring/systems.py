@@ -1,4 +1,4 @@
-"""What is measured: the reference in C, and Alight in each way that it can do an action."""
+"""The measured systems: the reference in C, and Alight with each kind of action."""
 
 import os
 import shutil
@@ -11,27 +11,27 @@ PROCESSORS = os.cpu_count()
 
 
 class System:
-    """A program that does the action for each file that is finished in the watched folder.
+    """A program that runs the action for each finished file in the watched directory.
 
-    In `command`, `files` and `environment` stand `{watched}`, `{own}` (a folder of its own, kept over a restart),
-    `{disk}`, `{log}`, `{record}` and `{programs}`.
+    `command`, `files` and `environment` may contain `{watched}`, `{own}` (a directory of the system, retained over a
+    restart), `{disk}`, `{log}`, `{record}` and `{programs}`.
     """
 
     name = None
     command = ()
     files = {}
     environment = {}
-    # What must be there, as a name in PATH or a path.
+    # The required programs, as a name in PATH or a path.
     needs = ()
-    # Seconds without an action after which no further one is to be expected.
+    # Seconds without an action after which no further one is expected.
     quiet = 0.4
     ready_limit = 20
     is_alight = False
-    # Whether folders below the watched one are watched, too.
+    # Whether directories below the watched one are also watched.
     is_recursive = True
-    # Whether only files that are there at the start are watched.
+    # Whether only existing files are watched.
     is_fixed = False
-    # Whether what it says is what is recorded.
+    # Whether its output is recorded instead of an action.
     speaks = False
 
     def __init__(self, place):
@@ -42,7 +42,7 @@ class System:
 
     @classmethod
     def missing(cls):
-        """What isn't installed, or None."""
+        """Returns a required program that is not installed, or None."""
         for need in cls.needs:
             if not (os.access(need, os.X_OK) if "/" in need else shutil.which(need)):
                 return need
@@ -72,7 +72,7 @@ class System:
         self.started = time.monotonic()
         with open(os.path.join(self.place.own, "output"), "ab") as errors:
             if self.speaks:
-                # The reader is no part of what is measured.
+                # The reader is not part of the measured tree.
                 self.reader = subprocess.Popen(
                     [self.place.program("record"), "lines", self.place.log], stdin=subprocess.PIPE)
             output = self.reader.stdin if self.speaks else errors
@@ -82,7 +82,7 @@ class System:
         self.begin()
 
     def begin(self):
-        """What has to be said to it when it runs."""
+        """Sends further settings to the program after its start."""
 
     def is_alive(self):
         return self.tree.is_alive()
@@ -95,7 +95,7 @@ class System:
         return " / ".join(self.output().splitlines()[-2:])
 
     def overflows(self):
-        """How often the kernel's queue was too short, if it says so."""
+        """Returns the number of overflows of the kernel's queue; None if the program does not report it."""
         return None
 
     def stop(self):
@@ -124,7 +124,7 @@ class Reference(System):
 
 
 class SpeakingReference(Reference):
-    """The same without a process: a line for each file."""
+    """The reference without a process per file: it prints a line for each."""
 
     name = "C reference, a line"
     command = ("{programs}/runner", "{watched}", "0")
@@ -142,17 +142,17 @@ rules:
 
 
 class Alight(System):
-    """As a user would run it for speed: nothing is waited for, and the journal is on the disk."""
+    """Alight as a user would run it for speed: without quiet time, and with the journal on the disk."""
 
     name = "Alight, exec"
     is_alight = True
     program = None
     settle = "0"
-    # While one of them is told of and the next one begun, others keep the processors busy.
+    # While one action finishes and the next one starts, others occupy the processors.
     lanes = 2 * PROCESSORS
     action = '{ exec: ["{record}", each, "{log}", "${path}"] }'
     more = ""
-    # Scratch folders are in memory, as they are where /run is, which it need not be in a container.
+    # Scratch directories are in memory, as in /run, which may not be in memory in a container.
     environment = {
         "ALIGHT_CONTROL": "{own}/control", "XDG_STATE_HOME": "{own}/state", "RUNTIME_DIRECTORY": "{own}/run"}
 

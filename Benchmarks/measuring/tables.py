@@ -1,4 +1,4 @@
-"""Tables as text that is Markdown as well. All of it is pure."""
+"""Tables in Markdown that are readable as text. All of it is pure."""
 
 
 def grouped(number):
@@ -6,7 +6,7 @@ def grouped(number):
 
 
 def shown(value):
-    """A figure with three digits that count, or a word."""
+    """Returns a figure with three significant digits, or a word."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -19,11 +19,11 @@ def shown(value):
 
 
 def table(title, columns, rows):
-    """Lines of a table: `columns` are pairs of a key and its heading, rows have the figures by key."""
+    """Returns the lines of a table: `columns` are pairs of a key and its heading, rows have the figures by key."""
     cells = [[heading for _, heading in columns]]
     cells += [[shown(row.get(key)) for key, _ in columns] for row in rows]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
-    # What names a row, and what says something of it, begin at the left.
+    # Names and notes are aligned to the left.
     is_number = [all(not isinstance(row.get(key), str) for row in rows) for key, _ in columns]
 
     def line(row):

@@ -1,19 +1,19 @@
-"""Manual pages from Markdown: as much of it as the pages in docs/ use."""
+"""Manual pages from Markdown: supports the subset that the pages in docs/ use."""
 
 import re
 
-# Signs with a meaning in roff, or that its fonts turn into others.
+# Characters with a meaning in roff, or that its fonts replace.
 SIGNS = {
     "\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", "…": "...", "–": r"\(en",
     "—": r"\(em", "→": r"\(->", "≤": r"\(<=", "≥": r"\(>=", "×": r"\(mu", "“": r"\(lq", "”": r"\(rq", "’": r"\(cq",
 }
 
-# What mandoc(1) finds long.
+# The longest line that mandoc(1) accepts without a warning.
 WIDTH = 80
 
 
 def escaped(text, isCode=False):
-    """Returns a text without any sign that roff would take for its own."""
+    """Returns a string in which all special characters of roff are escaped."""
     result = []
     for sign in text:
         if sign == "-" and not isCode:
@@ -25,7 +25,7 @@ def escaped(text, isCode=False):
     return "".join(result)
 
 
-# Code first, for nothing in it is a sign of Markdown.
+# Code first, since it contains no Markdown.
 INLINE = re.compile(
     r"(?P<fence>`+)(?P<code>.+?)(?P=fence)|\\(?P<sign>[^A-Za-z0-9\s])|\[(?P<label>(?:`[^`]*`|[^\[\]`])*)\]\((?P<target>[^()\s]*)\)"
     r"|\*\*(?P<strong>.+?)\*\*|\*(?P<emphasis>(?:\\.|[^*\s])(?:\\.|[^*])*?)\*|<(?P<value>(?:\\.|[^<>\\])+)>", re.S)
@@ -62,7 +62,7 @@ class Page:
     def __init__(self, title, number, date, version):
         self.title, self.number = title, number
         self.lines = [rf'.TH {escaped(title.upper(), isCode=True)} {number} {date} "Alight {version}" "Alight"']
-        # Without hyphenation, and with a ragged edge: names and options stay whole.
+        # Without hyphenation and justification, so that names and options are not split.
         self.lines += [".nh", ".ad l"]
         self.isFirst = True
 
@@ -105,9 +105,9 @@ class Page:
         self.isFirst = False
 
     def put(self, text, isWhole=False):
-        """Adds lines of text, none longer than is good; none may begin as a request does, or end in a blank.
+        """Adds lines of text, wrapped at the maximum width; none may begin like a request or end in a space.
 
-        What is whole goes on behind a backslash at the end of a line, and so stays one line.
+        A whole line continues after a backslash at the end of each part, and so remains one line.
         """
         for line in text.splitlines():
             rest, isBegun = line.rstrip(), False
@@ -130,7 +130,7 @@ def cells(row):
 
 
 def table(page, rows):
-    """Each row becomes an entry: its first cell the tag, the second in it if there are more."""
+    """Adds an entry for each row: the first cell is the tag; it includes the second one if there are more."""
     head, body = cells(rows[0]), [cells(row) for row in rows[2:]]
     for row in body:
         tag, rest = row[0], row[1:]
@@ -142,7 +142,7 @@ def table(page, rows):
 
 
 def from_markdown(page, text):
-    """Adds Markdown to a page. Its title is left out, since pages have their own."""
+    """Adds Markdown to a page, without its title, since pages have their own."""
     lines = text.splitlines()
     number = 0
 

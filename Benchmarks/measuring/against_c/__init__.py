@@ -1,1 +1,1 @@
-"""What is measured beside programs in C, or beside cp, mv and find, and where no peer could take part."""
+"""Comparisons with programs in C, or with cp, mv and find, in which no peer can take part."""

@@ -1,4 +1,4 @@
-"""One figure of Alight beside one of a reference, by turns; and how such programs are started."""
+"""Compares figures of Alight with those of a reference, by turns; starts both."""
 
 import contextlib
 import os
@@ -24,14 +24,14 @@ LINES = """
 rules:
   - { name: lines, path: "%s/**", settle: 0, concurrency: 4, action: log }
 """
-# As many rules as somebody might have, each for a folder of its own, beside those of the storm.
+# Many rules, each for a separate directory, in addition to those of the storm.
 OTHERS = "".join(
     '  - { name: other%d, path: "%%s/other%d/*.{jpg,png}", settle: 5s, action: log }\n' % (index, index)
     for index in range(998))
 
 
 class Program:
-    """A program that watches, from its start until it is stopped."""
+    """A watching program, from its start until it is stopped."""
 
     def __init__(self, argv, output=subprocess.DEVNULL, environment=None):
         self.started = time.monotonic()
@@ -54,7 +54,7 @@ class Program:
         self.ready.set()
 
     def wait_ready(self):
-        """Waits until it says that it watches, and gives the seconds from its start."""
+        """Waits until it reports that it watches, and returns the seconds since its start."""
         self.ready.wait(PATIENCE)
         if self.seconds is None:
             raise Failure("%s never was ready: %s" % (self.process.args[0], self.lines[-3:]))
@@ -64,20 +64,20 @@ class Program:
         return sum("overflow" in line for line in self.lines)
 
     def memory(self, key):
-        """VmRSS or VmHWM in bytes."""
+        """Returns VmRSS or VmHWM in bytes."""
         return status_field(self.pid, key) * 1024
 
     def processor(self):
-        """Seconds that all its threads have computed."""
+        """Returns the processor time of all its threads in seconds."""
         fields = stat_fields(self.pid)
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def switches(self):
-        """How often its threads were put to sleep or woken in all."""
+        """Returns the number of context switches of all its threads."""
         return switches(self.pid)
 
     def stop(self):
-        """Asks it to end, and gives the seconds that it took."""
+        """Asks it to exit, and returns the seconds that it took."""
         begin = time.monotonic()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -99,7 +99,7 @@ class Bench:
         self.figures = []
         self.journals = 0
         self.work = tempfile.mkdtemp(prefix="alight-bench-", dir=options.root)
-        # So that a running Alight of the machine is left alone.
+        # Keeps the program apart from a running instance on the machine.
         self.environment = dict(
             os.environ, ALIGHT_CONTROL=os.path.join(self.work, "control"), XDG_STATE_HOME=self.work,
             RUNTIME_DIRECTORY=os.path.join(self.work, "run"))
@@ -115,7 +115,7 @@ class Bench:
 
     @contextlib.contextmanager
     def folder(self, root=None):
-        """An empty folder that is gone afterwards."""
+        """An empty directory, removed afterwards."""
         path = tempfile.mkdtemp(prefix="alight-bench-", dir=root or self.work)
         try:
             yield path
@@ -130,7 +130,8 @@ class Bench:
         return [int(number) for number in done.stdout.split()]
 
     def alight(self, folder, rules=LINES, output=subprocess.DEVNULL, journal=None, options=()):
-        # In a folder of its own, as with users: that of the rules is watched, and would tell of each write to the journal.
+        # In a separate directory, as users have it: Alight watches it, and would receive an event for each journal
+        # write.
         path = os.path.join(self.work, "rules", "rules.yaml")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as file:
@@ -149,7 +150,7 @@ class Bench:
         return Program([self.options.observer, folder], output)
 
     def subjects(self):
-        """What watches a folder, by the name that its figures have: rules, the command, a program with the library."""
+        """Returns the watchers by the suffix of their figures: rules, the command, a program with the library."""
         subjects = {
             "": lambda folder, output=subprocess.DEVNULL: self.alight(folder, LINES, output),
             ", `alight watch`": self.watch,
@@ -162,7 +163,7 @@ class Bench:
         return Program([self.program("reference"), mode, folder], output)
 
     def heard(self, start, *task):
-        """Runs a task of load with what the program says as its input; gives the numbers, and the program."""
+        """Runs a task of `load` with the program's output as its input; returns the numbers and the program."""
         reading, writing = os.pipe()
         try:
             program = start(writing)
@@ -177,7 +178,7 @@ class Bench:
             program.stop()
 
     def turns(self, *measures):
-        """Calls each measure in turn, again and again; gives a list of results for each."""
+        """Calls each measure in turn, repeatedly; returns a list of results for each."""
         results = [[] for _ in measures]
         for _ in range(self.runs()):
             for result, measure in zip(results, measures):
@@ -185,7 +186,7 @@ class Bench:
         return results
 
     def tell(self, name, unit, alight, reference=None, budget=None, most=None, least=None, samples=None, on="ratio"):
-        """Notes a figure; the bound is on its ratio to the reference, or on the figure itself."""
+        """Records a figure; the bound applies to its ratio to the reference, or to the figure itself."""
         ratio = alight / reference if reference and unit else None
         bounded = ratio if on == "ratio" else alight
         within = None
@@ -208,7 +209,7 @@ class Bench:
                   samples=dict(alight=alight, reference=reference))
 
     def once(self, folder, journal, rules=LINES):
-        """Runs until all that is in the folder is handled, and gives the seconds."""
+        """Runs until all files in the directory are handled, and returns the seconds."""
         begin = time.monotonic()
         program = self.alight(folder, rules, journal=journal, options=["--once"])
         program.process.wait(PATIENCE)
@@ -222,7 +223,7 @@ COLUMNS = (("name", "figure"), ("alight", "Alight"), ("reference", "reference"),
 
 
 def run(measure, options):
-    """One scenario: a function that tells figures to a Bench. Prints its table, and gives it."""
+    """Runs a scenario, a function that passes figures to a Bench. Prints its table, and returns it."""
     bench = Bench(options)
     try:
         measure(bench)

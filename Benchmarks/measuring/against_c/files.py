@@ -26,7 +26,7 @@ def files(bench):
                     file.write(block[:size])
 
     def timed(argv):
-        """Seconds and peak MiB."""
+        """Returns the seconds and the peak in MiB."""
         begin = time.monotonic()
         done = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         error = done.stderr.read().decode(errors="replace").strip()
@@ -39,8 +39,8 @@ def files(bench):
 
     def run(size, count, command, source, target):
         with contextlib.ExitStack() as own:
-            # An ext4 without a journal remembers for five seconds which inodes were freed, and looks at each of
-            # them for each new file: trees of small files go when all have been measured.
+            # For five seconds, an ext4 without a journal remembers freed inodes and checks each of them for each
+            # new file. So trees of small files are removed after all have been measured.
             stack = scrap if count > 1 else own
             here = stack.enter_context(bench.folder(source))
             there = stack.enter_context(bench.folder(target))
@@ -81,7 +81,7 @@ def files(bench):
         chosen = [reference, *commands.values()]
         with scrap:
             measured = bench.turns(*[measure(size, command) for command in chosen])
-            # Of one large file the start and the end are left out, which are those of a file of a byte.
+            # For one large file, start and stop are subtracted, measured with a file of one byte.
             starts = bench.turns(*[measure(1, command) for command in chosen]) if count == 1 else [[(0, 0)]] * len(chosen)
         time.sleep(6 if count > 1 else 0)
 

@@ -1,4 +1,4 @@
-"""How the cost grows with what there is: files, rules, directories, due paths."""
+"""Growth of the cost with the number of files, rules, directories and due paths."""
 
 import os
 import statistics
@@ -13,12 +13,12 @@ EXISTING = """
 rules:
   - { name: lines, path: "%s/**", settle: 0, concurrency: 4, existing: process, action: log }
 """
-# The first file keeps the only slot, so that all others stay due.
+# The first file occupies the only slot, so that all others stay due.
 DUE = """
 rules:
   - { name: held, path: "%s/**", settle: 0, existing: process, action: { exec: [sleep, "3600"] } }
 """
-# Less than this is not told from the noise, since the kernel counts in hundredths of a second.
+# A shorter time is noise, since the kernel counts in hundredths of a second.
 LEAST = 0.05
 
 
@@ -43,20 +43,20 @@ def growth(bench):
 
 
 def spent(bench, measure, count):
-    """Processor time in seconds, and what is resident at the end."""
+    """Returns the processor time in seconds, and the resident memory at the end."""
     runs = [measure(bench, count) for _ in range(1 if count > 100_000 else bench.runs())]
     return tuple(map(statistics.median, zip(*runs)))
 
 
 def until_rest(program):
-    """What a program has used when it is ready and has nothing more to do."""
+    """Returns the usage of a program when it is ready and idle."""
     program.wait_ready()
     before = None
     while before != (used := program.processor()):
         before = used
         time.sleep(0.5)
     result = used, program.memory("VmRSS")
-    # It would wait for the action.
+    # A regular stop would wait for the action.
     program.process.kill()
     program.process.wait()
     program.stop()
@@ -89,7 +89,7 @@ def rules(bench, count):
 
 
 def draw(curves, picture):
-    """A curve for each, by gnuplot, with the line of an exponent of 1 to compare with."""
+    """Draws a curve for each, by gnuplot, with a line of exponent 1 for comparison."""
     script = ["set terminal pngcairo size 1000,600", "set output '%s'" % picture, "set logscale xy", "set grid",
               "set key left top", "set xlabel 'number'", "set ylabel 'processor time, seconds'"]
     for index, points in enumerate(curves.values()):

@@ -1,4 +1,4 @@
-"""Jobs: what the journal costs, and what a plugin costs."""
+"""Jobs: the cost of the journal and of plugins."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from .bench import LINES
 def journal(bench):
     """Jobs in the journal, beside SQLite alone with the same rows"""
     count = bench.size(100_000, 10_000)
-    # On the disk of the build, as a tmpfs has nothing to flush.
+    # On the disk of the build, since a tmpfs has nothing to flush.
     with bench.folder() as folder, bench.folder() as nothing, bench.folder(bench.options.disk) as disk:
         bench.load("tree", folder, 1, count)
         empty = bench.new_journal(disk)
@@ -40,7 +40,7 @@ def journal(bench):
         bench.tell("built-in jobs, from start to end, journal on disk", "jobs/s", statistics.median(alight),
                   statistics.median(reference), ">= 20,000", least=20_000, on="figure",
                   samples=dict(alight=alight, reference=reference))
-        # From the moment at which a file has settled to the start of its action.
+        # From the time at which a file has settled to the start of its action.
         journal = bench.new_journal(disk)
         bench.heard(lambda output: bench.alight(nothing, LINES, output, journal=journal), "latency", nothing,
                    bench.size(300, 100), 20_000)
@@ -69,12 +69,12 @@ def serve(bench):
             return bench.once(place, bench.new_journal(), rules)
 
         def rate(name):
-            # Without what it takes to start and to stop.
+            # Without the time to start and to stop.
             return count / (run(folder, name) - run(nothing, name))
 
         request = os.path.join(folder, "request")
         with open(request, "w") as file:
-            # As long as a request is that Alight writes.
+            # As long as a request from Alight.
             file.write(json.dumps(dict(protocol=1, id="x" * 26, padding="x" * 700)) + "\n")
 
         def spawn():

@@ -1,10 +1,10 @@
-"""Very many files that wait until they have settled."""
+"""Very many files that settle."""
 
 import os
 
 from ..tables import grouped
 
-# Each waits for an hour; those that come later are told after a second.
+# Each waits for an hour; later files are reported after a second.
 RULES = """
 rules:
   - { name: pending, path: "%s/**/pending*", settle: 1h, action: log }
@@ -22,7 +22,7 @@ def pending(bench):
         os.close(writing)
         try:
             program.wait_ready()
-            # What the first files cost is not what one more costs.
+            # The first files cost more than each further one.
             bench.load("pending", folder, 100, 100, stdin=reading)
             before = program.memory("VmRSS")
             bench.load("pending", folder, count, 1000, stdin=reading)
@@ -38,5 +38,5 @@ def pending(bench):
 
 
 def late(numbers):
-    """From the nanoseconds until a line, median and most, to ms beyond the second of the rule."""
+    """Converts the nanoseconds until a line, median and maximum, to milliseconds beyond the second of the rule."""
     return numbers[0] / 1e6 - 1000, numbers[2] / 1e6 - 1000

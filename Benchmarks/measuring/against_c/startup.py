@@ -1,4 +1,4 @@
-"""How long the program takes to start, and how large it is."""
+"""Start-up time and size of the program."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def startup(bench):
 
 
 def stripped(path):
-    """How large the program is without its symbols."""
+    """Returns the size of the program without its symbols."""
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "copy")
         shutil.copy(path, copy)

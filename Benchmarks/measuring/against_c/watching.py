@@ -1,4 +1,4 @@
-"""Watching alone: how soon, how fast and how small, beside plain inotify in C."""
+"""Watching alone: set-up, speed and memory, compared with plain inotify in C."""
 
 import os
 import time
@@ -19,7 +19,7 @@ def setup(bench):
             bench.load("tree", folder, folders, 2)
             age = "just made"
             if not bench.options.quick:
-                # A file that changed in the last minute is looked at more closely.
+                # A file that changed in the last minute is also checked for writers.
                 time.sleep(61)
                 age = "at rest"
 

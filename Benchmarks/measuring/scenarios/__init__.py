@@ -1,1 +1,1 @@
-"""What is asked of each system."""
+"""The tasks for each system."""

@@ -1,4 +1,4 @@
-"""Many folders at the start: when all of them are watched, what that costs, and whether it is quiet then."""
+"""Many directories at the start: the time until all are watched, the cost, and the wake-ups when idle."""
 
 import os
 import random
@@ -10,15 +10,15 @@ from ..rounds import Scenario, new_place
 from ..systems import Alight, Reference
 from ..tables import grouped
 
-# Seconds between two probes, and how many in a row show that nothing is missed any more.
+# Seconds between two probes, and the number of consecutive probes after which none is missed any more.
 PAUSE = 0.02
 ENOUGH = 40
-# Files that are made when everything is at rest.
+# The number of files that are created when everything is idle.
 LATE = 20
 
 
 def put(folder, name):
-    """Makes a file, and gives when it was closed."""
+    """Creates a file, and returns the time of its close."""
     file = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT, 0o644)
     os.write(file, b"x")
     moment = time.monotonic_ns()
@@ -36,7 +36,7 @@ class Folders(Scenario):
 
     def __init__(self, options):
         super().__init__(options)
-        # What each system has without folders, in bytes; and which have been idle.
+        # The memory of each system without directories, in bytes; and the systems that have been idle.
         self.empty = {}
         self.rested = set()
 
@@ -112,7 +112,7 @@ class Folders(Scenario):
         return {action.name for action in place.actions()}
 
     def is_covered(self, place, system, probes):
-        """Whether the last probes were all seen, but for those whose action may be on its way."""
+        """Whether the last probes were all seen, except those whose action may still come."""
         names = list(probes)[:len(probes) - int((system.quiet + 0.2) / PAUSE)][-ENOUGH:]
         return len(names) == ENOUGH and self.seen(place).issuperset(names)
 

@@ -1,4 +1,4 @@
-"""What interrupts: a writer that comes back again and again, and the end of the watching program itself."""
+"""Interruptions: a writer that reopens its file repeatedly, and a kill of the watching program."""
 
 import os
 import time
@@ -12,7 +12,7 @@ CHUNK = b"x" * 1024
 
 
 class PatientAlight(Alight):
-    """As it is without a word about `settle`."""
+    """With the default of `settle`."""
 
     name = "Alight, settle 2s"
     settle = "2s"
@@ -20,7 +20,7 @@ class PatientAlight(Alight):
 
 
 class Writer(Scenario):
-    """A file that is opened, appended to and closed many times, and one that stays open."""
+    """A file that is opened, appended to and closed many times, and a file that stays open."""
 
     name = "writer"
     columns = (
@@ -69,7 +69,7 @@ class Writer(Scenario):
 
 
 class Crash(Scenario):
-    """SIGKILL in the middle of a storm, and another start."""
+    """SIGKILL in the middle of a storm, and a restart."""
 
     name = "crash"
     columns = (("once", "once"), ("lost", "lost, all runs"), ("twice", "twice, all runs"))
@@ -91,7 +91,7 @@ class Crash(Scenario):
         place.wait_ready(system)
         place.set_mark()
         arriving = place.begin_arrive("files", place.watched, self.files(), 500, 1000, "file")
-        # In the middle, and not before the first.
+        # In the middle of the storm, not before the first file.
         time.sleep(self.files() / 2000 * 0.4)
         system.kill()
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""From the close of a file to the first instruction of the action, while nothing else is to be done."""
+"""The time from the close of a file to the first instruction of the action, without other work."""
 
 from .. import peers
 from ..figures import Budget, percentile, tally

@@ -1,4 +1,4 @@
-"""Many files at once in one folder."""
+"""Many files at once in one directory."""
 
 from .. import peers
 from ..figures import Budget, tally
@@ -20,7 +20,7 @@ class Storm(Scenario):
         return self.size(20_000, 1_200)
 
     def bound(self):
-        """Whoever has not done all by then is stopped."""
+        """Returns the seconds after which a system that is not done is stopped."""
         return self.size(60, 3)
 
     def title(self):
@@ -42,7 +42,7 @@ class Storm(Scenario):
         if before is not None:
             result["overflows"] = system.overflows() - before
         if not done:
-            # What it would have lost is not known.
+            # The number of files that it would have lost is unknown.
             result["lost"] = None
         if actions:
             seconds = (max(action.time for action in actions) - min(closed.values())) / 1e9

@@ -1,4 +1,4 @@
-"""Folders that appear with files in them: each file is to be handled, and once."""
+"""Directories that appear with files in them: each file must be handled exactly once."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ class Subtrees(Scenario):
         return self.options.runs or self.size(5, 1)
 
     def files(self):
-        """In a tree that comes as one: ten in each of so many folders."""
+        """Returns the number of files in a tree that appears at once: ten in each directory."""
         return self.size(1000, 100)
 
     def title(self):
@@ -63,7 +63,7 @@ class Subtrees(Scenario):
         return place.arrive("deep", folder, self.folders(), "deep")
 
     def tree(self, place, part):
-        """A tree beside the watched folder; gives it and the names of its files."""
+        """Creates a tree beside the watched directory; returns it and the names of its files."""
         top, names = os.path.join(place.aside, part), []
         for number in range(self.files()):
             folder = os.path.join(top, "a%d" % (number // 100), "b%d" % (number // 10))
