@@ -4,7 +4,7 @@ package struct JobCounts: Sendable, Hashable {
     package var running = 0
     package var succeeded = 0
     package var skipped = 0
-    package var dead = 0
+    package var failed = 0
 
     package init() {}
 

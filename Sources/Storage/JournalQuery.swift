@@ -103,7 +103,7 @@ package struct JobEntry: Sendable, Hashable {
     static let unreadableCode = "unreadable-row"
 
     /// Whether the job can't run because its event is unreadable.
-    package var isUnreadable: Bool { state == .dead && code == Self.unreadableCode }
+    package var isUnreadable: Bool { state == .failed && code == Self.unreadableCode }
 
     /// The finish time, or the creation time of an unfinished job.
     package var time: Timestamp { ended ?? created }

@@ -47,7 +47,7 @@ extension JournalReader {
                 var record = records[job.rule] ?? PathRecord()
                 switch job.state {
                 case .pending, .running: record.open.insert(job, at: 0)
-                case .succeeded, .skipped, .dead: if record.ended.count < limit { record.ended.append(job) }
+                case .succeeded, .skipped, .failed: if record.ended.count < limit { record.ended.append(job) }
                 }
                 records[job.rule] = record
             }

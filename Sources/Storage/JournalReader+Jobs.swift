@@ -109,7 +109,8 @@ extension JournalReader {
     /// The conditions must match those of the indices literally.
     private static let groups: [(states: Set<JobState>, condition: String, time: String)] = [
         ([.pending, .running], "state IN ('pending', 'running')", "created"),
-        ([.succeeded, .skipped], "state IN ('succeeded', 'skipped')", "ended"), ([.dead], "state = 'dead'", "ended"),
+        ([.succeeded, .skipped], "state IN ('succeeded', 'skipped')", "ended"),
+        ([.failed], "state = 'failed'", "ended"),
     ]
 
     /// Returns the statement that lists the jobs; empty if no state matches.

@@ -56,18 +56,18 @@ extension JournalReader {
     package func pauses() throws(StorageError) -> Pauses { try read { try Pauses($0) } }
 
     /// Returns the number of failed jobs of each rule that has any.
-    package func deadCounts() throws(StorageError) -> [String: Int] {
+    package func failedCounts() throws(StorageError) -> [String: Int] {
         try read { database in
             let rows = try Row.fetchAll(
-                database, sql: "SELECT rule, count(*) FROM jobs WHERE state = 'dead' GROUP BY rule")
+                database, sql: "SELECT rule, count(*) FROM jobs WHERE state = 'failed' GROUP BY rule")
             return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
         }
     }
 
     /// Returns the jobs that failed last, the newest first.
-    package func lastDead(_ limit: Int) throws(StorageError) -> [JobEntry] {
+    package func lastFailed(_ limit: Int) throws(StorageError) -> [JobEntry] {
         try read { database in
-            let sql = "SELECT \(Self.columns) FROM jobs WHERE state = 'dead' ORDER BY ended DESC, id DESC LIMIT ?"
+            let sql = "SELECT \(Self.columns) FROM jobs WHERE state = 'failed' ORDER BY ended DESC, id DESC LIMIT ?"
             return try Row.fetchAll(database, sql: sql, arguments: [limit]).map(Self.job)
         }
     }

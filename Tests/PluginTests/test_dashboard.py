@@ -174,7 +174,7 @@ class DashboardTests(unittest.TestCase):
     def test_retry_runs_the_job_again(self):
         name = b"bad retried.txt"
         job = self.drop(name)
-        self.assertEqual(job["state"], "dead")
+        self.assertEqual(job["state"], "failed")
         self.open()
         self.page.wait("!!document.querySelector('#failures form[action$=retry]')")
         with open(os.path.join(self.root, b"fixed"), "wb"):
@@ -194,10 +194,10 @@ class DashboardTests(unittest.TestCase):
         button = "form[action$=discard] button"
         self.page.click(button)
         self.assertIn("Really?", self.page.evaluate(f"document.querySelector('{button}').innerText"))
-        self.assertEqual(self.get(f"/v1/jobs/{job['id']}")["state"], "dead")
+        self.assertEqual(self.get(f"/v1/jobs/{job['id']}")["state"], "failed")
         self.page.click(button)
         self.page.wait("location.pathname === '/jobs'")
-        self.assertNotIn(path.decode(), [job["path"] for job in self.get("/v1/jobs?state=dead")["jobs"]])
+        self.assertNotIn(path.decode(), [job["path"] for job in self.get("/v1/jobs?state=failed")["jobs"]])
 
     def test_pause_and_resume(self):
         self.open()
@@ -219,7 +219,7 @@ class DashboardTests(unittest.TestCase):
         self.page.set_script(False)
         for path, words in (
             ("/", ["without script", "check", "Watched directories"]), ("/rules", ["check", "in/**"]),
-            ("/jobs?state=dead&rule=&path=&since=", ["without script", "Retry"]),
+            ("/jobs?state=failed&rule=&path=&since=", ["without script", "Retry"]),
             (f"/jobs/{job['id']}", ["it is bad <i>", "looking at <b>", "exit status 1"]),
         ):
             self.page.open(self.address + path)
@@ -231,7 +231,7 @@ class DashboardTests(unittest.TestCase):
         end = time.monotonic() + 10
         while self.page.loads == loads and time.monotonic() < end:
             self.browser.receive(time.monotonic() + 0.1)
-        self.assertEqual([j for j in self.get("/v1/jobs?state=dead")["jobs"] if j["id"] == job["id"]], [])
+        self.assertEqual([j for j in self.get("/v1/jobs?state=failed")["jobs"] if j["id"] == job["id"]], [])
         self.assert_clean()
 
     def test_a_form_of_another_site_does_nothing(self):

@@ -142,7 +142,7 @@ class DashboardLinkTests(unittest.TestCase):
             self.write("in/" + name)
         self.write("in/a.png", PNG)
         self.write("in/b.slow")
-        self.wait(lambda: self.status()["counts"]["succeeded"] == 5 and self.status()["counts"]["failed"] == 3)
+        self.wait(lambda: self.status()["counts"]["succeeded"] == 5 and self.status()["counts"]["failed_attempts"] == 3)
         self.wait(lambda: self.rules()["slow & <late>"]["running"] >= 1)
 
     def crawl(self):
@@ -206,18 +206,18 @@ class DashboardLinkTests(unittest.TestCase):
     def test_what_is_discarded_or_retried_is_no_longer_counted(self):
         self.start()
         self.fill()
-        self.assertEqual(self.rules()["bad"]["dead"], 3)
-        jobs = json.loads(self.get("/v1/jobs?state=dead"))["jobs"]
+        self.assertEqual(self.rules()["bad"]["failed"], 3)
+        jobs = json.loads(self.get("/v1/jobs?state=failed"))["jobs"]
         for job in jobs[:2]:
             status, location, _ = self.ask("POST", f"/jobs/{job['id']}/discard")
             self.assertEqual(status, 303)
             self.get(location)
-        self.assertEqual(self.rules()["bad"]["dead"], 1)
+        self.assertEqual(self.rules()["bad"]["failed"], 1)
         self.crawl()
         self.write("fixed")
         self.assertEqual(self.ask("POST", f"/jobs/{jobs[2]['id']}/retry")[0], 303)
         self.wait(lambda: self.rules()["bad"]["succeeded"] == 1)
-        self.assertEqual(self.rules()["bad"]["dead"], 0)
+        self.assertEqual(self.rules()["bad"]["failed"], 0)
         self.crawl()
 
     def test_jobs_before_the_start_are_counted_like_those_after_it(self):
@@ -225,8 +225,8 @@ class DashboardLinkTests(unittest.TestCase):
         self.fill()
         self.stop()
         self.start()
-        self.assertEqual(self.rules()["bad"]["dead"], 3)
-        self.assertEqual(self.status()["queue"]["dead"], 3)
+        self.assertEqual(self.rules()["bad"]["failed"], 3)
+        self.assertEqual(self.status()["queue"]["failed"], 3)
         self.crawl()
         self.write("in/d.txt")
         self.wait(lambda: self.rules()["good"]["succeeded"] == 1)

@@ -43,7 +43,7 @@ class MetricsTest(unittest.TestCase):
             with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
                 file.write("x")
         self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 2')
-        text = self.wait_until_counted('alight_jobs_total{rule="bad",state="dead"} 1')
+        text = self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
         check = subprocess.run(
             [PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""), text)
@@ -71,7 +71,7 @@ class MetricsTest(unittest.TestCase):
     def test_a_job_that_is_retried_has_waited_since_then(self):
         with open(os.path.join(self.folder, "in", "c.bad"), "w", encoding="utf-8") as file:
             file.write("x")
-        self.wait_until_counted('alight_jobs_total{rule="bad",state="dead"} 1')
+        self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 1')
         time.sleep(5)
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/jobs", timeout=60) as answer:
             job = json.load(answer)["jobs"][0]["id"]
@@ -79,7 +79,7 @@ class MetricsTest(unittest.TestCase):
             f"http://127.0.0.1:{self.port}/v1/jobs/{job}/retry", data=b"{}",
             headers={"Content-Type": "application/json"})
         urllib.request.urlopen(request, timeout=60).close()
-        self.wait_until_counted('alight_jobs_total{rule="bad",state="dead"} 2')
+        self.wait_until_counted('alight_jobs_total{rule="bad",state="failed"} 2')
         self.assertEqual(self.value("alight_wait_seconds_count"), 2)
         self.assertLess(self.value("alight_wait_seconds_sum"), 4)
 

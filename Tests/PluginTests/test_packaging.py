@@ -200,7 +200,7 @@ class CompletionTests(PackagingTestCase):
         self.assertIn("reindex", self.bash("alight", "plugins", "test", ""))
         for command in ("pause", "resume"):
             self.assertEqual(self.bash("alight", command, "--rule", "ph"), ["photos"])
-        self.assertEqual(self.bash("alight", "jobs", "--state", ""), ["pending", "running", "succeeded", "skipped", "dead"])
+        self.assertEqual(self.bash("alight", "jobs", "--state", ""), ["pending", "running", "succeeded", "skipped", "failed"])
         self.assertIn("reindex", self.bash("alight", "new", "--use", "re"))
         self.assertEqual(self.bash("alight", "new", "--event", "del"), ["deleted"])
         self.assertEqual(self.bash("alight", "explain", "--event", "del"), ["deleted"])
@@ -226,14 +226,14 @@ class CompletionTests(PackagingTestCase):
         self.call(ALIGHT, "run", "--once", "ids.yaml", "--journal", "ids.db", variables=variables)
         listed = self.call(ALIGHT, "jobs", "--journal", "ids.db").stdout.splitlines()
         ids = {line.split("\t")[1]: line.split("\t")[0] for line in listed}
-        self.assertEqual(sorted(ids), ["dead", "succeeded"])
+        self.assertEqual(sorted(ids), ["failed", "succeeded"])
         for command in ("retry", "discard"):
-            self.assertEqual(self.bash("alight", command, "--journal", "ids.db", ""), [ids["dead"]])
+            self.assertEqual(self.bash("alight", command, "--journal", "ids.db", ""), [ids["failed"]])
         self.assertEqual(self.bash("alight", "undo", "--journal", "ids.db", ""), [ids["succeeded"]])
         self.assertEqual(sorted(self.bash("alight", "show", "--journal", "ids.db", "")), sorted(ids.values()))
         with open(self.path("ids-config.yaml"), "w", encoding="utf-8") as file:
             file.write("journal: ids.db\n")
-        self.assertEqual(self.bash("alight", "retry", "--config", "ids-config.yaml", ""), [ids["dead"]])
+        self.assertEqual(self.bash("alight", "retry", "--config", "ids-config.yaml", ""), [ids["failed"]])
         self.assertEqual(self.bash("alight", "retry", "--journal", "none.db", ""), [""])
 
     def test_each_option_with_a_value_offers_something_or_takes_any_text(self):

@@ -161,7 +161,7 @@ struct DiskStoreErrorTests {
         #expect(try bench.store.interrupted == 1)
         #expect(try bench.unfinished().map(\.number) == [6])
         #expect(try bench.store.job(JobID("1"), at: bench.clocks) == nil)
-        let state = "dead|unreadable-row|1"
+        let state = "failed|unreadable-row|1"
         #expect(
             try bench.rows("SELECT state, code, ended IS NOT NULL FROM jobs ORDER BY id") == [
                 state, state, state, state, state, "running||0",

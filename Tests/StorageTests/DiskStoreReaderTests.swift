@@ -17,9 +17,9 @@ struct DiskStoreReaderTests {
     /// Commits one job in each state, numbered 1 to 5.
     private func commitJobs() throws {
         try bench.commit(.leased(1, rule: "s"), StoredJob.leased(2).retrying(at: bench.now + .seconds(60)))
-        for (number, state) in [(3, .succeeded), (4, .skipped), (5, .dead)] as [(UInt64, JobState)] {
+        for (number, state) in [(3, .succeeded), (4, .skipped), (5, .failed)] as [(UInt64, JobState)] {
             bench.wait(.seconds(1))
-            var outcome = Outcome(state == .dead ? .failed : .succeeded, "as told", code: "c", outputs: ["/out/a"])
+            var outcome = Outcome(state == .failed ? .failed : .succeeded, "as told", code: "c", outputs: ["/out/a"])
             outcome.log = "one line"
             try bench.end(.leased(number, .sample(.modified, "/in/a")), state, outcome, isNew: true)
         }
@@ -31,7 +31,7 @@ struct DiskStoreReaderTests {
     }
 
     private func check(_ reader: JournalReader) throws {
-        #expect(try reader.counts() == [.running: 1, .pending: 1, .succeeded: 1, .skipped: 1, .dead: 1])
+        #expect(try reader.counts() == [.running: 1, .pending: 1, .succeeded: 1, .skipped: 1, .failed: 1])
         #expect(try reader.jobs(JournalQuery()).jobs.map(\.id.description) == ["5", "4", "3", "2", "1"])
         #expect(try reader.jobs(JournalQuery(rule: "s")).jobs.map(\.state) == [.running])
         let failed = try #require(try reader.details(of: JobID("5")))
@@ -46,8 +46,8 @@ struct DiskStoreReaderTests {
         // A row without metadata means that nothing is known.
         #expect(records["s"] == nil)
         #expect(try reader.pauses() == Pauses(rules: ["s"]))
-        #expect(try reader.deadCounts() == ["r": 1])
-        #expect(try reader.lastDead(9).map(\.id.description) == ["5"])
+        #expect(try reader.failedCounts() == ["r": 1])
+        #expect(try reader.lastFailed(9).map(\.id.description) == ["5"])
     }
 
     @Test func `a reader finds jobs, attempts and pauses, while the file is open and afterwards`() throws {

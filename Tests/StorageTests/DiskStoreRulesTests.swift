@@ -113,7 +113,7 @@ struct DiskStoreRulesTests {
     func `a renamed rule has its ledger and its jobs, before and after a commit`(isCommitted: Bool) throws {
         let old = try begin(rule("old"), rule("b")).map(\.id)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "b"), .leased(3, rule: "old"))
-        try bench.end(.leased(4, rule: "old"), .dead, Outcome(.failed, "no", code: "ready"), isNew: true)
+        try bench.end(.leased(4, rule: "old"), .failed, Outcome(.failed, "no", code: "ready"), isNew: true)
         try bench.commit {
             $0.rows[old[0]] = ["/in/a": LedgerRow(.sample())]
             $0.hasStarted = true
@@ -164,7 +164,7 @@ struct DiskStoreRulesTests {
     @Test func `the unfinished jobs of rules that are not loaded are counted`() throws {
         try begin(rule("a"), rule("b"))
         try bench.commit(.leased(1, rule: "a"), .leased(2, rule: "a"), .leased(3, rule: "b"))
-        try bench.end(.leased(4, rule: "a"), .dead, Outcome(.failed), isNew: true)
+        try bench.end(.leased(4, rule: "a"), .failed, Outcome(.failed), isNew: true)
         try begin(rule("b"))
         #expect(try bench.store.stored.unloaded == ["a": 2])
         try begin(rule("c", formerly: "a"))
@@ -256,7 +256,7 @@ struct DiskStoreRulesTests {
         var failed = StoredJob.leased(2, .sample(.created, path, was))
         failed.offer?.left = was
         try bench.commit(job)
-        try bench.end(failed, .dead, Outcome(.failed), isNew: true)
+        try bench.end(failed, .failed, Outcome(.failed), isNew: true)
         try bench.commit {
             $0.rows[RuleID(1)] = [path: LedgerRow(was), "/elsewhere": LedgerRow(.sample(file: 6))]
             $0.mounts = [MountRecord(point: directory, identity: former)]

@@ -106,22 +106,22 @@ struct DiskStoreTests {
         stored.offer?.wasNamed = true
         stored.offer?.missedHints = true
         stored.offer?.changed = stored.job.event.snapshot.changed
-        stored.due = state == .dead ? nil : bench.now + .seconds(20)
+        stored.due = state == .failed ? nil : bench.now + .seconds(20)
         return stored
     }
 
-    @Test(arguments: [JobState.pending, .running, .dead], [true, false])
+    @Test(arguments: [JobState.pending, .running, .failed], [true, false])
     func `an unfinished or failed job is stored exactly`(state: JobState, isClean: Bool) throws {
         var generator = SeededGenerator(seed: 1)
         let stored = full(state, &generator)
-        if state == .dead {
-            try bench.end(stored, .dead, Outcome(.failed, "no"), isNew: true)
+        if state == .failed {
+            try bench.end(stored, .failed, Outcome(.failed, "no"), isNew: true)
         } else {
             try bench.commit(stored)
         }
         try bench.end(isClean: isClean)
         let found = try #require(try bench.store.job(JobID("7"), at: bench.clocks))
-        #expect(try bench.unfinished().map(\.job.id) == (state == .dead ? [] : [JobID("7")]))
+        #expect(try bench.unfinished().map(\.job.id) == (state == .failed ? [] : [JobID("7")]))
         // Mount IDs are valid only within the earlier run.
         var expected = stored
         expected.job.event.snapshot.mount = 0
@@ -243,7 +243,7 @@ struct DiskStoreTests {
         func isRefused(_ size: UInt64) throws -> Bool {
             try bench.store.refusal(rule: "r", path: "/in/a.txt", snapshot: .sample(size: size))?.id == JobID("1")
         }
-        try bench.end(.leased(1), .dead, Outcome(.failed, "no", code: Outcome.readyCode), isNew: true)
+        try bench.end(.leased(1), .failed, Outcome(.failed, "no", code: Outcome.readyCode), isNew: true)
         bench.kill()
         #expect(try isRefused(5) && !isRefused(6))
         try bench.commit(isNew: false, StoredJob.leased(1).retrying(at: bench.now))

@@ -32,8 +32,8 @@ struct HistoryTests {
         var outcome = Outcome(.failed, "no such bucket", code: "s3.404")
         outcome.log = "line 1\nline 2\n"
         outcome.process = ProcessFacts(status: 1, request: "{\"protocol\":1}")
-        try bench.end(job, .dead, outcome)
-        #expect(try jobs() == ["1|dead|2|s3.404|no such bucket"])
+        try bench.end(job, .failed, outcome)
+        #expect(try jobs() == ["1|failed|2|s3.404|no such bucket"])
         #expect(try bench.rows("SELECT due, ended FROM jobs") == ["|1000000003000000000"])
         #expect(
             try bench.rows("SELECT * FROM attempts ORDER BY number") == [
@@ -48,12 +48,12 @@ struct HistoryTests {
         func run(_ numbers: Range<Int>) throws {
             for number in numbers {
                 try bench.end(
-                    Self.job(1_000 + number), number % 10 == 0 ? .dead : .succeeded, Outcome(.succeeded), isNew: true)
+                    Self.job(1_000 + number), number % 10 == 0 ? .failed : .succeeded, Outcome(.succeeded), isNew: true)
                 bench.wait(.seconds(1))
             }
         }
         func ended() throws -> [String] {
-            try bench.rows("SELECT count(*) FROM jobs GROUP BY state = 'dead' ORDER BY 1")
+            try bench.rows("SELECT count(*) FROM jobs GROUP BY state = 'failed' ORDER BY 1")
         }
         try run(0..<50)
         #expect(try ended() == ["5", "20"])
@@ -69,7 +69,7 @@ struct HistoryTests {
         try bench.commit { changes in
             for number in 1_000..<1_200 {
                 var job = Self.job(number)
-                job.state = number == 1_100 ? .dead : .succeeded
+                job.state = number == 1_100 ? .failed : .succeeded
                 changes.jobs[job.job.id] = JobChange(.ended(job, Outcome(.succeeded)), isNew: true)
             }
         }
@@ -101,7 +101,7 @@ struct HistoryTests {
                     }
                     bench.wait(.seconds(1))
                 }
-                try bench.end(job, number % 10 == 9 ? .dead : .succeeded, outcome, isNew: true)
+                try bench.end(job, number % 10 == 9 ? .failed : .succeeded, outcome, isNew: true)
                 bench.wait(.seconds(1))
             }
         }
@@ -117,7 +117,7 @@ struct HistoryTests {
         #expect(try stored() <= 100_000 && stored() > 75_000)
         #expect(try bench.rows("SELECT max(id), count(*) > 3 FROM jobs WHERE state = 'succeeded'") == ["1038|1"])
         // Failed jobs stay, and do not count.
-        #expect(try bench.rows("SELECT count(*) FROM jobs WHERE state = 'dead'") == ["4"])
+        #expect(try bench.rows("SELECT count(*) FROM jobs WHERE state = 'failed'") == ["4"])
         // The next run counts again.
         bench.kill()
         try run(40..<49)

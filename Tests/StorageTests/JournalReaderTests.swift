@@ -14,10 +14,10 @@ import Testing
 struct JournalReaderTests {
     /// Ten jobs, 0 to 9, one second apart.
     private static let jobs: [SampleJob] = [
-        SampleJob(0, .succeeded, "/in/a.txt"), SampleJob(1, .dead, "/in/a.pdf"),
-        SampleJob(2, .dead, "/in/x/b.PDF", rule: "letters"), SampleJob(3, .pending, "/in/x/y/c.pdf"),
+        SampleJob(0, .succeeded, "/in/a.txt"), SampleJob(1, .failed, "/in/a.pdf"),
+        SampleJob(2, .failed, "/in/x/b.PDF", rule: "letters"), SampleJob(3, .pending, "/in/x/y/c.pdf"),
         SampleJob(4, .running, "/in-other/d.pdf"), SampleJob(5, .skipped, "/in/.hidden.pdf"),
-        SampleJob(6, .dead, PathBytes(Array("/in/caf".utf8) + [0xE9])), SampleJob(7, .succeeded, "/in/*"),
+        SampleJob(6, .failed, PathBytes(Array("/in/caf".utf8) + [0xE9])), SampleJob(7, .succeeded, "/in/*"),
         SampleJob(8, .succeeded, "/out/a.pdf", rule: "letters"), SampleJob(9, .pending, "/in"),
     ]
 
@@ -41,9 +41,9 @@ struct JournalReaderTests {
 
     @Test func `jobs are listed by state, rule, path and time, the newest first`() throws {
         let cases: [(JournalQuery, [Int])] = [
-            (JournalQuery(), [8, 7, 6, 5, 2, 1, 0, 9, 4, 3]), (JournalQuery(states: [.dead]), [6, 2, 1]),
-            (JournalQuery(states: [.dead, .skipped]), [6, 5, 2, 1]), (JournalQuery(rule: "letters"), [8, 2]),
-            (JournalQuery(states: [.dead], rule: "letters"), [2]), (JournalQuery(rule: "none"), []),
+            (JournalQuery(), [8, 7, 6, 5, 2, 1, 0, 9, 4, 3]), (JournalQuery(states: [.failed]), [6, 2, 1]),
+            (JournalQuery(states: [.failed, .skipped]), [6, 5, 2, 1]), (JournalQuery(rule: "letters"), [8, 2]),
+            (JournalQuery(states: [.failed], rule: "letters"), [2]), (JournalQuery(rule: "none"), []),
             (JournalQuery(paths: try glob("/in/**/*.pdf")), [5, 2, 1, 3]),
             (JournalQuery(paths: try glob("/in/*.pdf")), [5, 1]),
             (JournalQuery(paths: try glob("/**/*.pdf")), [8, 5, 2, 1, 4, 3]),
@@ -85,7 +85,7 @@ struct JournalReaderTests {
     @Test func `a limit reports whether there are more jobs`() throws {
         try with { (reader) throws in
             for (limit, expected) in [(1, true), (2, true), (3, false), (4, false)] {
-                let found = try reader.jobs(JournalQuery(states: [.dead], limit: limit))
+                let found = try reader.jobs(JournalQuery(states: [.failed], limit: limit))
                 #expect(found.jobs.count == min(limit, 3))
                 #expect(found.hasMore == expected)
             }
@@ -93,7 +93,7 @@ struct JournalReaderTests {
     }
 
     @Test func `a job has its metadata, and its attempts in order`() throws {
-        var sample = SampleJob(6, .dead, PathBytes(Array("/in/caf".utf8) + [0xE9]))
+        var sample = SampleJob(6, .failed, PathBytes(Array("/in/caf".utf8) + [0xE9]))
         sample.attempts = [
             SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "one\n", request: "{}"),
             SampleAttempt("failed", "no", signal: 9),
@@ -127,9 +127,9 @@ struct JournalReaderTests {
 
     @Test func `jobs are counted by state`() throws {
         try with { (reader) throws in
-            #expect(try reader.counts() == [.succeeded: 3, .dead: 3, .pending: 2, .running: 1, .skipped: 1])
+            #expect(try reader.counts() == [.succeeded: 3, .failed: 3, .pending: 2, .running: 1, .skipped: 1])
             let ids = [Self.jobs[3].id, "none", Self.jobs[1].id].map { JobID($0) }
-            #expect(try reader.states(of: ids) == [ids[0]: .pending, ids[2]: .dead])
+            #expect(try reader.states(of: ids) == [ids[0]: .pending, ids[2]: .failed])
         }
     }
 
@@ -175,7 +175,7 @@ struct JournalReaderTests {
         try withTempTree { tree in
             let path = tree.path("journal.db")
             let file = try JournalFile(path)
-            try file.add((0..<2000).map { SampleJob($0, .dead, PathBytes("/in/\($0)")) })
+            try file.add((0..<2000).map { SampleJob($0, .failed, PathBytes("/in/\($0)")) })
             try file.close()
             var bytes = try #require(TestFile.read(path))
             // All pages except the first one, which has the names of the tables.

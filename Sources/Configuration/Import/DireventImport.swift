@@ -52,7 +52,7 @@ package struct DireventImport {
             defaults: [
                 ("concurrency", "16", "without 'option wait', commands run at the same time"),
                 ("timeout", "5s", "the default of direvent"),
-                ("retry", "false", "nothing is retried; 'alight jobs --state dead' lists what failed"),
+                ("retry", "false", "nothing is retried; 'alight jobs --state failed' lists what failed"),
             ], entries: entries
         ).text
     }

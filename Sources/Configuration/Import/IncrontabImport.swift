@@ -42,7 +42,7 @@ package struct IncrontabImport {
             defaults: [
                 ("concurrency", "16", "commands run at the same time"),
                 ("timeout", "1d", "incron does not limit the time of a command"),
-                ("retry", "false", "nothing is retried; 'alight jobs --state dead' lists what failed"),
+                ("retry", "false", "nothing is retried; 'alight jobs --state failed' lists what failed"),
             ], entries: entries
         ).text
     }

@@ -80,7 +80,7 @@ extension Job {
             return job
         }
         let outcome = attempt.outcome
-        guard !rule.onFailure.isEmpty, rule.retry.isDeadly(outcome, attempt: self.attempt) else { return nil }
+        guard !rule.onFailure.isEmpty, rule.retry.failsJob(outcome, attempt: self.attempt) else { return nil }
         job.failure = FinalFailure(attempt)
         job.previous = PreviousAttempt(self.attempt, outcome)
         return job

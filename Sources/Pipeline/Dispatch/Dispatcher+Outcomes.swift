@@ -254,7 +254,7 @@ extension Dispatcher {
 
     private func termination(of outcome: Outcome, _ state: JobState) -> Reconciler.Termination {
         switch (state, outcome.code) {
-        case (.dead, _): .gaveUp
+        case (.failed, _): .gaveUp
         case (.skipped, "gone"): .gone
         case (.skipped, "where"), (.skipped, "path"): .refused
         default: .succeeded
@@ -274,7 +274,7 @@ extension Dispatcher {
         changes.jobs[job.job.id] = JobChange(.ended(job, outcome), isNew: newJobs.contains(job.job.id))
         switch job.state {
         case .succeeded: counts.succeeded += 1
-        case .dead: counts.dead += 1
+        case .failed: counts.failed += 1
         default: counts.skipped += 1
         }
     }
@@ -325,9 +325,9 @@ extension Dispatcher {
         _ input: Attempt.Input, _ index: Int, _ outcome: Outcome, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) {
-        let state: JobState = outcome.ending == .skipped ? .skipped : .dead
+        let state: JobState = outcome.ending == .skipped ? .skipped : .failed
         end(input.number, index, state, outcome, reconciler)
-        reconciler.finish(index, input.number, state == .dead ? .gaveUp : .succeeded, at: now)
+        reconciler.finish(index, input.number, state == .failed ? .gaveUp : .succeeded, at: now)
         reportUnrun(input.job, index, outcome, state)
     }
 
@@ -368,8 +368,8 @@ extension Dispatcher {
         case .succeeded: return .ended(.succeeded)
         case .skipped: return .ended(.skipped)
         case .failed, .retry:
-            if job.failure != nil { return .ended(.dead) }
-            if rule.retry.isFinal(outcome, attempt: job.attempt) { return .ended(.dead) }
+            if job.failure != nil { return .ended(.failed) }
+            if rule.retry.isFinal(outcome, attempt: job.attempt) { return .ended(.failed) }
             if outcome.isInterrupted { return .again(.zero, counts: false) }
             return .again(outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random), counts: true)
         case .notReady:

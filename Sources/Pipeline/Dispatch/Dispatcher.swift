@@ -456,8 +456,8 @@ struct Dispatcher: ~Copyable {
         reconciler.beginFrozen(index, entry.job.event)
         storeFrozen(entry.number, index)
         if let outcome = interruptedTooOften(input, rules[index].rule) {
-            endFrozen(input, index, .dead, outcome, &reconciler, at: time.now)
-            reportUnrun(input.job, index, outcome, .dead)
+            endFrozen(input, index, .failed, outcome, &reconciler, at: time.now)
+            reportUnrun(input.job, index, outcome, .failed)
             return nil
         }
         return input

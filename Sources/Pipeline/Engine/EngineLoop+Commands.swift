@@ -29,7 +29,7 @@ extension EngineLoop {
             return
         }
         let clocks = ClockPair(engine.host.clock.time(), now)
-        guard dispatcher.changes.jobs[id] == nil, let stored = engine.store.job(id, at: clocks), stored.state == .dead
+        guard dispatcher.changes.jobs[id] == nil, let stored = engine.store.job(id, at: clocks), stored.state == .failed
         else { return }
         var job = stored.job
         job.attempt = 0
@@ -74,7 +74,7 @@ extension EngineLoop {
     private mutating func discardStored(_ id: JobID, _ outcome: Outcome) {
         guard dispatcher.changes.jobs[id] == nil else { return }
         let clocks = ClockPair(engine.host.clock.time(), now)
-        guard let stored = engine.store.job(id, at: clocks), stored.state != .dead else {
+        guard let stored = engine.store.job(id, at: clocks), stored.state != .failed else {
             // A job with an unreadable row is a failed job.
             dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
             return

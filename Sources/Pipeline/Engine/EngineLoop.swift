@@ -352,7 +352,7 @@ package struct EngineLoop: ~Copyable {
         late += hints.take().leaving(run.ignored).hints
         let counts = dispatcher.jobCounts(reconciler)
         return EngineSummary(
-            succeeded: counts.succeeded, skipped: counts.skipped, dead: counts.dead, unfinished: counts.open,
+            succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
             unsettled: reconciler.unsettled(and: late), isForced: run.isForced, fault: run.fault,
             journalFault: run.storeFault)
     }

@@ -98,7 +98,7 @@ package struct AttemptReport: Sendable {
 package struct EngineSummary: Sendable {
     package var succeeded: Int
     package var skipped: Int
-    package var dead: Int
+    package var failed: Int
     /// The number of accepted jobs that were not finished when the engine stopped.
     package var unfinished: Int
     /// The paths that had not settled.
@@ -111,12 +111,12 @@ package struct EngineSummary: Sendable {
     package var journalFault: StorageError?
 
     package init(
-        succeeded: Int, skipped: Int, dead: Int, unfinished: Int, unsettled: [PathBytes], isForced: Bool,
+        succeeded: Int, skipped: Int, failed: Int, unfinished: Int, unsettled: [PathBytes], isForced: Bool,
         fault: WatchError?, journalFault: StorageError?
     ) {
         self.succeeded = succeeded
         self.skipped = skipped
-        self.dead = dead
+        self.failed = failed
         self.unfinished = unfinished
         self.unsettled = unsettled
         self.isForced = isForced

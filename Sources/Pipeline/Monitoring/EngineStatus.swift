@@ -23,9 +23,9 @@ package struct EngineStatus: Sendable {
         package var succeeded = 0
         package var skipped = 0
         /// Failed attempts, including those that are retried.
-        package var failed = 0
+        package var failedAttempts = 0
         /// Failed jobs.
-        package var dead = 0
+        package var failed = 0
     }
 
     /// A running attempt.
@@ -78,7 +78,7 @@ package struct EngineStatus: Sendable {
     package struct RuleTally: Sendable, Hashable {
         package var succeeded = 0
         package var skipped = 0
-        package var dead = 0
+        package var failed = 0
         package var last: EndedJob?
 
         package init() {}

@@ -205,7 +205,7 @@ package final class Monitor: Sendable {
                 state.status.counts.attempts += 1
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
                 // A failed job is not retried, whatever the outcome of its last attempt was.
-                let ending: Outcome.Ending = attempt.state == .dead ? .failed : attempt.outcome.ending
+                let ending: Outcome.Ending = attempt.state == .failed ? .failed : attempt.outcome.ending
                 let job = EngineStatus.EndedJob(
                     job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
                     outcome: ending.rawValue, message: attempt.outcome.message)
@@ -218,16 +218,16 @@ package final class Monitor: Sendable {
                     state.status.counts.skipped += 1
                     tally.skipped += 1
                     state.history.noteAttempt(.skipped, at: now)
-                case .dead:
+                case .failed:
+                    state.status.counts.failedAttempts += 1
                     state.status.counts.failed += 1
-                    state.status.counts.dead += 1
-                    tally.dead += 1
+                    tally.failed += 1
                     state.history.noteAttempt(.failed, at: now)
                     state.status.failures.insert(job, at: 0)
                     if state.status.failures.count > Self.failures { state.status.failures.removeLast() }
                 case .pending, .running:
                     if attempt.outcome.ending != .notReady {
-                        state.status.counts.failed += 1
+                        state.status.counts.failedAttempts += 1
                         state.history.noteAttempt(.failed, at: now)
                     }
                 }

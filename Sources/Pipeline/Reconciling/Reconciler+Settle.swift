@@ -51,9 +51,9 @@ extension Reconciler {
     /// Checks whether a path has settled.
     private func check(
         _ key: Key, _ entry: Settler<Key, Note>.Waiting, at now: ContinuousClock.Instant
-    ) -> FinishedProbe.Verdict {
+    ) -> SettledProbe.Verdict {
         do throws(SystemError) {
-            return FinishedProbe.check(
+            return SettledProbe.check(
                 try files.place(of: key.path), in: host.fileSystem, at: host.clock.time(), policy: policies[key.policy],
                 isPolled: entry.note.signs.contains(.polled) || isPolled(key.path), sample: entry.note.sample?.value,
                 round: entry.rounds, waited: now - entry.since)

@@ -26,7 +26,7 @@ package struct Reconciler: ~Copyable {
         var signs: Hint.Signs
         var origin: EventOrigin
         /// The last inspection, if it could not decide.
-        var sample: Box<FinishedProbe.Sample>?
+        var sample: Box<SettledProbe.Sample>?
         /// The number of the listing that waits for the path to be inspected.
         var scan: UInt32?
         /// Whether its arrival was reported since it started to settle.

@@ -7,7 +7,7 @@ package import System
 /// no process can write to it. Where that can't be determined, two equal samples of
 /// identity, size and time, a second apart, are used instead. Rounds of equal samples
 /// that a policy asks for are required in addition.
-package enum FinishedProbe {
+package enum SettledProbe {
     package enum Verdict: Sendable, Hashable {
         /// The path is finished; forced when the longest wait is over and no other check has succeeded.
         ///

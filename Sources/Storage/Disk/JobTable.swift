@@ -47,11 +47,11 @@ final class JobTable {
         refused = try SQLStatement(
             """
             SELECT id, facts, message FROM jobs
-            WHERE rule = ? AND path = ? AND code = 'ready' AND state IN ('dead', 'skipped') ORDER BY id DESC
+            WHERE rule = ? AND path = ? AND code = 'ready' AND state IN ('failed', 'skipped') ORDER BY id DESC
             """, in: database)
         bury = try SQLStatement(
             """
-            UPDATE jobs SET state = 'dead', is_interrupted = 0, due = NULL, ended = ?2, message = ?3, code = ?4
+            UPDATE jobs SET state = 'failed', is_interrupted = 0, due = NULL, ended = ?2, message = ?3, code = ?4
             WHERE id = ?1
             """, in: database)
         move = try SQLStatement(

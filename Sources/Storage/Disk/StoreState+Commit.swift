@@ -127,7 +127,7 @@ extension StoreState {
             case .ended(let job, let outcome):
                 try jobs.write(StoredJobRow(withOwner(job), outcome, isNew: change.isNew, clocks))
                 // Failed jobs are not part of the pruned history.
-                if job.state != .dead { ended.append(id) }
+                if job.state != .failed { ended.append(id) }
             case .deleted: try jobs.delete(id)
             }
         }
@@ -173,7 +173,7 @@ extension JobTable {
     fileprivate func map(_ devices: [Int64: Int64], in database: Database) throws {
         guard !devices.isEmpty else { return }
         var rows: [(id: String, facts: [UInt8], progress: [UInt8]?)] = []
-        for condition in ["state IN ('pending', 'running')", "state = 'dead'"] {
+        for condition in ["state IN ('pending', 'running')", "state = 'failed'"] {
             try SQLStatement("SELECT id, facts, progress FROM jobs WHERE \(condition)", in: database).each { row in
                 guard var event = row.utf8(1).flatMap({ FileEvent(record: $0) }) else { return }
                 var offer = row.utf8(2).flatMap { Offer(record: $0) }

@@ -17,7 +17,7 @@ struct ControlServerTests {
                 #expect(answer?.status == 200)
                 #expect(answer?.body == "{\"asked\":\"\(word)\"}\n")
             }
-            #expect(RawHTTP.ask(path, "GET", "/v1/jobs?state=dead,pending&rule=a&limit=5")?.status == 200)
+            #expect(RawHTTP.ask(path, "GET", "/v1/jobs?state=failed,pending&rule=a&limit=5")?.status == 200)
             #expect(RawHTTP.ask(path, "POST", "/v1/jobs/X/retry")?.status == 200)
             #expect(RawHTTP.ask(path, "POST", "/v1/jobs/X/discard", "{}")?.status == 200)
             for verb in ["retry", "discard", "undo", "apply"] {
@@ -30,7 +30,7 @@ struct ControlServerTests {
         }
         #expect(
             operations.told.withLock { $0 } == [
-                "rules", "roots", "history", "jobs [\"dead\", \"pending\"] a 5", "retry X", "discard X",
+                "rules", "roots", "history", "jobs [\"failed\", \"pending\"] a 5", "retry X", "discard X",
                 "retry {\"x\":1}", "discard {\"x\":1}", "undo {\"x\":1}", "apply {\"x\":1}", "reload", "rescan",
                 "pause a", "resume -",
             ])
@@ -46,7 +46,7 @@ struct ControlServerTests {
         ("BREW", "/v1/status", "", 405), ("POST", "/v1/pause", "{", 400), ("POST", "/v1/pause", "[]", 400),
         ("POST", "/v1/pause", "{\"rule\":7}", 400), ("POST", "/v1/pause", "{\"rul\":\"a\"}", 400),
         ("POST", "/v1/rescan", "{\"rule\":\"a\"}", 400), ("GET", "/v1/jobs?limit=0", "", 400),
-        ("GET", "/v1/jobs?limit=x", "", 400), ("GET", "/v1/jobs?stat=dead", "", 400),
+        ("GET", "/v1/jobs?limit=x", "", 400), ("GET", "/v1/jobs?stat=failed", "", 400),
         ("GET", "/v1/events?only=nothing", "", 400), ("GET", "/v1/events?recent=-1", "", 400),
     ])
     func `an invalid request is refused with a reason`(

@@ -7,11 +7,11 @@ import Testing
 struct PrometheusRegistryTests {
     @Test func `counters, gauges and histograms are written by name and labels`() {
         let registry = PrometheusRegistry(help: ["jobs_total": "Jobs, by\nrule.", "wait_seconds": "How long."])
-        let labels = [("rule", "a \"b\"\\c\nd"), ("state", "dead")]
+        let labels = [("rule", "a \"b\"\\c\nd"), ("state", "failed")]
         Counter(label: "jobs_total", dimensions: labels, factory: registry).increment(by: 2)
         // The same label and dimensions give the same counter.
         Counter(label: "jobs_total", dimensions: labels, factory: registry).increment()
-        Counter(label: "jobs_total", dimensions: [("rule", "a"), ("state", "dead")], factory: registry).increment()
+        Counter(label: "jobs_total", dimensions: [("rule", "a"), ("state", "failed")], factory: registry).increment()
         let gauge = Meter(label: "queue", factory: registry)
         gauge.set(7.5)
         gauge.decrement(by: 0.25)
@@ -25,8 +25,8 @@ struct PrometheusRegistryTests {
                 """
                 # HELP jobs_total Jobs, by\\nrule.
                 # TYPE jobs_total counter
-                jobs_total{rule="a \\"b\\"\\\\c\\nd",state="dead"} 3
-                jobs_total{rule="a",state="dead"} 1
+                jobs_total{rule="a \\"b\\"\\\\c\\nd",state="failed"} 3
+                jobs_total{rule="a",state="failed"} 1
                 # TYPE queue gauge
                 queue 7.25
                 # HELP wait_seconds How long.

@@ -85,7 +85,7 @@ struct ApplyCommandTests {
             #expect(Self.handled(tree) == ["a.txt", "x/b.txt"])
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
-            #expect(Self.states(tree) == ["dead", "succeeded", "succeeded"])
+            #expect(Self.states(tree) == ["failed", "succeeded", "succeeded"])
         }
     }
 

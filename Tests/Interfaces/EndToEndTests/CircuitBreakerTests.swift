@@ -27,7 +27,7 @@ struct CircuitBreakerTests {
                 Places.alight, ["run", "rules.yaml", "--log-format", "json"], in: tree.root, output: tree.path("run"))
             JournalFileTests.awaitReady(program)
             for number in 1...12 { TestFile.write(tree.path("in/bad\(number)"), "x") }
-            let areRefused = Deadline.wait { program.lines.count { $0.contains("\"dead\"") } == 12 }
+            let areRefused = Deadline.wait { program.lines.count { $0.contains("\"state\":\"failed\"") } == 12 }
             #expect(areRefused, "\(program.output)\(program.error)")
             TestFile.write(tree.path("in/good"), "x")
             #expect(Deadline.wait { program.output.contains("/in/good") }, "\(program.error)")

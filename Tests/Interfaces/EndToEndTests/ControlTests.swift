@@ -127,7 +127,7 @@ struct ControlTests {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
-            _ = try Self.job(root, "dead")
+            _ = try Self.job(root, "failed")
             let (status, output, error) = Self.command(root, ["status"])
             #expect(status == 0, "\(error)")
             #expect(output.hasPrefix("alight 0.1.0: running, process "), "\(output)")
@@ -366,7 +366,7 @@ struct ControlTests {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
-            let id = try #require(try Self.job(root, "dead"))
+            let id = try #require(try Self.job(root, "failed"))
             _ = root.appending("refuse").withCString { unlink($0) }
             let answer = RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/retry")
             #expect(answer?.status == 200)
@@ -378,7 +378,7 @@ struct ControlTests {
 
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/b.txt"), "b")
-            let other = try #require(try Self.job(root, "dead"))
+            let other = try #require(try Self.job(root, "failed"))
             #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(other)/discard")?.status == 200)
             #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/\(other)")?.status == 404)
             #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/\(id)")?.status == 200)
@@ -398,10 +398,10 @@ struct ControlTests {
 
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/b.txt"), "b")
-            let isDead = Deadline.wait { Self.command(root, ["jobs", "--state", "dead"]).output.contains("b.txt") }
-            #expect(isDead)
+            let isFailed = Deadline.wait { Self.command(root, ["jobs", "--state", "failed"]).output.contains("b.txt") }
+            #expect(isFailed)
             #expect(Self.command(root, ["discard", "--all"]).status == 0)
-            #expect(Self.command(root, ["jobs", "--state", "dead"]).output.isEmpty)
+            #expect(Self.command(root, ["jobs", "--state", "failed"]).output.isEmpty)
         }
     }
 
@@ -428,11 +428,11 @@ struct ControlTests {
             let isSaid = try Deadline.wait {
                 let reasons = try Self.get(root, "/v1/status")["reasons"] as? [String]
                 let hasReason = reasons?.contains { $0.hasPrefix("the rule 'letters' fails repeatedly") }
-                return try hasReason == true && Self.queue(root)["dead"] == 5
+                return try hasReason == true && Self.queue(root)["failed"] == 5
             }
             #expect(isSaid)
             #expect(Self.command(root, ["status"]).status == 6)
-            let jobs = try #require(try Self.get(root, "/v1/jobs?state=dead")["jobs"] as? [[String: Any]])
+            let jobs = try #require(try Self.get(root, "/v1/jobs?state=failed")["jobs"] as? [[String: Any]])
             for job in jobs {
                 let id = try #require(job["id"] as? String)
                 #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/discard")?.status == 200)

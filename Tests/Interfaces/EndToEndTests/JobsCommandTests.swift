@@ -14,10 +14,10 @@ struct JobsCommandTests {
         var jobs = [
             SampleJob(0, .succeeded, "/srv/drop/a.pdf"),
             SampleJob(
-                60, .dead, "/srv/drop/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf", rule: "letters"),
+                60, .failed, "/srv/drop/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf", rule: "letters"),
             SampleJob(120, .skipped, "/srv/写真/カメラの中の写真.jpg"),
             SampleJob(
-                180, .dead, PathBytes(Array("/srv/\u{1B}[31m\n\u{202E}\t".utf8) + [0xE9]),
+                180, .failed, PathBytes(Array("/srv/\u{1B}[31m\n\u{202E}\t".utf8) + [0xE9]),
                 rule: "a rule whose name is long\u{1B}[0m"),
             SampleJob(240, .pending, "/srv/e\u{301}.txt"), SampleJob(300, .running, "/srv/f"),
         ]
@@ -64,7 +64,7 @@ struct JobsCommandTests {
             #expect(lines.map { String($0[0]) } == Self.jobs.reversed().map(\.id))
             #expect(
                 lines[2] == [
-                    Substring(Self.jobs[3].id), "dead", "a rule whose name is long\\u{1b}[0m",
+                    Substring(Self.jobs[3].id), "failed", "a rule whose name is long\\u{1b}[0m",
                     "/srv/\\u{1b}[31m\\n\\u{202e}\\t\u{FFFD}", "created", "0", "2026-11-20T10:27:30Z",
                     "two\\nlines\\u{1b}]0;title\\u{7}",
                 ])
@@ -90,13 +90,13 @@ struct JobsCommandTests {
     }
 
     private static let filters: [([String], [Int])] = [
-        (["--state", "dead"], [3, 1]), (["--state", "dead", "--state", "running"], [5, 3, 1]),
+        (["--state", "failed"], [3, 1]), (["--state", "failed", "--state", "running"], [5, 3, 1]),
         (["--rule", "letters"], [1]), (["--path", "/srv/drop"], [1, 0]), (["--path", "/srv/*.txt"], [4]),
         (["--path", "/srv/**/*.PDF"], [1, 0]), (["--since", "2026-11-20 10:28"], [5, 4]),
         (["--since", "2026-11-20T10:26:30Z"], [5, 4, 3, 2]), (["--since", "2026-11-20T10:26:30.5Z"], [5, 4, 3]),
         (["--since", "2026-11-20T10:26:29.999999999Z"], [5, 4, 3, 2]),
         (["--since", "2026-11-20", "--limit", "2"], [5, 4]),
-        (["--limit", "0"], [5, 4, 3, 2, 1, 0]), (["--state", "dead", "--rule", "letters", "--path", "/srv"], [1]),
+        (["--limit", "0"], [5, 4, 3, 2, 1, 0]), (["--state", "failed", "--rule", "letters", "--path", "/srv"], [1]),
     ]
 
     @Test(arguments: filters)
@@ -114,7 +114,7 @@ struct JobsCommandTests {
     @Test func `a relative path is relative to the current directory, and since to the current time`() throws {
         try withTempTree { tree in
             let now = Int(time(nil))
-            var job = SampleJob(now - SampleJob.start - 3600, .dead, tree.path("in/a.txt"))
+            var job = SampleJob(now - SampleJob.start - 3600, .failed, tree.path("in/a.txt"))
             job.ended = now - 1800
             try JournalFile(tree.path("journal.db")).add([job])
             for arguments in [
@@ -127,7 +127,7 @@ struct JobsCommandTests {
                 let (status, output, error) = JournalCommand.run(tree, ["jobs"] + arguments)
                 #expect(status == 0)
                 #expect(output.isEmpty)
-                #expect(error == "no job matches; the journal has 1 dead\n")
+                #expect(error == "no job matches; the journal has 1 failed\n")
             }
         }
     }
@@ -142,7 +142,7 @@ struct JobsCommandTests {
     }
 
     private static let mistakes: [([String], Int32, String)] = [
-        (["--state", "done"], 2, "'pending', 'running', 'succeeded', 'skipped' or 'dead'"),
+        (["--state", "done"], 2, "'pending', 'running', 'succeeded', 'skipped' or 'failed'"),
         (["--since", "yesterday"], 2, "--since: invalid time 'yesterday'; write a duration such as 30m"),
         (["--since", "2026-11-20T10:26:30.Z"], 2, "--since: invalid time '2026-11-20T10:26:30.Z'"),
         (["--since", "2026-02-30"], 2, "--since: invalid time '2026-02-30'"),
@@ -166,11 +166,11 @@ struct JobsCommandTests {
     }
 
     @Test func `a hundred thousand jobs are listed quickly`() throws {
-        let jobs = (0..<100_000).map { SampleJob($0, $0 % 1000 == 0 ? .dead : .succeeded, PathBytes("/srv/\($0)")) }
+        let jobs = (0..<100_000).map { SampleJob($0, $0 % 1000 == 0 ? .failed : .succeeded, PathBytes("/srv/\($0)")) }
         try with(jobs) { tree, _ in
             // Each takes some hundredths of a second. The limit is for queries that read far too many rows.
             for arguments in [
-                [], ["--state", "dead"], ["--path", "/srv/77777"], ["--rule", "none"], ["--since", "2026-11-21"],
+                [], ["--state", "failed"], ["--path", "/srv/77777"], ["--rule", "none"], ["--since", "2026-11-21"],
             ] {
                 let start = ContinuousClock.now
                 let (status, _, error) = JournalCommand.run(tree, ["jobs"] + arguments)
@@ -243,13 +243,13 @@ extension JobsCommandTests {
           scans: created /srv/f
         01M7W7ZBW0000000000000007G  pending
           scans: created /srv/é.txt
-        01M7W7XH90000000000000005M  dead
+        01M7W7XH90000000000000005M  failed
           a rule whose…: created …m\n\u{202e}\t�
           two\nlines\u{1b}]0;title\u{7}
         01M7W7VPP0000000000000003R  skipped
           scans: created …/カメラの中の写真.jpg
           it was gone before the action started
-        01M7W7SW30000000000000001W  dead
+        01M7W7SW30000000000000001W  failed
           letters: created …t/letter-2026-11.pdf
           attempt 2: plugin 'upload' was killed…
         01M7W7R1G00000000000000000  succeeded
@@ -261,13 +261,13 @@ extension JobsCommandTests {
           scans: created /srv/f
         01M7W7ZBW0000000000000007G  pending    2026-11-20 10:28
           scans: created /srv/é.txt
-        01M7W7XH90000000000000005M  dead       2026-11-20 10:27
+        01M7W7XH90000000000000005M  failed     2026-11-20 10:27
           a rule whose name i…: created /srv/\u{1b}[31m\n\u{202e}\t�
           two\nlines\u{1b}]0;title\u{7}
         01M7W7VPP0000000000000003R  skipped    2026-11-20 10:26
           scans: created /srv/写真/カメラの中の写真.jpg
           it was gone before the action started
-        01M7W7SW30000000000000001W  dead       2026-11-20 10:25
+        01M7W7SW30000000000000001W  failed     2026-11-20 10:25
           letters: created …p/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf
           attempt 2: plugin 'upload' was killed by signal 9, after it had sent 3 of 40 …
         01M7W7R1G00000000000000000  succeeded  2026-11-20 10:24
@@ -278,9 +278,9 @@ extension JobsCommandTests {
         ID                          STATE      RULE                  PATH                                                           EVENT    ATTEMPT  WHEN              MESSAGE
         01M7W816F0000000000000009C  running    scans                 /srv/f                                                         created  0        2026-11-20 10:29
         01M7W7ZBW0000000000000007G  pending    scans                 /srv/é.txt                                                     created  0        2026-11-20 10:28
-        01M7W7XH90000000000000005M  dead       a rule whose name i…  /srv/\u{1b}[31m\n\u{202e}\t�                                   created  0        2026-11-20 10:27  two\nlines\u{1b}]0;title\u{7}
+        01M7W7XH90000000000000005M  failed     a rule whose name i…  /srv/\u{1b}[31m\n\u{202e}\t�                                   created  0        2026-11-20 10:27  two\nlines\u{1b}]0;title\u{7}
         01M7W7VPP0000000000000003R  skipped    scans                 /srv/写真/カメラの中の写真.jpg                                 created  0        2026-11-20 10:26  it was gone before the action started
-        01M7W7SW30000000000000001W  dead       letters               …p/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf  created  2        2026-11-20 10:25  plugin 'upload' was killed by signal 9,…
+        01M7W7SW30000000000000001W  failed     letters               …p/a/folder/with/a/long/name/and/one/in/it/letter-2026-11.pdf  created  2        2026-11-20 10:25  plugin 'upload' was killed by signal 9,…
         01M7W7R1G00000000000000000  succeeded  scans                 /srv/drop/a.pdf                                                created  1        2026-11-20 10:24
 
         """#,

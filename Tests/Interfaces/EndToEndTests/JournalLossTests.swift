@@ -59,7 +59,7 @@ struct JournalLossTests {
             let file = try JournalFile(tree.path("state/journal.db"))
             var broken = SampleJob(0, .pending, "/in/a")
             broken.facts = "{"
-            try file.add([broken, SampleJob(60, .dead, "/in/b")])
+            try file.add([broken, SampleJob(60, .failed, "/in/b")])
             try file.close()
             let program = JournalFileTests.start(tree)
             JournalFileTests.awaitReady(program)
@@ -90,7 +90,7 @@ struct JournalLossTests {
     @Test func `every command that would write to a damaged journal reports the damage`() throws {
         try withTempTree { tree in
             let file = try JournalFile(tree.path("journal.db"))
-            let jobs = (0..<400).map { SampleJob($0, .dead, PathBytes("/in/\($0)")) }
+            let jobs = (0..<400).map { SampleJob($0, .failed, PathBytes("/in/\($0)")) }
             try file.add(jobs)
             // A table that no query of the command uses.
             try file.execute("DROP TABLE mounts")

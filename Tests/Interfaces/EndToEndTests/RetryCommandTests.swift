@@ -9,9 +9,9 @@ import Testing
 /// `alight retry` and `alight discard`, as the built program.
 struct RetryCommandTests {
     private static let jobs = [
-        SampleJob(0, .dead, "/in/a\u{1B}"), SampleJob(60, .dead, "/in/b", rule: "letters"),
+        SampleJob(0, .failed, "/in/a\u{1B}"), SampleJob(60, .failed, "/in/b", rule: "letters"),
         SampleJob(120, .pending, "/in/c"), SampleJob(180, .running, "/in/d"), SampleJob(240, .succeeded, "/in/e"),
-        SampleJob(300, .skipped, "/in/f"), SampleJob(360, .dead, "/in/g"),
+        SampleJob(300, .skipped, "/in/f"), SampleJob(360, .failed, "/in/g"),
     ]
 
     private func with<Answer>(_ body: (borrowing TemporaryTree, JournalFile) throws -> Answer) throws -> Answer {
@@ -60,7 +60,7 @@ struct RetryCommandTests {
                     """)
             // The job that was running is interrupted when its rule runs again.
             #expect(
-                try Self.states(tree) == ["pending", "pending", "pending", "running", "succeeded", "skipped", "dead"])
+                try Self.states(tree) == ["pending", "pending", "pending", "running", "succeeded", "skipped", "failed"])
         }
     }
 
@@ -74,7 +74,7 @@ struct RetryCommandTests {
                     \(Self.jobs[2].id) discarded: scans: /in/c
 
                     """)
-            #expect(try Self.states(tree) == [nil, "dead", "skipped", "running", "succeeded", "skipped", "dead"])
+            #expect(try Self.states(tree) == [nil, "failed", "skipped", "running", "succeeded", "skipped", "failed"])
         }
     }
 
@@ -138,7 +138,7 @@ struct RetryCommandTests {
                     """)
             TestFile.write(tree.path("end"), "")
             #expect(holder.wait() == 0)
-            #expect(try Self.states(tree)[0] == "dead")
+            #expect(try Self.states(tree)[0] == "failed")
         }
     }
 

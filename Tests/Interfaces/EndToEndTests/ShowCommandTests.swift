@@ -9,7 +9,7 @@ import Testing
 /// `alight show`, as the built program.
 struct ShowCommandTests {
     private static let job: SampleJob = {
-        var job = SampleJob(60, .dead, PathBytes(Array("/srv/\u{1B}[31m\n".utf8) + [0xE9]), rule: "letters")
+        var job = SampleJob(60, .failed, PathBytes(Array("/srv/\u{1B}[31m\n".utf8) + [0xE9]), rule: "letters")
         job.event = "moved"
         job.facts = """
             {"event":"moved","path":{"base64":"L3Nydi8="},"root":"/srv","from":"/srv/old\\nname",
@@ -38,7 +38,7 @@ struct ShowCommandTests {
     }
 
     private static let text = """
-        job \(job.id): dead
+        job \(job.id): failed
           rule: letters
           path: /srv/\\u{1b}[31m\\n\u{FFFD}
           event: moved (extended, xattr:user.a, replaced, by a move); found by a rescan at 2026-11-20 10:24:59
@@ -132,7 +132,7 @@ struct ShowCommandTests {
     }
 
     @Test func `a long log is shown from its end`() throws {
-        var job = SampleJob(0, .dead, "/in/a")
+        var job = SampleJob(0, .failed, "/in/a")
         let lines = (0..<20_000).map { "line \($0)" }
         job.attempts = [SampleAttempt("failed", log: lines.joined(separator: "\n") + "\n")]
         try with([job]) { tree in
@@ -147,17 +147,17 @@ struct ShowCommandTests {
 
     @Test func `an ID may be shortened if it is unambiguous`() throws {
         // All in one minute, so that their IDs differ only in the last characters.
-        let jobs = (0..<12).map { SampleJob($0, .dead, PathBytes("/in/\u{1B}\($0)")) }
+        let jobs = (0..<12).map { SampleJob($0, .failed, PathBytes("/in/\u{1B}\($0)")) }
         try with(jobs) { tree in
             let cut = String(jobs[3].id.prefix(10))
-            #expect(JournalCommand.run(tree, ["show", cut]).output.hasPrefix("job \(jobs[3].id): dead"))
-            #expect(JournalCommand.run(tree, ["show", cut.lowercased()]).output.hasPrefix("job \(jobs[3].id): dead"))
+            #expect(JournalCommand.run(tree, ["show", cut]).output.hasPrefix("job \(jobs[3].id): failed"))
+            #expect(JournalCommand.run(tree, ["show", cut.lowercased()]).output.hasPrefix("job \(jobs[3].id): failed"))
             let beginning = String(jobs[0].id.prefix(5))
             let (status, output, error) = JournalCommand.run(tree, ["show", beginning])
             #expect(status == 1)
             #expect(output.isEmpty)
             let candidates = jobs.prefix(10).enumerated().map { index, job in
-                "    \(job.id)  dead  scans: created /in/\\u{1b}\(index)\n"
+                "    \(job.id)  failed  scans: created /in/\\u{1b}\(index)\n"
             }
             #expect(
                 error == "error: '\(beginning)' matches the ids of several jobs:\n" + candidates.joined()

@@ -84,7 +84,7 @@ struct TracelessTests {
     @Test func `a command for jobs of an idle journal leaves it idle`() throws {
         try withTempTree { (tree) throws in
             let folder = tree.path("kept")
-            let job = SampleJob(0, .dead, "/srv/a")
+            let job = SampleJob(0, .failed, "/srv/a")
             let file = try JournalFile(folder.appending("journal.db"))
             try file.add([job])
             try file.close()

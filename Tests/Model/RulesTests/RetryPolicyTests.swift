@@ -63,27 +63,27 @@ struct FinalOutcomeTests {
         var attempt = 1
         var on = RetryPolicy.Failures.any
         var isFinal: Bool
-        var isDeadly: Bool
+        var failsJob: Bool
     }
 
     static let cases = [
-        Case(testDescription: "succeeded", outcome: Outcome(.succeeded), isFinal: true, isDeadly: false),
-        Case(testDescription: "skipped", outcome: Outcome(.skipped), isFinal: true, isDeadly: false),
-        Case(testDescription: "failed", outcome: Outcome(.failed), isFinal: true, isDeadly: true),
-        Case(testDescription: "not ready", outcome: Outcome(.notReady), attempt: 99, isFinal: false, isDeadly: false),
-        Case(testDescription: "the first retry", outcome: Outcome(.retry), isFinal: false, isDeadly: false),
-        Case(testDescription: "the last retry", outcome: Outcome(.retry), attempt: 3, isFinal: true, isDeadly: true),
-        Case(testDescription: "beyond the last", outcome: Outcome(.retry), attempt: 4, isFinal: true, isDeadly: true),
+        Case(testDescription: "succeeded", outcome: Outcome(.succeeded), isFinal: true, failsJob: false),
+        Case(testDescription: "skipped", outcome: Outcome(.skipped), isFinal: true, failsJob: false),
+        Case(testDescription: "failed", outcome: Outcome(.failed), isFinal: true, failsJob: true),
+        Case(testDescription: "not ready", outcome: Outcome(.notReady), attempt: 99, isFinal: false, failsJob: false),
+        Case(testDescription: "the first retry", outcome: Outcome(.retry), isFinal: false, failsJob: false),
+        Case(testDescription: "the last retry", outcome: Outcome(.retry), attempt: 3, isFinal: true, failsJob: true),
+        Case(testDescription: "beyond the last", outcome: Outcome(.retry), attempt: 4, isFinal: true, failsJob: true),
         Case(
             testDescription: "interrupted at the last", outcome: .interrupted("x"), attempt: 3, isFinal: false,
-            isDeadly: false),
-        Case(testDescription: "a timeout", outcome: .timedOut("x"), isFinal: false, isDeadly: false),
+            failsJob: false),
+        Case(testDescription: "a timeout", outcome: .timedOut("x"), isFinal: false, failsJob: false),
         Case(
             testDescription: "a timeout where only temporary failures are retried", outcome: .timedOut("x"),
-            on: .temporary, isFinal: true, isDeadly: true),
+            on: .temporary, isFinal: true, failsJob: true),
         Case(
             testDescription: "temporary, where only that counts", outcome: Outcome(.retry), on: .temporary,
-            isFinal: false, isDeadly: false),
+            isFinal: false, failsJob: false),
     ]
 
     @Test(arguments: cases)
@@ -91,7 +91,7 @@ struct FinalOutcomeTests {
         var policy = RetryPolicy(attempts: 3)
         policy.on = example.on
         #expect(policy.isFinal(example.outcome, attempt: example.attempt) == example.isFinal)
-        #expect(policy.isDeadly(example.outcome, attempt: example.attempt) == example.isDeadly)
+        #expect(policy.failsJob(example.outcome, attempt: example.attempt) == example.failsJob)
     }
 
     @Test func `a file that is not ready is checked again after a quarter of its age`() {

@@ -62,7 +62,7 @@ struct ApplyRunTests {
             }
             let summary = run.run(Self.requests([tree.path("in/a"), tree.path("in/gone")]))
             #expect(summary.open.isEmpty)
-            #expect(seen.states.sorted { $0.rawValue < $1.rawValue } == [.dead, .skipped])
+            #expect(seen.states.sorted { $0.rawValue < $1.rawValue } == [.failed, .skipped])
         }
     }
 

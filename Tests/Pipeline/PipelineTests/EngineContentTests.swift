@@ -46,7 +46,7 @@ struct EngineContentTests {
             #expect(run.ended(1))
             TestFile.write(path, "x")
             #expect(run.ended(4))
-            #expect(run.attempts.map(\.state) == [.dead, .pending, .pending, .succeeded])
+            #expect(run.attempts.map(\.state) == [.failed, .pending, .pending, .succeeded])
             TestFile.write(path, "x")
             #expect(run.ended(5))
             run.stop()
@@ -126,7 +126,7 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { !run.braked.isEmpty })
             #expect(run.braked == [tree.path("in/a")])
-            #expect(Deadline.wait { run.counts.dead == 1 && run.counts.running == 0 })
+            #expect(Deadline.wait { run.counts.failed == 1 && run.counts.running == 0 })
             // Other paths of the rule continue.
             TestFile.write(tree.path("in/b"), "x")
             #expect(Deadline.wait { run.told.contains("r created b") })
@@ -153,7 +153,7 @@ struct EngineContentTests {
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("a/x"), "x")
-            #expect(Deadline.wait { run.counts.dead == 1 })
+            #expect(Deadline.wait { run.counts.failed == 1 })
             #expect(Deadline.wait { run.counts.running == 0 && run.counts.pending == 0 })
             run.stop()
             #expect(run.calls.count { $0.path == tree.path("a/x") } == LoopGuard.limit)

@@ -58,7 +58,7 @@ struct EngineDifferenceTests {
             close(writer)
             #expect(run.ended(3), "\(run.attempts) \(run.signs)")
             #expect(run.told.last == "r deleted a")
-            #expect(run.stop()?.dead == 0)
+            #expect(run.stop()?.failed == 0)
             #expect(run.calls.count == 3)
         }
     }

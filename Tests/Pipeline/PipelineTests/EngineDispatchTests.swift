@@ -106,8 +106,8 @@ struct EngineDispatchTests {
                 #expect(attempts[number].state == .pending)
             }
             let last = try #require(attempts.last)
-            #expect(last.state == .dead && last.pause == nil && last.outcome.message == "no luck")
-            #expect(run.stop()?.dead == 1)
+            #expect(last.state == .failed && last.pause == nil && last.outcome.message == "no luck")
+            #expect(run.stop()?.failed == 1)
             #expect(run.calls.count == 5)
         }
     }
@@ -121,7 +121,7 @@ struct EngineDispatchTests {
             TestFile.write(tree.path("in/fail"), "x")
             #expect(run.ended(2))
             let summary = run.stop()
-            #expect(summary?.dead == 1)
+            #expect(summary?.failed == 1)
             #expect(summary?.skipped == 1)
             #expect(run.calls.count == 2)
         }
@@ -260,7 +260,7 @@ struct EngineDispatchTests {
             #expect(run.ended(2))
             #expect(run.calls.map(\.action) == ["move", "two"])
             let report = try #require(run.attempts.last)
-            #expect(report.state == .dead && report.outcome.code == "rule-changed")
+            #expect(report.state == .failed && report.outcome.code == "rule-changed")
             run.stop()
         }
     }

@@ -50,14 +50,14 @@ struct EngineFailureTests {
             }
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(3))
-            #expect(run.stop()?.dead == 1)
+            #expect(run.stop()?.failed == 1)
             #expect(run.calls.map(\.action) == ["one", "two", "two", "two", "first", "second"])
             let first = try #require(seen.value.first)
             #expect(first.job.previous == PreviousAttempt(attempt: 3, outcome: "retry", message: "no luck"))
             #expect(first.job.attempt == 3 && first.facts.attempt == 3 && first.steps.isEmpty)
             #expect(seen.value[1].facts.stepOutputs == [["/first"]])
             let last = try #require(run.attempts.last)
-            #expect(last.state == .dead && last.outcome.ending == .retry && last.outcome.code == "luck")
+            #expect(last.state == .failed && last.outcome.ending == .retry && last.outcome.code == "luck")
             #expect(
                 last.outcome.message
                     == "no luck; on_failure: 'first' succeeded: did first; on_failure: 'second' succeeded: did second")
@@ -75,7 +75,7 @@ struct EngineFailureTests {
             }
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(1))
-            #expect(run.stop()?.dead == 1)
+            #expect(run.stop()?.failed == 1)
             #expect(run.calls.map(\.action) == ["act", "first"])
             let word = ending == .skipped ? "skipped" : "failed"
             #expect(run.attempts.first?.outcome.message == "act; on_failure: 'first' \(word): first")
@@ -130,7 +130,7 @@ struct EngineFailureTests {
             for name in ["a", "b", "c", "d"] { TestFile.write(tree.path("in/\(name)"), "x") }
             #expect(run.ended(4))
             let summary = run.stop()
-            #expect(summary?.dead == 2 && summary?.succeeded == 2)
+            #expect(summary?.failed == 2 && summary?.succeeded == 2)
             #expect(runs.value == ["act abcd", "aside bd"])
         }
     }
@@ -178,7 +178,7 @@ struct EngineFailureTests {
             run.askToStop()
             run.askToStopAtOnce()
             let summary = run.end()
-            #expect(summary?.unfinished == 1 && summary?.dead == 0)
+            #expect(summary?.unfinished == 1 && summary?.failed == 0)
             let later = try DiskStore(afterKillOf: store, now: DiskProbe.now(), clock: { .now })
             isBack.change { $0 = true }
             TestFile.write(tree.path("in/a"), "longer")
@@ -188,7 +188,7 @@ struct EngineFailureTests {
             #expect(next.calls.map(\.action) == ["second", "act"])
             #expect(next.calls.map(\.size) == [1, 6] && next.calls.map(\.steps) == [1, 0])
             let report = try #require(next.attempts.first)
-            #expect(report.state == .dead && report.attempt == 1 && next.attempts.last?.state == .succeeded)
+            #expect(report.state == .failed && report.attempt == 1 && next.attempts.last?.state == .succeeded)
             let done = "on_failure: 'first' succeeded: did first; on_failure: 'second' succeeded: did second"
             #expect(report.outcome.message == "no luck; \(done)")
         }
@@ -211,7 +211,7 @@ struct EngineFailureTests {
             gate.open()
             #expect(run.ended(2))
             #expect(run.calls.map(\.action) == ["act", "slow", "act"])
-            #expect(run.stop()?.dead == 1)
+            #expect(run.stop()?.failed == 1)
         }
     }
 
@@ -242,7 +242,7 @@ struct EngineFailureTests {
             #expect(burnt < 10, "\(burnt) attempts")
             isUp.change { $0 = true }
             #expect(Deadline.wait { run.counts.succeeded == 51 })
-            #expect(run.stop()?.dead == 0)
+            #expect(run.stop()?.failed == 0)
             #expect(run.signs == ["r slowed after 5: down", "r recovered"])
         }
     }
@@ -278,7 +278,7 @@ struct EngineFailureTests {
                     #expect(Deadline.wait { run.told.contains("r created \(name)") })
                 }
             }
-            #expect(Deadline.wait { run.counts.dead == 12 })
+            #expect(Deadline.wait { run.counts.failed == 12 })
             #expect(run.signs.isEmpty, "\(run.signs)")
             run.stop()
         }
@@ -306,7 +306,7 @@ struct EngineFailureTests {
             let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)], isOnce: true) { _, _ in
                 Outcome(.retry)
             }
-            #expect(run.end()?.dead == 40)
+            #expect(run.end()?.failed == 40)
             #expect(run.signs.isEmpty)
             #expect(ContinuousClock.now - start < .seconds(15))
         }

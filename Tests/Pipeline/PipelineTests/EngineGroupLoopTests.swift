@@ -28,7 +28,7 @@ struct EngineGroupLoopTests {
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")
             #expect(Deadline.wait { !run.braked.isEmpty })
-            #expect(Deadline.wait { run.counts.dead == 2 && run.counts.running == 0 })
+            #expect(Deadline.wait { run.counts.failed == 2 && run.counts.running == 0 })
             #expect(run.braked.count == 1)
             // Other groups of the rule continue.
             TestFile.write(root.appending("b.nfo"), "1")
@@ -40,9 +40,9 @@ struct EngineGroupLoopTests {
             run.stop()
             #expect(run.calls.count { $0.path == root.appending("a.nfo") } == LoopGuard.limit)
             #expect(run.calls.count { $0.path == root.appending("a.mkv") } == LoopGuard.limit)
-            let dead = run.attempts.filter { $0.state == .dead }
-            #expect(dead.map(\.outcome.code) == ["loop", "loop"])
-            #expect(dead.first?.outcome.message.hasPrefix("not run: the rule has run for this set 60 times") == true)
+            let failed = run.attempts.filter { $0.state == .failed }
+            #expect(failed.map(\.outcome.code) == ["loop", "loop"])
+            #expect(failed.first?.outcome.message.hasPrefix("not run: the rule has run for this set 60 times") == true)
         }
     }
 

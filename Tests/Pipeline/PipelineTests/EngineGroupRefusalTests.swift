@@ -149,7 +149,7 @@ struct EngineGroupRefusalTests {
             let first = EngineRun([rule], on: store, perform: play)
             TestFile.write(folder.appending("a.nfo"), "1")
             TestFile.write(folder.appending("a.mkv"), "1")
-            #expect(Deadline.wait { first.counts.dead == 1 && first.held.count == 1 })
+            #expect(Deadline.wait { first.counts.failed == 1 && first.held.count == 1 })
             first.stop()
             _ = store.close(at: .now)
 
@@ -158,7 +158,7 @@ struct EngineGroupRefusalTests {
             #expect(Self.lookAgain(second, [rule], folder, after: "b"))
             #expect(Self.lookAgain(second, [rule], folder, after: "c"))
             #expect(!Self.names(second.calls, of: "exec").contains("a.nfo"))
-            #expect(second.held.count == 1 && second.counts.dead == 0)
+            #expect(second.held.count == 1 && second.counts.failed == 0)
             let other = rule.with { $0.ready?.command = [Template(literal: "/bin/echo")] }
             #expect(second.reloadAndWait([other]))
             #expect(Deadline.wait { second.batches.count == 3 })

@@ -110,12 +110,12 @@ struct EngineRecoveryTests {
             let summary = run.stop()
             #expect(run.calls.isEmpty)
             let report = try #require(run.attempts.first)
-            #expect(report.state == .dead && report.outcome.code == "cut-off")
+            #expect(report.state == .failed && report.outcome.code == "cut-off")
             #expect(
                 report.outcome.message
                     == "\(attempts + 5) attempts were interrupted because Alight exited, which this job may have "
                     + "caused")
-            #expect(summary?.dead == 1 && summary?.unfinished == 0)
+            #expect(summary?.failed == 1 && summary?.unfinished == 0)
         }
     }
 

@@ -12,14 +12,14 @@ struct CheckTests {
     private func check(
         _ path: PathBytes, _ policy: SettlePolicy, isPolled: Bool = false, reading extras: DiskProbe.Extras = [],
         waited: Duration = .zero
-    ) -> FinishedProbe.Verdict {
-        FinishedProbe.check(
+    ) -> SettledProbe.Verdict {
+        SettledProbe.check(
             DiskProbe.Place(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: isPolled,
             reading: extras, sample: nil, round: 0,
             waited: waited)
     }
 
-    private func isFinished(_ verdict: FinishedProbe.Verdict, isForced: Bool = false) -> Bool {
+    private func isFinished(_ verdict: SettledProbe.Verdict, isForced: Bool = false) -> Bool {
         guard case .finished(_, isForced) = verdict else { return false }
         return true
     }

@@ -11,7 +11,7 @@ struct PartialFileTests {
     }
 
     private func isFinished(_ path: PathBytes, _ policy: SettlePolicy) -> Bool {
-        if case .finished = FinishedProbe.check(
+        if case .finished = SettledProbe.check(
             DiskProbe.Place(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: false, sample: nil,
             round: 0, waited: .zero)
         {

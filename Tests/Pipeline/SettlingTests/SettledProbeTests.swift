@@ -18,24 +18,24 @@ extension Snapshot {
     }
 }
 
-struct FinishedProbeTests {
+struct SettledProbeTests {
     private func judge(
         _ sight: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
         tree: DiskProbe.TreeResult? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
-        isPolled: Bool = false, sample: FinishedProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
-    ) -> FinishedProbe.Verdict {
-        let look = FinishedProbe.Look(
+        isPolled: Bool = false, sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
+    ) -> SettledProbe.Verdict {
+        let look = SettledProbe.Look(
             sight, writers: writers, locks: locks, tree: tree, time: Timestamp(seconds: time, nanoseconds: 0))
-        return FinishedProbe.judge(
+        return SettledProbe.judge(
             look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// Repeats the check, each time with the next snapshot, until the verdict is not to wait.
     private func pauses(
         _ sights: [Snapshot], writers: DiskProbe.Holders?, policy: SettlePolicy, isPolled: Bool = false
-    ) -> (pauses: [Duration], end: FinishedProbe.Verdict?) {
+    ) -> (pauses: [Duration], end: SettledProbe.Verdict?) {
         var pauses: [Duration] = []
-        var sample: FinishedProbe.Sample?
+        var sample: SettledProbe.Sample?
         for (round, snapshot) in sights.enumerated() {
             let verdict = judge(
                 .present(snapshot), writers: writers, policy: policy, isPolled: isPolled, sample: sample, round: round)
@@ -97,7 +97,7 @@ struct FinishedProbeTests {
 
     @Test func `S30 a writer starts the rounds anew`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 1))
-        let sample = FinishedProbe.Sample(.file())
+        let sample = SettledProbe.Sample(.file())
         #expect(
             judge(.present(.file()), writers: .somebody, policy: policy, sample: sample)
                 == .wait(.microseconds(100), sample: nil, isHeld: true))
@@ -109,12 +109,12 @@ struct FinishedProbeTests {
     ) {
         let policy = SettlePolicy(locks: .wait, whenHeld: .seconds(300))
         let file = DiskProbe.StatResult.present(.file(modified: 1_000))
-        func judge(at time: Int64, sample: FinishedProbe.Sample? = nil) -> FinishedProbe.Verdict {
+        func judge(at time: Int64, sample: SettledProbe.Sample? = nil) -> SettledProbe.Verdict {
             self.judge(file, writers: writers, locks: locks, at: time, policy: policy, sample: sample)
         }
         #expect(judge(at: 1_299) == .wait(.microseconds(100), sample: nil, isHeld: true))
         // The process that has the file open may still write: two samples must be equal.
-        let sample = FinishedProbe.Sample(.file(modified: 1_000))
+        let sample = SettledProbe.Sample(.file(modified: 1_000))
         #expect(judge(at: 1_300) == .wait(.seconds(1), sample: sample))
         #expect(judge(at: 1_301, sample: sample) == .finished(.file(modified: 1_000), isForced: false))
     }
@@ -148,7 +148,7 @@ struct FinishedProbeTests {
 
     @Test func `S37 after the maximum wait the file is reported as it is`() {
         let policy = SettlePolicy(maximumWait: .seconds(10))
-        func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> FinishedProbe.Verdict {
+        func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> SettledProbe.Verdict {
             judge(.present(.file()), writers: writers, policy: policy, round: round, waited: waited)
         }
         #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.microseconds(409_600), sample: nil, isHeld: true))
@@ -189,12 +189,12 @@ struct FinishedTreeTests {
 
     private func judge(
         _ tree: DiskProbe.TreeResult, at time: Int64 = 1_000, isPolled: Bool = false, longest: Duration? = nil,
-        sample: FinishedProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
-    ) -> FinishedProbe.Verdict {
+        sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
+    ) -> SettledProbe.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
-        let look = FinishedProbe.Look(
+        let look = SettledProbe.Look(
             .present(folder), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
-        return FinishedProbe.judge(
+        return SettledProbe.judge(
             look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 

@@ -11,10 +11,10 @@ kill %1
 wait %1
 TERMINAL=1
 
-#: before alight jobs --state dead --rule scans --limit 0 | cut -f 1 | xargs alight retry
+#: before alight jobs --state failed --rule scans --limit 0 | cut -f 1 | xargs alight retry
 cp -r .local/state/alight kept-journal
 
-#: after alight jobs --state dead --rule scans --limit 0 | cut -f 1 | xargs alight retry
+#: after alight jobs --state failed --rule scans --limit 0 | cut -f 1 | xargs alight retry
 grep -q 'will be retried' "$OUT"
 rm -r .local/state/alight
 mv kept-journal .local/state/alight

@@ -34,7 +34,7 @@ struct RunRecord {
     /// Everything received and done, in order.
     var history: [String] = []
     var fault: String?
-    var dead: [JobID] = []
+    var failed: [JobID] = []
     /// The failed jobs that were retried manually.
     var retried: Set<JobID> = []
     /// The files of the jobs.
@@ -271,9 +271,9 @@ struct RunRecord {
         guard let index = index(attempt.rule, run) else { return }
         let name = run.world.name(of: attempt.path)
         switch attempt.state {
-        case .dead:
+        case .failed:
             history.append("\(index == 0 ? "" : "\(attempt.rule): ")failed \(name)")
-            dead.append(attempt.job)
+            failed.append(attempt.job)
             noted.insert(attempt.job)
             if let file = files[attempt.job] { mirrors[index].doubtfulTexts.insert(file) }
             mirrors[index].untracked.formUnion([attempt.path, attempt.from].compactMap(\.self))

@@ -178,8 +178,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: program?.rescan()
         case .retry:
-            let failed = record.dead
-            record.dead = []
+            let failed = record.failed
+            record.failed = []
             record.retried.formUnion(failed)
             program?.retry(failed)
             turn(isLeasing: false)

@@ -62,7 +62,7 @@ CREATE TABLE jobs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
 CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
-CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+CREATE INDEX jobs_failed ON jobs (rule, ended) WHERE state = 'failed';
 CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
 CREATE TABLE attempts (
     job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

@@ -114,7 +114,7 @@ package struct SampleJob {
         switch state {
         case .pending: due = created + 60
         case .running: break
-        case .succeeded, .skipped, .dead: ended = created + 30
+        case .succeeded, .skipped, .failed: ended = created + 30
         }
     }
 }

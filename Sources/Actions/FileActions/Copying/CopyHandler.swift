@@ -38,7 +38,7 @@ package struct CopyHandler: Handler {
 
     /// Copies the files of a batch in groups, each of which is flushed by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        GroupFlush.run(invocations, alone: { run($0) }, together: { copy(together: $0) })
+        FileSystemFlush.run(invocations, alone: { run($0) }, together: { copy(together: $0) })
     }
 
     /// A copy without a name.
@@ -76,7 +76,7 @@ package struct CopyHandler: Handler {
                 return error.isOfCrowd ? .crowded : .over(error.outcome)
             }
         }
-        var flush = GroupFlush()
+        var flush = FileSystemFlush()
         var folders = DirectoryFlush()
         let outcomes = preparations.map { preparation -> Outcome? in
             switch preparation {

@@ -7,7 +7,7 @@ import System
 /// A flush of several staged files by one call of syncfs(2) per file system, regardless of the number of files.
 ///
 /// All files must be written before the first of them is flushed.
-struct GroupFlush {
+struct FileSystemFlush {
     /// The minimum number of files; with fewer, separate flushes are better, since syncfs(2) also flushes unrelated
     /// files.
     private static let fewest = 4

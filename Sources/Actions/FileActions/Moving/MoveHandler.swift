@@ -36,7 +36,7 @@ package struct MoveHandler: Handler {
 
     /// Moves several files; the copies on another file system are flushed with one call for all.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        GroupFlush.run(invocations, alone: { run($0) }, together: { move(together: $0) })
+        FileSystemFlush.run(invocations, alone: { run($0) }, together: { move(together: $0) })
     }
 
     package func isDone(_ invocation: Invocation) -> Bool {
@@ -92,7 +92,7 @@ package struct MoveHandler: Handler {
                 }
             }
         }
-        var flush = GroupFlush()
+        var flush = FileSystemFlush()
         var wanted: Set<PathBytes> = []
         for (index, stage) in stages.enumerated() {
             guard case .carried(var carried) = stage else { continue }

@@ -103,12 +103,12 @@ struct ApplyCommand: ParsableCommand {
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
-            let (still, dead, vanished) = try Faults.said { () throws(StorageError) in
+            let (still, failures, vanished) = try Faults.said { () throws(StorageError) in
                 try unfinished(open, rule.name, reader)
             }
-            failed += dead.count
+            failed += failures.count
             gone += vanished
-            for job in dead {
+            for job in failures {
                 progress.say(
                     "\(job.id) \(Display.text(job.rule)): \(Display.path(job.path)): failed: "
                         + Display.text(job.message ?? ""))
@@ -139,16 +139,16 @@ struct ApplyCommand: ParsableCommand {
     /// journal.
     private func unfinished(
         _ jobs: [(JobID, PathBytes)], _ rule: String, _ reader: JournalReader
-    ) throws(StorageError) -> (still: [(JobID, PathBytes)], dead: [JobEntry], gone: Int) {
+    ) throws(StorageError) -> (still: [(JobID, PathBytes)], failures: [JobEntry], gone: Int) {
         let states = try reader.states(of: jobs.map(\.0))
         var still: [(JobID, PathBytes)] = []
-        var dead: [JobEntry] = []
+        var failures: [JobEntry] = []
         var gone = 0
         for (id, path) in jobs {
             switch states[id] {
             case .pending, .running: still.append((id, path))
             case .succeeded, .skipped: break
-            case .dead: if let job = try reader.details(of: id)?.job { dead.append(job) }
+            case .failed: if let job = try reader.details(of: id)?.job { failures.append(job) }
             case nil:
                 // The job was merged into a pending job of the same path; follow that one.
                 if let heir = try reader.newest(rule: rule, path: path), heir != id {
@@ -158,6 +158,6 @@ struct ApplyCommand: ParsableCommand {
                 }
             }
         }
-        return (still, dead, gone)
+        return (still, failures, gone)
     }
 }

@@ -8,7 +8,7 @@ import Storage
 struct ChosenJobs: ParsableArguments {
     @Argument(
         help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
-        completion: OfferedWords.jobs([.dead, .pending]))
+        completion: OfferedWords.jobs([.failed, .pending]))
     var ids: [String] = []
 
     @Flag(help: "All failed jobs; with --rule, those of that rule.")
@@ -73,7 +73,7 @@ struct ChosenJobs: ParsableArguments {
     ) throws(StorageError) -> [JobEntry] {
         if ids.isEmpty {
             // Oldest first, so that they are retried in the order in which they were created.
-            let jobs = try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs
+            let jobs = try reader.jobs(JournalQuery(states: [.failed], rule: rule)).jobs
             return jobs.sorted { $0.id.description < $1.id.description }.filter { !refuse($0, wish, &hasFailed) }
         }
         var jobs: [JobEntry] = []
@@ -113,7 +113,7 @@ extension JobState {
         case .running: "is running"
         case .succeeded: "has succeeded"
         case .skipped: "was skipped"
-        case .dead: "has failed"
+        case .failed: "has failed"
         }
     }
 }

@@ -8,7 +8,7 @@ import Storage
 import System
 
 extension JobState: ExpressibleByArgument {
-    public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "dead"] }
+    public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "failed"] }
 }
 
 /// `alight jobs`: lists the jobs of the journal.
@@ -20,8 +20,8 @@ struct JobsCommand: ParsableCommand {
             The newest come first. On a terminal, prints a table that fits its width; otherwise one line per job: id, \
             state, rule, path, event, attempt, time and message, separated by tabs.
 
-              alight jobs --state dead --since 1d
-              alight jobs --state dead --rule scans | cut -f 1 | xargs alight retry
+              alight jobs --state failed --since 1d
+              alight jobs --state failed --rule scans | cut -f 1 | xargs alight retry
               alight jobs --path ~/Scans
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
@@ -117,7 +117,7 @@ struct JobsCommand: ParsableCommand {
 
     /// Returns the message for an empty list: the number of jobs in each state.
     private static func nothing(_ counts: [JobState: Int], isFiltered: Bool) -> String {
-        let states: [JobState] = [.pending, .running, .succeeded, .skipped, .dead]
+        let states: [JobState] = [.pending, .running, .succeeded, .skipped, .failed]
         let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
         if there.isEmpty { return "the journal has no jobs" }
         return "no job matches; the journal has \(there.joined(separator: ", "))"

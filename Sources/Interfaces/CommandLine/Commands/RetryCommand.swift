@@ -30,7 +30,7 @@ struct RetryCommand: ParsableCommand {
     func run() throws {
         try chosen.ask(
             ChosenJobs.Wish(
-                states: [.dead, .pending], refusal: "only failed and pending jobs can be retried",
+                states: [.failed, .pending], refusal: "only failed and pending jobs can be retried",
                 done: "will be retried",
                 command: { .retry($0) }),
             journal)
@@ -60,7 +60,7 @@ struct DiscardCommand: ParsableCommand {
     func run() throws {
         try chosen.ask(
             ChosenJobs.Wish(
-                states: [.dead, .pending], refusal: "only failed and pending jobs can be discarded",
+                states: [.failed, .pending], refusal: "only failed and pending jobs can be discarded",
                 done: "discarded", takesUnreadable: true, command: { .discard($0) }),
             journal)
     }

@@ -248,7 +248,7 @@ struct RunCommand: ParsableCommand {
                     .error,
                     "\(jobs) cannot be read; stored as failed: \(Display.text(first.description))"
                         + (journal.unreadable.count > 1 ? ", …" : ""),
-                    help: "see 'alight jobs --state dead'; 'alight apply' runs a rule for a file")
+                    help: "see 'alight jobs --state failed'; 'alight apply' runs a rule for a file")
             }
             return kept
         } catch {
@@ -262,7 +262,7 @@ struct RunCommand: ParsableCommand {
             return .runtimeError
         }
         guard once else { return .done }
-        if summary.dead > 0 { return .someFailed }
+        if summary.failed > 0 { return .someFailed }
         return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done
     }
 }

@@ -17,7 +17,7 @@ final class RunningMetrics: Sendable {
         "alight_degraded": "1 if 'alight status' reports a problem.",
         "alight_paused": "1 if all rules are paused.",
         "alight_settling_paths": "Paths that have not settled yet.",
-        "alight_queue_jobs": "Jobs by state: pending, running, or dead (failed).",
+        "alight_queue_jobs": "Jobs by state: pending, running, or failed.",
         "alight_watches": "inotify watches in use by Alight.",
         "alight_watches_limit": "Maximum number of inotify watches of the user, over all programs.",
         "alight_roots": "Root directories of rules, by the backend that watches them.",
@@ -34,7 +34,7 @@ final class RunningMetrics: Sendable {
         set("alight_paused", status.engine.pauses.all ? 1 : 0)
         set("alight_settling_paths", Double(status.engine.settling))
         let queue = status.engine.queue
-        for (state, jobs) in [("pending", queue.pending), ("running", queue.running), ("dead", status.dead.count)] {
+        for (state, jobs) in [("pending", queue.pending), ("running", queue.running), ("failed", status.failed.count)] {
             set("alight_queue_jobs", [("state", state)], Double(jobs))
         }
         set("alight_watches", Double(status.watching.watches))

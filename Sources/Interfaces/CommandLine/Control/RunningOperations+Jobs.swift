@@ -41,7 +41,7 @@ extension RunningOperations {
         for word in asked.states {
             guard let state = JobState(rawValue: word) else {
                 throw APIError(
-                    400, "invalid job state '\(word)'", help: "write pending, running, succeeded, skipped or dead")
+                    400, "invalid job state '\(word)'", help: "write pending, running, succeeded, skipped or failed")
             }
             query.states.insert(state)
         }
@@ -94,7 +94,7 @@ extension RunningOperations {
     // MARK: Failed jobs
 
     func retry(_ id: String) throws(APIError) -> JSONValue {
-        let job = try deadLetter(id, "retried")
+        let job = try failedJob(id, "retried")
         guard !job.job.isUnreadable else {
             throw APIError(
                 409, "job \(job.job.id) cannot be read: its event is not known",
@@ -106,17 +106,17 @@ extension RunningOperations {
     }
 
     func discard(_ id: String) throws(APIError) -> JSONValue {
-        let job = try deadLetter(id, "discarded")
+        let job = try failedJob(id, "discarded")
         carryOut(.discard([job.job.id]))
         return ["job": .object(job.object)]
     }
 
-    private func deadLetter(_ id: String, _ what: String) throws(APIError) -> JobDetails {
+    private func failedJob(_ id: String, _ what: String) throws(APIError) -> JobDetails {
         let details = try details(id)
-        guard details.job.state == .dead else {
+        guard details.job.state == .failed else {
             throw APIError(
                 409, "job \(details.job.id) \(details.job.state.sentence): only failed jobs can be \(what)",
-                help: "/v1/jobs?state=dead lists those")
+                help: "/v1/jobs?state=failed lists those")
         }
         return details
     }

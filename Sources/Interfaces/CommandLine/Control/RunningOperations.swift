@@ -26,7 +26,7 @@ final class RunningOperations: Operations {
         var watching: WatchStatus?
         /// The failed jobs, the number of jobs that had failed since the start, and the time until which this may be
         /// reused.
-        var dead: (letters: DeadLetters, made: Int, until: ContinuousClock.Instant)?
+        var failed: (letters: FailedJobs, made: Int, until: ContinuousClock.Instant)?
     }
 
     /// The timeout for an answer of the watcher's thread.
@@ -35,7 +35,7 @@ final class RunningOperations: Operations {
     private static let patience = Duration.seconds(2)
     /// The timeout for the engine's thread to list due paths.
     static let duePatience = Duration.milliseconds(500)
-    private static let deadAge = Duration.seconds(1)
+    private static let failedAge = Duration.seconds(1)
     private static let failures = 5
 
     init(_ engine: Engine, journal: PathBytes?, _ reloading: RuleReloading?) {
@@ -57,7 +57,7 @@ final class RunningOperations: Operations {
         return RunningStatus(
             engine: status, watching: watching ?? kept.withLock { $0.watching } ?? WatchStatus(),
             reasons: status.reasons(watching, hasRejectedRules: reloading?.hasRejected ?? false),
-            dead: dead(status, at: now), journal: (journal, journalSize), started: started.wall,
+            failed: failed(status, at: now), journal: (journal, journalSize), started: started.wall,
             uptime: now - started.instant)
     }
 
@@ -65,13 +65,13 @@ final class RunningOperations: Operations {
         let now = ContinuousClock.now
         let status = engine.status(at: now)
         let pending = status.pending
-        let dead = dead(status, at: now).counts
+        let failed = failed(status, at: now).counts
         let last = status.rules.values.compactMap(\.last?.job)
         let known = (try? reader().states(of: last)) ?? [:]
         return [
             "rules": .array(
                 status.ruleset.listed.map { rule in
-                    status.object(rule, pending: pending[rule.name] ?? 0, dead: dead[rule.name] ?? 0) {
+                    status.object(rule, pending: pending[rule.name] ?? 0, failed: failed[rule.name] ?? 0) {
                         known[$0] != nil
                     }
                 })
@@ -117,24 +117,25 @@ final class RunningOperations: Operations {
         let pending = status.pending
         for rule in status.slowed.keys where pending[rule, default: 0] == 0 {
             guard !status.running.contains(where: { $0.rule == rule }),
-                let dead = try? reader.jobs(JournalQuery(states: [.dead], rule: rule, limit: 1)), dead.jobs.isEmpty
+                let failed = try? reader.jobs(JournalQuery(states: [.failed], rule: rule, limit: 1)),
+                failed.jobs.isEmpty
             else { continue }
             status.slowed[rule] = nil
         }
     }
 
     /// Returns the failed jobs of the journal; those since the start if it cannot be read or is in memory.
-    private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> DeadLetters {
-        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead {
-            return dead.letters
+    private func failed(_ status: EngineStatus, at now: ContinuousClock.Instant) -> FailedJobs {
+        if let failed = kept.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
+            return failed.letters
         }
-        guard let reader = try? reader(), let counts = try? reader.deadCounts(),
-            let last = try? reader.lastDead(Self.failures)
+        guard let reader = try? reader(), let counts = try? reader.failedCounts(),
+            let last = try? reader.lastFailed(Self.failures)
         else {
-            return DeadLetters(counts: status.rules.mapValues(\.dead), last: status.failures.map(\.failure))
+            return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure))
         }
-        let letters = DeadLetters(counts: counts, last: last.map(\.failure))
-        kept.withLock { $0.dead = (letters, status.counts.dead, now + Self.deadAge) }
+        let letters = FailedJobs(counts: counts, last: last.map(\.failure))
+        kept.withLock { $0.failed = (letters, status.counts.failed, now + Self.failedAge) }
         return letters
     }
 
@@ -247,7 +248,7 @@ final class RunningOperations: Operations {
         let isDone = Mutex(false)
         engine.carryOut(command) { isDone.withLock { $0 = true } }
         waitUntil(within: limit) { isDone.withLock { $0 } }
-        kept.withLock { $0.dead = nil }
+        kept.withLock { $0.failed = nil }
         return isDone.withLock { $0 }
     }
 }

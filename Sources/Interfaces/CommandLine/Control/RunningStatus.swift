@@ -13,7 +13,7 @@ struct RunningStatus {
     var watching: WatchStatus
     /// The problems, as messages for users.
     var reasons: [String]
-    var dead: DeadLetters
+    var failed: FailedJobs
     /// The path of the journal's file, nil for one in memory, and its size in bytes including the WAL.
     var journal: (path: PathBytes?, size: Int64)
     var started: Timestamp
@@ -34,7 +34,7 @@ struct RunningStatus {
             "overflows": .integer(Int64(engine.overflows)), "last_rescan": engine.rescanObject,
             "queue": [
                 "settling": .integer(Int64(engine.settling)), "pending": .integer(Int64(engine.queue.pending)),
-                "running": .integer(Int64(engine.queue.running)), "dead": .integer(Int64(dead.count)),
+                "running": .integer(Int64(engine.queue.running)), "failed": .integer(Int64(failed.count)),
             ],
             "counts": engine.countsObject,
             "rates": [
@@ -43,7 +43,7 @@ struct RunningStatus {
             ],
             "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
-            "running": engine.runningObjects, "failures": .array(dead.last),
+            "running": engine.runningObjects, "failures": .array(failed.last),
         ]
     }
 
@@ -59,7 +59,7 @@ struct RunningStatus {
 }
 
 /// The jobs that have failed and were neither retried nor discarded.
-struct DeadLetters {
+struct FailedJobs {
     /// The number of failed jobs by rule.
     var counts: [String: Int]
     /// The most recent failed jobs, in the format of the API.

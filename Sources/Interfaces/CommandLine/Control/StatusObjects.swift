@@ -63,10 +63,10 @@ extension EngineStatus {
     /// - Parameters:
     ///   - rule: The rule.
     ///   - pending: The number of its pending jobs.
-    ///   - dead: The number of its failed jobs.
+    ///   - failed: The number of its failed jobs.
     ///   - isKnown: Returns whether the journal contains a job.
     /// - Returns: The object.
-    func object(_ rule: Rule, pending: Int, dead: Int, isKnown: (JobID) -> Bool) -> JSONValue {
+    func object(_ rule: Rule, pending: Int, failed: Int, isKnown: (JobID) -> Bool) -> JSONValue {
         let tally = rules[rule.name] ?? RuleTally()
         let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
         var object: [String: JSONValue] = [
@@ -74,7 +74,7 @@ extension EngineStatus {
             "enabled": .bool(!ruleset.isDisabled(rule.name)), "paused": .bool(pauses.hold(rule.name)),
             "pending": .integer(Int64(pending)),
             "running": .integer(Int64(running)), "succeeded": .integer(Int64(tally.succeeded)),
-            "skipped": .integer(Int64(tally.skipped)), "dead": .integer(Int64(dead)),
+            "skipped": .integer(Int64(tally.skipped)), "failed": .integer(Int64(failed)),
             "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
             "place": .string("\(rule.place.file):\(rule.place.line)"),
         ]
@@ -130,8 +130,8 @@ extension EngineStatus {
         [
             "hints": .integer(Int64(counts.hints)), "events": .integer(Int64(counts.events)),
             "attempts": .integer(Int64(counts.attempts)), "succeeded": .integer(Int64(counts.succeeded)),
-            "skipped": .integer(Int64(counts.skipped)), "failed": .integer(Int64(counts.failed)),
-            "dead": .integer(Int64(counts.dead)),
+            "skipped": .integer(Int64(counts.skipped)),
+            "failed_attempts": .integer(Int64(counts.failedAttempts)), "failed": .integer(Int64(counts.failed)),
         ]
     }
 

@@ -44,10 +44,10 @@ struct StatusReport {
         let rates = object("rates")
         var lines = [
             "queue: \(number(queue, "settling")) settling, \(number(queue, "pending")) pending, "
-                + "\(number(queue, "running")) running, \(number(queue, "dead")) failed",
+                + "\(number(queue, "running")) running, \(number(queue, "failed")) failed",
             "since the start: \(number(counts, "events")) events, \(number(counts, "attempts")) attempts: "
                 + "\(number(counts, "succeeded")) succeeded, \(number(counts, "skipped")) skipped, "
-                + "\(number(counts, "failed")) failed",
+                + "\(number(counts, "failed_attempts")) failed",
             "last minute: \(rate(rates, "events_per_second")) events/s, \(rate(rates, "jobs_per_second")) jobs/s",
         ]
         let journal = object("journal")

@@ -90,14 +90,14 @@ struct AttemptLine {
     /// The sort key: failed jobs first, then unfinished ones, then the others.
     var rank: Int {
         switch state {
-        case .dead: 0
+        case .failed: 0
         case .pending, .running: 1
         case .succeeded, .skipped: 2
         }
     }
 
     /// The outcome as a word.
-    var word: String { state == .dead ? "failed" : Display.text(outcome) }
+    var word: String { state == .failed ? "failed" : Display.text(outcome) }
 
     /// The suffix for a job that has not succeeded: its next attempt, or how to retry it.
     var ending: String {
@@ -109,7 +109,7 @@ struct AttemptLine {
                 return " (not counted as an attempt; next in \(Reporter.seconds(pause)))"
             }
             return " (attempt \(attempt) of \(mostAttempts); next in \(Reporter.seconds(pause)))"
-        case .dead:
+        case .failed:
             let attempts = attempt > 1 ? " after \(attempt) attempts" : ""
             return " (gave up\(attempts); retry with 'alight retry \(Display.text(job))')"
         default: return ""

@@ -67,7 +67,7 @@ struct JobReport {
     private var attempts: [String] {
         details.attempts.enumerated().flatMap { index, attempt in
             // The last attempt of a failed job was not followed by a retry.
-            let isFinal = details.job.state == .dead && index == details.attempts.count - 1
+            let isFinal = details.job.state == .failed && index == details.attempts.count - 1
             let outcome = isFinal && attempt.outcome == "retry" ? "failed" : attempt.outcome
             var line = "attempt \(attempt.number): \(TimeText.long(attempt.started)), "
             line += "\(Reporter.seconds(attempt.duration)): \(Display.text(outcome))"

@@ -100,7 +100,7 @@ final class Counts: Sendable {
     func note(_ state: JobState) {
         counts.withLock { counts in
             counts.done += 1
-            if state == .dead { counts.failed += 1 }
+            if state == .failed { counts.failed += 1 }
         }
     }
 }

@@ -30,7 +30,7 @@ struct Applying {
             report: { report in
                 for attempt in report.attempts where wanted.contains(attempt.path) && attempt.state != .pending {
                     counts.note(attempt.state)
-                    if attempt.state == .dead { progress.say(AttemptLine(attempt).text(hasColor: false)) }
+                    if attempt.state == .failed { progress.say(AttemptLine(attempt).text(hasColor: false)) }
                 }
                 if !report.attempts.isEmpty {
                     progress.note(done: counts.done, failed: counts.failed)

@@ -45,7 +45,7 @@ struct Reporter: Sendable {
                 "the rule has run \(limit) times for '\(Display.path(path))' within \(Self.seconds(pause)), like rules "
                     + "that trigger themselves or each other; it does not run for this path for \(Self.seconds(pause))",
                 help: "let the action write outside of 'path:', list what it writes in 'outputs:', "
-                    + "or set 'own_writes: ignore'; 'alight jobs --state dead' shows the last event",
+                    + "or set 'own_writes: ignore'; 'alight jobs --state failed' shows the last event",
                 facts: ["rule": rule])
         case .superseded(let rule, let job, let path):
             say(
@@ -257,7 +257,7 @@ struct Reporter: Sendable {
         }.joined(separator: ", ")
         line += " in \(seconds(first.duration))"
         // Of several outcomes, the worst is the most important.
-        let worst = reports.first { $0.state == .dead } ?? reports.first { $0.state == .pending } ?? first
+        let worst = reports.first { $0.state == .failed } ?? reports.first { $0.state == .pending } ?? first
         let isCommon = reports.allSatisfy { $0.word == first.word && $0.said == first.said }
         guard !isCommon else { return line + (first.said.isEmpty ? "" : ": \(first.said)") + worst.ending }
         let others = reports.filter { $0.job != worst.job }.sorted { $0.rank < $1.rank }
@@ -276,7 +276,7 @@ struct Reporter: Sendable {
             switch state {
             case .succeeded: "32"
             case .skipped: "36"
-            case .dead: "31"
+            case .failed: "31"
             case .pending, .running: "33"
             }
         return "\u{1B}[\(color)m\(word)\u{1B}[0m"
@@ -334,7 +334,7 @@ extension AttemptReport {
         switch state {
         case .succeeded, .skipped, .running: .info
         case .pending: outcome.ending == .notReady || outcome.isInterrupted ? .info : .warning
-        case .dead: .error
+        case .failed: .error
         }
     }
 

@@ -109,7 +109,7 @@ extension HTML {
         let kind =
             switch word {
             case "succeeded": "ok"
-            case "dead", "failed": "bad"
+            case "failed": "bad"
             case "running": "live"
             case "retry", "not_ready": "warn"
             default: "calm"

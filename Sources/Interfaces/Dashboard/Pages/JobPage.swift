@@ -32,12 +32,12 @@ package struct JobPage {
 
     private var id: String { job["id"].text }
 
-    private var actions: HTML { job["state"].text == "dead" ? JobActions(id: id, isMain: true).html : "" }
+    private var actions: HTML { job["state"].text == "failed" ? JobActions(id: id, isMain: true).html : "" }
 
     private var outcome: HTML {
         let message = job["message"].text
         guard !message.isEmpty else { return "" }
-        let kind = job["state"].text == "dead" ? "bad" : "calm"
+        let kind = job["state"].text == "failed" ? "bad" : "calm"
         let code: HTML = job["code"].string.map { " <code>\($0)</code>" } ?? ""
         return "<p class=\"notice \(kind)\">\(message)\(code)</p>"
     }

@@ -59,7 +59,7 @@ package struct JobsPage {
     private var form: HTML {
         let states = [
             ("", "any state"), ("pending", "pending"), ("running", "running"), ("succeeded", "succeeded"),
-            ("skipped", "skipped"), ("dead", "failed"),
+            ("skipped", "skipped"), ("failed", "failed"),
         ]
         var names = rules["rules"].elements.map(\.["name"].text)
         if !query.rule.isEmpty, !names.contains(query.rule) { names.append(query.rule) }
@@ -105,11 +105,11 @@ package struct JobsPage {
 
     private func row(_ job: JSONValue) -> HTML {
         let id = job["id"].text
-        let isDead = job["state"].text == "dead"
+        let isFailed = job["state"].text == "failed"
         let said: HTML =
             job["message"].text.isEmpty
-            ? "" : "<span class=\"said \(isDead ? "fault" : "muted")\">\(job["message"].text)</span>"
-        let actions: HTML = isDead ? JobActions(id: id).html : ""
+            ? "" : "<span class=\"said \(isFailed ? "fault" : "muted")\">\(job["message"].text)</span>"
+        let actions: HTML = isFailed ? JobActions(id: id).html : ""
         let path: HTML = .path(job["path"].text)
         let name: HTML = id.isEmpty ? path : "<a href=\"/jobs/\(HTML.urlPart(id))\">\(path)</a>"
         // A due path has no job yet.

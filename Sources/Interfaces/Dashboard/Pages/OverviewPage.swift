@@ -49,13 +49,13 @@ package struct OverviewPage {
                 state.flatMap { status.hasJobs ? .jobs("state=\($0)", inside, status) : nil } ?? "<div>\(inside)</div>"
             return "<li class=\"tile \(kind)\" data-key=\"\(label)\">\(linked)</li>"
         }
-        let dead = queue["dead"].count
+        let failed = queue["failed"].count
         let running = queue["running"].count
         return [
             tile("Settling", Wording.number(queue["settling"].count)),
             tile("Pending", Wording.number(queue["pending"].count), state: "pending"),
             tile("Running", Wording.number(running), state: "running", running > 0 ? "live" : ""),
-            tile("Failed jobs", Wording.number(dead), state: "dead", dead > 0 ? "bad" : ""),
+            tile("Failed jobs", Wording.number(failed), state: "failed", failed > 0 ? "bad" : ""),
             tile("Events per minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60)),
             tile("Jobs per minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60)),
         ]
@@ -66,7 +66,7 @@ package struct OverviewPage {
         let words = [
             ("hints", "Kernel hints"), ("events", "Events"), ("attempts", "Attempts"),
             ("succeeded", "Succeeded"),
-            ("skipped", "Skipped"), ("failed", "Failed attempts"), ("dead", "Failed jobs"),
+            ("skipped", "Skipped"), ("failed_attempts", "Failed attempts"), ("failed", "Failed jobs"),
         ]
         var rows: [HTML] = words.map { name, label in
             "<div><dt>\(label)</dt><dd>\(Wording.number(counts[name].count))</dd></div>"
@@ -134,7 +134,8 @@ package struct OverviewPage {
         let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
         return """
             <section class="card" aria-labelledby="h-failures"><div class="head"><h2 id="h-failures">Latest failures</h2>\
-            \(.jobs("state=dead", "All failed jobs", status))</div><div id="failures" data-live>\(list)</div></section>
+            \(.jobs("state=failed", "All failed jobs", status))</div>\
+            <div id="failures" data-live>\(list)</div></section>
             """
     }
 

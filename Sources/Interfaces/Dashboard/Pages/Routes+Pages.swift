@@ -22,7 +22,7 @@ extension Routes {
             }
         }
         addPage("POST", "/jobs/*/discard") { request, names throws(APIError) in
-            pages.act(request, back: "/jobs?state=dead") { _ throws(APIError) in
+            pages.act(request, back: "/jobs?state=failed") { _ throws(APIError) in
                 _ = try operations.discard(names[0])
             }
         }

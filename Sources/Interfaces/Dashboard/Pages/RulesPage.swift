@@ -69,7 +69,7 @@ struct RuleTable {
             <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="place">\(rule["place"].text)</span></p></th>\
             \(number("pending", "Pending", kind: "warn"))\(number("running", "Running", kind: "live"))\
             \(number("succeeded", "Succeeded", isSinceStart: true))\(number("skipped", "Skipped", isSinceStart: true))\
-            \(number("dead", "Failed", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
+            \(number("failed", "Failed", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
             <td class="end">\(button)</td></tr>
             """
     }

@@ -123,7 +123,7 @@
 
   // Activity ----------------------------------------------------------------------------------------------------
 
-  const kinds = { succeeded: "ok", dead: "bad", failed: "bad", retry: "warn", not_ready: "warn" };
+  const kinds = { succeeded: "ok", failed: "bad", retry: "warn", not_ready: "warn" };
   function line({ moment, word, kind, path, said, rule, job }) {
     const item = byId("line").content.firstElementChild.cloneNode(true);
     const time = item.querySelector("time");
@@ -167,11 +167,11 @@
     loadSoon();
     // Files excluded by a condition are not shown, like files that the path does not match.
     if (attempt.outcome === "skipped" && attempt.code === "where") return;
-    const isDead = attempt.state === "dead";
-    if (isDead) announceFailure();
+    const isFailed = attempt.state === "failed";
+    if (isFailed) announceFailure();
     add({
-      moment: attempt.time, word: isDead ? "dead" : attempt.outcome.replace("_", " "),
-      kind: kinds[isDead ? "dead" : attempt.outcome] ?? "calm", path: attempt.path, said: attempt.message,
+      moment: attempt.time, word: isFailed ? "failed" : attempt.outcome.replace("_", " "),
+      kind: kinds[isFailed ? "failed" : attempt.outcome] ?? "calm", path: attempt.path, said: attempt.message,
       rule: attempt.rule, job: attempt.job,
     });
   }
@@ -275,7 +275,7 @@
       else toast(done[verb] ?? "Done.");
       // A discarded job no longer has a page.
       if (answer.ok && verb === "discard" && location.pathname === path.replace(/\/discard$/, "")) {
-        location.assign("/jobs?state=dead");
+        location.assign("/jobs?state=failed");
         return;
       }
     } catch {

@@ -160,5 +160,5 @@ package struct FinalFailure: Sendable, Hashable {
 package enum JobState: String, Sendable, Hashable {
     case pending, running, succeeded, skipped
     /// The job failed and is not retried automatically.
-    case dead
+    case failed
 }

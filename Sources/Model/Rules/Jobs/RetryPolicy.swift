@@ -41,7 +41,7 @@ package struct RetryPolicy: Sendable, Hashable {
     }
 
     /// Whether the outcome makes the job a failed job.
-    package func isDeadly(_ outcome: Outcome, attempt: Int) -> Bool {
+    package func failsJob(_ outcome: Outcome, attempt: Int) -> Bool {
         (outcome.ending == .failed || outcome.ending == .retry) && isFinal(outcome, attempt: attempt)
     }
 

@@ -89,7 +89,7 @@ struct PageTests {
 
     @Test func `links to older jobs keep the search`() {
         let page = SamplePages(words: "a&b").page("jobs").text
-        #expect(page.contains("href=\"/jobs?state=dead&amp;rule=a%26b&amp;path=a%26b&amp;before=01A\">Older</a>"))
+        #expect(page.contains("href=\"/jobs?state=failed&amp;rule=a%26b&amp;path=a%26b&amp;before=01A\">Older</a>"))
     }
 
     // MARK: Tags

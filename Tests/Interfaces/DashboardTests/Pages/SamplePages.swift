@@ -19,7 +19,7 @@ struct SamplePages {
         case "overview": OverviewPage(status: status, rules: rules, history: history, jobs: jobs, now: Self.now).html
         case "jobs":
             JobsPage(
-                status: status, rules: rules, jobs: jobs, query: .init(state: "dead", rule: words, path: words),
+                status: status, rules: rules, jobs: jobs, query: .init(state: "failed", rule: words, path: words),
                 now: Self.now
             ).html
         case "job": JobPage(status: status, job: job, now: Self.now).html
@@ -47,8 +47,10 @@ struct SamplePages {
                 ],
             "watches": ["used": 512, "limit": 65_536], "overflows": 1,
             "last_rescan": isEmpty ? nil : ["at": "2026-11-22T07:41:07Z", "why": text, "found": 3],
-            "queue": ["settling": 3, "pending": 1_022, "running": 1, "dead": 2],
-            "counts": ["hints": 81_244, "events": 24_118, "attempts": 21_904, "succeeded": 21_512, "failed": 91],
+            "queue": ["settling": 3, "pending": 1_022, "running": 1, "failed": 2],
+            "counts": [
+                "hints": 81_244, "events": 24_118, "attempts": 21_904, "succeeded": 21_512, "failed_attempts": 91,
+            ],
             "rates": ["events_per_second": 1.93, "jobs_per_second": 0.004],
             "running": isEmpty
                 ? [] : [["job": "01A", "rule": text, "action": text, "path": path, "since": "2026-11-22T09:41:06Z"]],
@@ -63,12 +65,12 @@ struct SamplePages {
             "rules": [
                 [
                     "name": text, "path": text, "tags": [text], "enabled": true, "paused": true, "pending": 14,
-                    "running": 1, "succeeded": 18_422, "skipped": 0, "dead": 2, "place": text,
+                    "running": 1, "succeeded": 18_422, "skipped": 0, "failed": 2, "place": text,
                     "last": ["job": "01A", "at": "2026-11-22T09:41:04Z", "outcome": "succeeded", "message": text],
                 ],
                 [
                     "name": "other", "path": "in/**", "tags": [], "enabled": false, "paused": false, "pending": 0,
-                    "running": 0, "succeeded": 0, "skipped": 0, "dead": 0, "place": "rules.yaml:9", "last": nil,
+                    "running": 0, "succeeded": 0, "skipped": 0, "failed": 0, "place": "rules.yaml:9", "last": nil,
                 ],
             ]
         ]
@@ -79,7 +81,7 @@ struct SamplePages {
         return [
             "jobs": [
                 [
-                    "id": "01B", "rule": text, "event": "created", "state": "dead", "attempt": 2,
+                    "id": "01B", "rule": text, "event": "created", "state": "failed", "attempt": 2,
                     "created": "2026-11-22T09:40:00.5Z", "ended": "2026-11-22T09:41:00.5Z", "path": path,
                     "message": text, "code": text, "undone": "part",
                 ],
@@ -93,7 +95,7 @@ struct SamplePages {
 
     var job: JSONValue {
         [
-            "id": "01B", "rule": text, "event": "created", "state": "dead", "attempt": 2,
+            "id": "01B", "rule": text, "event": "created", "state": "failed", "attempt": 2,
             "created": "2026-11-22T09:40:00.5Z", "ended": "2026-11-22T09:41:00.5Z", "path": path, "from": path,
             "message": text, "code": text, "undone": "all", "outputs": [path, ["base64": "L2NhZuk="]], "origin": "live",
             "type": "file", "size": 482_113, "size_before": 311,
