@@ -181,7 +181,7 @@ class DashboardTests(unittest.TestCase):
             pass
         self.addCleanup(os.unlink, os.path.join(self.root, b"fixed"))
         self.page.click(f"#failures form[action='/jobs/{job['id']}/retry'] button")
-        self.page.wait("document.getElementById('toast').textContent.includes('again')")
+        self.page.wait("document.getElementById('toast').textContent.includes('retried')")
         self.await_job(os.path.join(self.root, b"in", name), "succeeded")
         self.page.wait(f"!document.querySelector('#failures form[action*=\"{job['id']}\"]')")
         self.assert_clean()

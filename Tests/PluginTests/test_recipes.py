@@ -473,7 +473,7 @@ class NewRuleTests(RunTestCase):
         with recipe_play.Home() as home:
             done = home.run("new", "--use", "nosuchhandler")
             listed = home.run("plugins", "list", "--json")
-        built_in = re.search(r"built in are ([\w, -]+);", done.stderr)[1].split(", ")
+        built_in = re.search(r"built-in handlers: ([\w, -]+);", done.stderr)[1].split(", ")
         return {*built_in, *(json.loads(line)["name"] for line in listed.stdout.splitlines())} - {"sidecar", "words"}
 
     def test_each_handler_and_plugin_has_an_entry(self):
