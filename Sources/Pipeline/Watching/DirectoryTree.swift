@@ -1,5 +1,4 @@
 import FileEvents
-import Glibc
 import System
 
 /// The watched or polled directories, stored compactly.
@@ -37,7 +36,8 @@ struct DirectoryTree: ~Copyable {
         static let listed = Flags(rawValue: 1 << 5)
     }
 
-    private struct Record {
+    /// A directory with its links to others, by their indices.
+    struct Record {
         var parent: Int32
         var firstChild: Int32 = -1
         var next: Int32 = -1
@@ -55,12 +55,7 @@ struct DirectoryTree: ~Copyable {
 
     private var records: [Record] = []
     private var free: [Int32] = []
-    private var names: [UInt8] = []
-    private var forgottenNames = 0
-    /// A hash table of parent and name with open addressing; -1 is empty.
-    ///
-    /// It does not contain the roots.
-    private var slots: [Int32] = Array(repeating: -1, count: 64)
+    private var names = DirectoryNames()
     private var firstOfWatch: [WatchDescriptor: Int32] = [:]
 
     /// The number of directories.
@@ -151,7 +146,7 @@ struct DirectoryTree: ~Copyable {
 
     func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
         if records[Int(parent.index)].firstChild < 0 { return nil }
-        let found = slots[place(of: name, in: parent.index)]
+        let found = names.slots[names.place(of: name, in: parent.index, records)]
         return found < 0 ? nil : id(found)
     }
 
@@ -163,18 +158,19 @@ struct DirectoryTree: ~Copyable {
 
     /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
-        if (count + 1) * 4 > slots.count * 3 { growSlots() }
-        let place = place(of: name, in: parent.index)
-        if slots[place] >= 0 {
-            records[Int(slots[place])].flags.insert(.seen)
-            return id(slots[place])
+        if (count + 1) * 4 > names.slots.count * 3 { names.growSlots(records) }
+        let place = names.place(of: name, in: parent.index, records)
+        let found = names.slots[place]
+        if found >= 0 {
+            records[Int(found)].flags.insert(.seen)
+            return id(found)
         }
         let child = makeRecord(parent: parent.index, name: name)
         let first = records[Int(parent.index)].firstChild
         records[Int(child.index)].next = first
         if first >= 0 { records[Int(first)].previous = child.index }
         records[Int(parent.index)].firstChild = child.index
-        slots[place] = child.index
+        names.fillSlot(place, with: child.index)
         return child
     }
 
@@ -246,14 +242,13 @@ struct DirectoryTree: ~Copyable {
             if !flags.isDisjoint(with: [.polled, .short]) { forgotten.polled.append(id(index)) }
             if flags.contains(.short) { shortCount -= 1 }
             if flags.contains(.failed) { failedCount -= 1 }
-            if !records[Int(index)].isRoot { removeSlot(index) }
-            forgottenNames += Int(records[Int(index)].nameLength)
+            names.forget(index, records)
             records[Int(index)].generation &+= 1
             records[Int(index)].nameLength = 0
             free.append(index)
             count -= 1
         }
-        if forgottenNames > 4096, forgottenNames > names.count / 2 { packNames() }
+        names.packIfWorthwhile(&records)
         return forgotten
     }
 
@@ -325,8 +320,7 @@ struct DirectoryTree: ~Copyable {
 
     private mutating func makeRecord(parent: Int32, name: UnsafeRawBufferPointer) -> ID {
         edition &+= 1
-        let start = UInt32(names.count)
-        names.append(contentsOf: name)
+        let start = names.append(name)
         count += 1
         var record = Record(
             parent: parent, nameStart: start, generation: 0, nameLength: UInt16(name.count), isRoot: parent < 0)
@@ -365,83 +359,5 @@ struct DirectoryTree: ~Copyable {
         while records[Int(place)].sharing != index { place = records[Int(place)].sharing }
         records[Int(place)].sharing = after
         return false
-    }
-
-    private mutating func packNames() {
-        var packed: [UInt8] = []
-        packed.reserveCapacity(names.count - forgottenNames)
-        for index in records.indices where records[index].nameLength > 0 {
-            let start = Int(records[index].nameStart)
-            let name = names[start..<(start + Int(records[index].nameLength))]
-            records[index].nameStart = UInt32(packed.count)
-            packed.append(contentsOf: name)
-        }
-        names = packed
-        forgottenNames = 0
-    }
-
-    // MARK: Name index
-
-    private func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
-        // Seeded, so that colliding names can't be chosen deliberately.
-        var hasher = Hasher()
-        hasher.combine(parent)
-        hasher.combine(bytes: name)
-        return hasher.finalize()
-    }
-
-    private func hash(_ index: Int32) -> Int {
-        let record = records[Int(index)]
-        let start = Int(record.nameStart)
-        return names.withUnsafeBytes {
-            hash(record.parent, UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(record.nameLength))]))
-        }
-    }
-
-    /// Returns the slot of the subdirectory, or the empty slot for it.
-    private func place(of name: UnsafeRawBufferPointer, in parent: Int32) -> Int {
-        var slot = hash(parent, name) & (slots.count - 1)
-        while slots[slot] >= 0, !isChild(slots[slot], of: parent, named: name) { slot = (slot + 1) & (slots.count - 1) }
-        return slot
-    }
-
-    private func isChild(_ index: Int32, of parent: Int32, named name: UnsafeRawBufferPointer) -> Bool {
-        let record = records[Int(index)]
-        guard record.parent == parent, Int(record.nameLength) == name.count, let bytes = name.baseAddress else {
-            return false
-        }
-        return names.withUnsafeBytes {
-            $0.baseAddress.map { memcmp($0 + Int(record.nameStart), bytes, name.count) == 0 } ?? false
-        }
-    }
-
-    private mutating func insertSlot(_ index: Int32) {
-        var slot = hash(index) & (slots.count - 1)
-        while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
-        slots[slot] = index
-    }
-
-    private mutating func growSlots() {
-        let old = slots
-        slots = Array(repeating: -1, count: old.count * 2)
-        for index in old where index >= 0 { insertSlot(index) }
-    }
-
-    /// Empties a slot and moves back the entries after it that were displaced by it.
-    private mutating func removeSlot(_ index: Int32) {
-        let mask = slots.count - 1
-        var hole = hash(index) & mask
-        while slots[hole] != index { hole = (hole + 1) & mask }
-        var place = hole
-        while true {
-            place = (place + 1) & mask
-            guard slots[place] >= 0 else { break }
-            let home = hash(slots[place]) & mask
-            if (place - home) & mask >= (place - hole) & mask {
-                slots[hole] = slots[place]
-                hole = place
-            }
-        }
-        slots[hole] = -1
     }
 }

@@ -5,6 +5,7 @@ import PluginProtocol
 import Rules
 import System
 import TestKit
+import Testing
 
 /// A catalog with some handlers, both built-in ones and a plugin.
 struct FakeCatalog: HandlerCatalog {
@@ -130,6 +131,13 @@ func load(_ bytes: [UInt8]) -> LoadedRules {
         TestFile.write(tree.path("rules.yaml"), bytes)
         return makeLoader(in: tree.root).load(["rules.yaml"])
     }
+}
+
+/// Returns the only rule of a string that loads without a diagnostic.
+func rule(_ text: String) throws -> Rule {
+    let loaded = load(text)
+    #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
+    return try #require(loaded.ruleset.rules.first)
 }
 
 /// Golden files, located beside the tests.

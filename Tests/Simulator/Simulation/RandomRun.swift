@@ -1,38 +1,8 @@
 import ActionAPI
 import FileEvents
-package import Reconciling
 import Rules
-package import System
+import System
 import TestKit
-
-/// The code that runs in a simulated world.
-package enum SimulatedCore: Equatable {
-    /// The engine, with its ledger in SQLite.
-    case engine
-    /// The reconciler of `Sources/Pipeline`, with its ledger in memory.
-    case ledger(omitting: CoreRule? = nil)
-}
-
-/// A core that runs in a simulated world, step by step.
-package protocol CoreRun: AnyObject {
-    var world: World { get }
-    var rules: [SimulatedRule] { get }
-    /// The first error; nil if there is none.
-    var fault: String? { get }
-    /// Everything that actions received and did.
-    var history: [String] { get }
-    /// The stage of each started action, and its path.
-    var actions: [(stage: ActionStage, path: PathBytes?)] { get }
-    /// Performs one step. Returns false if it is not applicable.
-    @discardableResult func take(_ step: Step) -> Bool
-    /// Performs the steps and all remaining work, and checks the result.
-    func run(_ steps: [Step]) -> String?
-    var trace: (@Sendable (String) -> Void)? { get set }
-    /// Checks the invariant between two steps.
-    func checkInvariant()
-}
-
-package enum ActionStage { case leased, begun, done }
 
 /// A run whose steps are drawn from a seed.
 package struct RandomRun {
@@ -61,7 +31,7 @@ package struct RandomRun {
     /// The paths of the last operation.
     private var recent: [PathBytes] = []
     /// The kinds of the next steps, in reverse order.
-    private var coming: [StepKind] = []
+    private var coming: [Habits.StepKind] = []
 
     /// Draws a run and performs it.
     ///
@@ -339,76 +309,6 @@ package struct RandomRun {
         String(
             fault.split(separator: " ").filter { !$0.contains { $0.isNumber || "/:".contains($0) } && $0.count > 1 }
                 .joined(separator: " ").prefix(40))
-    }
-}
-
-extension RandomRun {
-    fileprivate enum StepKind {
-        case world, read, wait, turn, settle, lease, act, kill, halt, boot, retry, rescan, longWait, poll, list, hold,
-            release, reload, hint
-    }
-
-    fileprivate enum OperationKind {
-        case create, write, replace, rename, delete, chmod, link, swap, folder, directory, touch, open
-    }
-
-    /// The frequencies from which the steps of one run are drawn.
-    ///
-    /// Half of the runs use some kinds more often and others never, so that they reach states that a uniform mixture
-    /// does not.
-    fileprivate struct Habits {
-        var names: [PathBytes]
-        var steps = Weighted<StepKind>([
-            .world: 165, .read: 35, .wait: 50, .turn: 30, .settle: 30, .lease: 60, .act: 100, .kill: 15, .halt: 3,
-            .boot: 8, .retry: 3, .rescan: 3, .longWait: 5, .poll: 5, .list: 7, .hold: 2, .release: 3, .reload: 1,
-            .hint: 2,
-        ])
-        var operations = Weighted<OperationKind>([
-            .create: 1, .write: 1, .replace: 1, .rename: 2, .delete: 1, .chmod: 1, .link: 1, .swap: 1, .folder: 1,
-            .directory: 1, .touch: 1, .open: 2,
-        ])
-        /// How often an operation immediately follows another.
-        var burst = 0.0
-        /// How often a kill is followed by leases, operations and time to settle.
-        var afterKill = 0.0
-        /// How often an operation uses a path of the previous one.
-        var focus = 0.0
-
-        init(_ dice: inout SeededGenerator, _ rules: [SimulatedRule]) {
-            let directories = dice.pick([["x/", "y/", ""], [""], ["x/", ""]])
-            let isGrouped = rules.contains { !$0.group.isEmpty }
-            let letters = isGrouped ? ["a.x", "a.y", "b.x"] : ["a", "b", "c", "d"].prefix(2 + dice.below(3))
-            names = directories.flatMap { directory in letters.map { PathBytes(directory + $0) } }
-            guard dice.chance(0.6) else { return }
-            steps.vary(&dice, by: [0, 1, 4, 4, 4, 12], keeping: [.world, .kill])
-            operations.vary(&dice, by: [0, 0, 0, 4, 8], keeping: [.create, .write, .rename])
-            burst = dice.pick([0, 0.3, 0.6])
-            focus = dice.pick([0, 0.3, 0.6])
-            afterKill = dice.pick([0, 0.5])
-        }
-    }
-
-    /// Kinds with relative frequencies.
-    fileprivate struct Weighted<Kind: Equatable> {
-        private var weights: [(kind: Kind, weight: Int)]
-
-        init(_ weights: KeyValuePairs<Kind, Int>) { self.weights = weights.map { ($0, $1) } }
-
-        /// Makes some kinds more frequent and others less frequent or absent.
-        mutating func vary(_ dice: inout SeededGenerator, by factors: [Int], keeping kept: [Kind]) {
-            for index in weights.indices {
-                let factor = dice.pick(factors)
-                weights[index].weight *= kept.contains(weights[index].kind) ? max(4, factor) : factor
-            }
-        }
-
-        func pick(_ dice: inout SeededGenerator) -> Kind {
-            var rest = dice.below(weights.reduce(0) { $0 + $1.weight })
-            return weights.first {
-                rest -= $0.weight
-                return rest < 0
-            }?.kind ?? weights[0].kind
-        }
     }
 }
 

@@ -86,7 +86,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     private func boot() {
         guard program == nil else { return }
         program = storage.start(
-            loaded, host, Executor(self), perform: { [unowned self] in perform($0, $1) },
+            loaded, host, CoroutineExecutor(self), perform: { [unowned self] in perform($0, $1) },
             hasWork: { [unowned self] in record.hasTaken($0) }, report: { [unowned self] in take($0) }
         ) { [world] scope, queue in
             let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
@@ -321,20 +321,6 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         init(_ coroutine: Coroutine) { self.coroutine = coroutine }
     }
 
-    /// An executor that runs attempts as coroutines.
-    private final class Executor: AttemptExecutor, @unchecked Sendable {
-        // The simulation outlives its engine.
-        unowned let simulation: SimulatedRun
-
-        init(_ simulation: SimulatedRun) { self.simulation = simulation }
-
-        func submit(_ work: [@Sendable () -> Void], isQuick: Bool) {
-            for attempt in work { simulation.activities.append(Activity(Coroutine { _ in attempt() })) }
-        }
-
-        func wakeRest() {}
-    }
-
     func activity(_ stage: Activity.Stage, at path: PathBytes?) -> Activity? {
         let wanted = path.map { world.base.appending($0.bytes) }
         return activities.first { activity in
@@ -401,25 +387,5 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             trace?("  \(attempt.state) \(attempt.event) \(attempt.path) \(attempt.outcome.code ?? "")")
             record.note(attempt, self)
         }
-    }
-}
-
-extension World {
-    /// Returns a path relative to the base directory, as operations use it.
-    func name(of path: PathBytes) -> PathBytes { path.relative(to: base).map { PathBytes($0) } ?? path }
-
-    /// Returns the files below a directory with their contents.
-    func tree(_ directory: PathBytes) -> [PathBytes: Int] {
-        let files = files(below: directory).keys.compactMap { path in
-            content(path).flatMap { content in path.relative(to: directory).map { (PathBytes($0), content) } }
-        }
-        return Dictionary(files) { one, _ in one }
-    }
-}
-
-extension World {
-    /// Returns the text of a file under any of its names.
-    func text(of file: FileIdentity) -> [UInt8]? {
-        files(below: base).filter { $0.value.identity == file }.keys.min().flatMap { text($0) }
     }
 }

@@ -16,9 +16,9 @@ package final class SimulatedWatcher: HintProducer {
         self.queue = queue
         state = Mutex(WatcherState(scope: scope))
         _ = turn { watcher, world in
-            world.watches = [:]
-            world.events = []
-            world.isOverflowed = false
+            world.queue.watches = [:]
+            world.queue.events = []
+            world.queue.isOverflowed = false
             watcher.start(&world)
             return true
         }
@@ -66,8 +66,8 @@ package final class SimulatedWatcher: HintProducer {
             guard !watcher.isStopped else { return false }
             return watcher.hasWork
                 || world.state.withLock { world in
-                    world.isOverflowed || world.mountEdition != watcher.mountEdition
-                        || world.events.first.map { $0.readable <= world.elapsed } == true
+                    world.queue.isOverflowed || world.mountEdition != watcher.mountEdition
+                        || world.queue.events.first.map { $0.readable <= world.elapsed } == true
                 }
         }
     }

@@ -5,7 +5,7 @@ import Watching
 
 extension WatcherState {
     mutating func drain(all: Bool, _ world: inout WorldState) -> Bool {
-        let events = world.takeEvents(all: all)
+        let events = world.queue.takeEvents(all: all)
         let isRemounted = compareMounts(&world)
         for event in events { handle(event, &world) }
         let hadSuspects = !suspects.isEmpty
@@ -106,7 +106,7 @@ extension WatcherState {
             visits.append(Visit(folder: enter(folder, name), origin: .live))
         } else if event.has([.create, .movedTo]) {
             if let child, let watch = folders[child]?.watch, let node = try? open(path, index, world),
-                watch == world.watch(node, kinds(path))
+                watch == world.queue.watch(node, kinds(path))
             {
                 return
             }

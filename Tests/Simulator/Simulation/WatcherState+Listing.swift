@@ -17,7 +17,7 @@ extension WatcherState {
             fail(folder, path, errno: error.errno, &world)
             return
         }
-        if roots[index].wantsWatch { setWatch(world.watch(node, kinds(path)), of: folder, &world) }
+        if roots[index].wantsWatch { setWatch(world.queue.watch(node, kinds(path)), of: folder, &world) }
         folders[folder]?.volume = world.nodes[node].volume
         let isPolled = folders[folder]?.isPolled == true
         var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed

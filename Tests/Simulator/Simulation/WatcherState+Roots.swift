@@ -134,7 +134,7 @@ extension WatcherState {
             do throws(SystemError) {
                 let spot = try world.walk(path, following: .all)
                 for step in spot.steps {
-                    let watch = world.watch(step.directory, .names)
+                    let watch = world.queue.watch(step.directory, .names)
                     if !steps.contains(where: { $0 == (watch, step.name) }) { steps.append((watch, step.name)) }
                 }
                 guard let node = spot.node, world.nodes[node].type == .directory else {

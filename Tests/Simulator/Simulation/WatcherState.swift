@@ -117,7 +117,7 @@ struct WatcherState {
     func release(_ watch: Int32, _ world: inout WorldState) {
         guard foldersOfWatch[watch, default: []].isEmpty else { return }
         guard !roots.contains(where: { $0.steps.contains { $0.watch == watch } }) else { return }
-        world.removeWatch(watch)
+        world.queue.removeWatch(watch)
     }
 
     /// Forgets a directory and everything below it.
@@ -249,14 +249,5 @@ struct WatcherState {
             rescan.isRunning = true
             for root in rootOrder { check(root, because: .rescan, &world) }
         }
-    }
-}
-
-extension WorldState {
-    /// The mount points by mount id.
-    var mounts: [UInt64: PathBytes] {
-        var mounts: [UInt64: PathBytes] = [:]
-        for volume in volumes where volume.mount != 0 { mounts[volume.mount] = volume.point }
-        return mounts
     }
 }

@@ -31,10 +31,10 @@ package final class World: Sendable {
     @discardableResult
     package func apply(_ operation: Operation, isHintLost: Bool = false) -> Bool {
         state.withLock { state in
-            state.isLosing = isHintLost
-            defer { state.isLosing = false }
+            state.queue.isLosing = isHintLost
+            defer { state.queue.isLosing = false }
             guard state.apply(operation) else { return false }
-            if isHintLost { state.isOverflowed = true }
+            if isHintLost { state.queue.isOverflowed = true }
             state.tick()
             return true
         }
@@ -144,13 +144,24 @@ package final class World: Sendable {
     }
 
     /// Whether events were dropped and the queue has not been read since.
-    var isLosing: Bool { state.withLock { $0.isOverflowed } }
+    var isLosing: Bool { state.withLock { $0.queue.isOverflowed } }
 
     /// The number of events in the kernel's queue, including those that are not readable yet.
-    package var waitingEvents: Int { state.withLock { $0.events.count } }
-}
+    package var waitingEvents: Int { state.withLock { $0.queue.events.count } }
 
-extension WorldState {
-    /// Returns the inode at a path, whatever the modes.
-    func truth(_ path: PathBytes) -> Int? { (try? walk(path, isPrivileged: true))?.node }
+    /// Returns a path relative to the base directory, as operations use it.
+    func name(of path: PathBytes) -> PathBytes { path.relative(to: base).map { PathBytes($0) } ?? path }
+
+    /// Returns the files below a directory with their contents.
+    func tree(_ directory: PathBytes) -> [PathBytes: Int] {
+        let files = files(below: directory).keys.compactMap { path in
+            content(path).flatMap { content in path.relative(to: directory).map { (PathBytes($0), content) } }
+        }
+        return Dictionary(files) { one, _ in one }
+    }
+
+    /// Returns the text of a file under any of its names.
+    func text(of file: FileIdentity) -> [UInt8]? {
+        files(below: base).filter { $0.value.identity == file }.keys.min().flatMap { text($0) }
+    }
 }

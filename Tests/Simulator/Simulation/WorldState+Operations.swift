@@ -3,34 +3,6 @@ import Glibc
 import System
 
 extension WorldState {
-    /// Returns the directory entry that an operation refers to.
-    private func spot(_ path: PathBytes) -> Spot? {
-        let trimmed = path.bytes.last == .slash ? PathBytes(path.bytes.dropLast()) : path
-        let spot = try? walk(base.resolving(trimmed.bytes), following: .middle, isPrivileged: true)
-        return spot?.name == "." ? nil : spot
-    }
-
-    /// Returns an existing entry of the type that the notation specifies.
-    private func existing(_ path: PathBytes, isDirectory: Bool? = nil) -> (spot: Spot, node: Int)? {
-        guard let spot = spot(path), let node = spot.node else { return nil }
-        let type = nodes[node].type
-        guard (type == .directory) == (isDirectory ?? (path.bytes.last == .slash)) else { return nil }
-        return (spot, node)
-    }
-
-    /// Returns an existing regular file.
-    private func file(_ path: PathBytes) -> (spot: Spot, node: Int)? {
-        guard let found = existing(path, isDirectory: false), nodes[found.node].type == .file else { return nil }
-        return found
-    }
-
-    private func vacant(_ path: PathBytes) -> Spot? {
-        guard let spot = spot(path), spot.node == nil, nodes[spot.directory].type == .directory,
-            !nodes[spot.directory].isRemoved
-        else { return nil }
-        return spot
-    }
-
     /// Applies an operation.
     ///
     /// Returns false, without a change, if it is not possible.
@@ -67,32 +39,32 @@ extension WorldState {
         let node = addNode(.file, in: nodes[spot.directory].volume, mode: 0o644, like: spot.directory)
         attach(node, spot.name, in: spot.directory)
         noteNames(spot.directory)
-        tell(.create, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.create, spot.name, in: spot.directory, isFolder: false)
         change(node, spot)
-        tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
         return true
     }
 
     /// Opens the file and writes to it.
     private mutating func change(_ node: Int, _ spot: Spot) {
-        tell(.open, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.open, spot.name, in: spot.directory, isFolder: false)
         noteContent(node)
-        tell(.modify, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.modify, spot.name, in: spot.directory, isFolder: false)
     }
 
     private mutating func write(_ path: PathBytes) -> Bool {
         guard let (spot, node) = file(path) else { return false }
         change(node, spot)
-        tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
         return true
     }
 
     private mutating func append(_ path: PathBytes) -> Bool {
         guard let (spot, node) = file(path) else { return false }
-        tell(.open, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.open, spot.name, in: spot.directory, isFolder: false)
         noteAddition(node)
-        tell(.modify, spot.name, in: spot.directory, isFolder: false)
-        tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.modify, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
         return true
     }
 
@@ -105,7 +77,7 @@ extension WorldState {
         noteReplaced(old, spot)
         attach(node, spot.name, in: spot.directory)
         noteNames(spot.directory)
-        tell(.movedTo, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.movedTo, spot.name, in: spot.directory, isFolder: false)
         release(old)
         return true
     }
@@ -132,7 +104,7 @@ extension WorldState {
     private mutating func unlink(_ spot: Spot, _ node: Int) {
         noteReplaced(node, spot)
         noteNames(spot.directory)
-        tell(.delete, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.delete, spot.name, in: spot.directory, isFolder: false)
         release(node)
     }
 
@@ -143,7 +115,7 @@ extension WorldState {
         attach(node, spot.name, in: spot.directory)
         noteChange(node)
         noteNames(spot.directory)
-        tell(.create, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.create, spot.name, in: spot.directory, isFolder: false)
         return true
     }
 
@@ -154,7 +126,7 @@ extension WorldState {
         nodes[node].size = UInt64(target.bytes.count)
         attach(node, spot.name, in: spot.directory)
         noteNames(spot.directory)
-        tell(.create, spot.name, in: spot.directory, isFolder: false)
+        queue.tell(.create, spot.name, in: spot.directory, isFolder: false)
         return true
     }
 
@@ -170,8 +142,8 @@ extension WorldState {
     private mutating func tellAttributes(_ spot: Spot, _ node: Int) {
         let isFolder = nodes[node].type == .directory
         // The name of a mount point is not in the file system of its parent.
-        if !isFolder || !isVolumeRoot(node) { tell(.attrib, spot.name, in: spot.directory, isFolder: isFolder) }
-        if isFolder { tell(.attrib, node) }
+        if !isFolder || !isVolumeRoot(node) { queue.tell(.attrib, spot.name, in: spot.directory, isFolder: isFolder) }
+        if isFolder { queue.tell(.attrib, node) }
     }
 
     private mutating func touch(_ path: PathBytes) -> Bool {
@@ -201,7 +173,7 @@ extension WorldState {
         guard let index else { return false }
         let handle = handles.remove(at: index)
         tick()
-        if !handle.isUnlinked { tell(.closeWrite, handle.name, in: handle.directory, isFolder: false) }
+        if !handle.isUnlinked { queue.tell(.closeWrite, handle.name, in: handle.directory, isFolder: false) }
         nodes[handle.node].writers -= 1
         release(handle.node)
         return true
@@ -211,26 +183,12 @@ extension WorldState {
         guard let (spot, _) = file(path) else { return false }
         tick()
         for kind in [.open, .access, .closeNoWrite] as [KernelEvent.Kinds] {
-            tell(kind, spot.name, in: spot.directory, isFolder: false)
+            queue.tell(kind, spot.name, in: spot.directory, isFolder: false)
         }
         return true
     }
 
     // MARK: Renames
-
-    private func isBusy(_ node: Int, _ spot: Spot) -> Bool { isVolumeRoot(node) || node == visible(baseNode) }
-
-    private var baseNode: Int { (try? walk(base, isPrivileged: true))?.node ?? root }
-
-    private func isBelow(_ directory: Int, _ ancestor: Int) -> Bool {
-        var directory = directory
-        while directory != ancestor {
-            let above = parent(of: directory)
-            if above == directory { return false }
-            directory = above
-        }
-        return true
-    }
 
     private mutating func rename(_ from: PathBytes, _ to: PathBytes, isDirectory: Bool) -> Bool {
         guard let (source, node) = existing(from, isDirectory: isDirectory), let target = spot(to),
@@ -262,7 +220,7 @@ extension WorldState {
         if source.directory != target.directory { noteNames(target.directory) }
         let later = tellMove(source, (target.directory, name), node)
         if let replaced { release(replaced) }
-        if isDirectory { tell(.moveSelf, node, at: later) }
+        if isDirectory { queue.tell(.moveSelf, node, at: later) }
         return true
     }
 
@@ -280,16 +238,17 @@ extension WorldState {
         _ source: Spot, _ target: (directory: Int, name: PathBytes), _ node: Int, after earliest: Duration? = nil
     ) -> Duration {
         let isFolder = nodes[node].type == .directory
-        let first = max(earliest ?? elapsed, notBefore[source.directory] ?? .zero, notBefore[target.directory] ?? .zero)
-        tell(.movedFrom, source.name, in: source.directory, isFolder: isFolder, at: first)
+        let first = max(
+            earliest ?? elapsed, queue.notBefore[source.directory] ?? .zero, queue.notBefore[target.directory] ?? .zero)
+        queue.tell(.movedFrom, source.name, in: source.directory, isFolder: isFolder, at: first)
         var later = max(first, elapsed)
         if hasDelays, Bool.random(using: &generator) {
             later += .microseconds(Int64.random(in: 0...25_000, using: &generator))
             // The kernel locks both directories until then.
-            notBefore[source.directory] = later
-            notBefore[target.directory] = later
+            queue.notBefore[source.directory] = later
+            queue.notBefore[target.directory] = later
         }
-        tell(.movedTo, target.name, in: target.directory, isFolder: isFolder, at: later)
+        queue.tell(.movedTo, target.name, in: target.directory, isFolder: isFolder, at: later)
         return later
     }
 
@@ -320,9 +279,9 @@ extension WorldState {
         noteNames(first.directory)
         if first.directory != second.directory { noteNames(second.directory) }
         var later = tellMove(first, (second.directory, second.name), node)
-        if nodes[node].type == .directory { tell(.moveSelf, node, at: later) }
+        if nodes[node].type == .directory { queue.tell(.moveSelf, node, at: later) }
         later = tellMove(second, (first.directory, first.name), replaced, after: later)
-        if nodes[replaced].type == .directory { tell(.moveSelf, replaced, at: later) }
+        if nodes[replaced].type == .directory { queue.tell(.moveSelf, replaced, at: later) }
         return true
     }
 
@@ -333,7 +292,7 @@ extension WorldState {
         let node = addNode(.directory, in: nodes[spot.directory].volume, mode: 0o755, like: spot.directory)
         attach(node, spot.name, in: spot.directory)
         noteNames(spot.directory)
-        tell(.create, spot.name, in: spot.directory, isFolder: true)
+        queue.tell(.create, spot.name, in: spot.directory, isFolder: true)
         return true
     }
 
@@ -358,10 +317,10 @@ extension WorldState {
         noteNames(spot.directory)
         noteChange(node)
         // Events inside the directory are queued first.
-        if let earliest = notBefore[node] {
-            notBefore[spot.directory] = max(earliest, notBefore[spot.directory] ?? earliest)
+        if let earliest = queue.notBefore[node] {
+            queue.notBefore[spot.directory] = max(earliest, queue.notBefore[spot.directory] ?? earliest)
         }
-        tell(.delete, spot.name, in: spot.directory, isFolder: true)
+        queue.tell(.delete, spot.name, in: spot.directory, isFolder: true)
         release(node)
     }
 
@@ -398,9 +357,9 @@ extension WorldState {
         volumes[volume].mount = 0
         mountEdition += 1
         tick()
-        for node in watches.keys.sorted() where nodes[node].volume == volume {
-            tell(.unmount, node)
-            endWatch(node)
+        for node in queue.watches.keys.sorted() where nodes[node].volume == volume {
+            queue.tell(.unmount, node)
+            queue.endWatch(node)
         }
         return true
     }

@@ -12,7 +12,6 @@ struct WorldState {
     var nextMount: UInt64 = 20
     var mountEdition = 0
     var mountedOnce: Set<PathBytes> = []
-    var elapsed = Duration.zero
     var generator: SeededGenerator
     let base: PathBytes
     let hasDelays: Bool
@@ -21,22 +20,19 @@ struct WorldState {
     var openDirectories: [Int32: Int] = [:]
     var nextDescriptor: Int32 = 1000
 
-    /// Watches and their masks by inode.
-    var watches: [Int: (watch: Int32, kinds: KernelEvent.Kinds)] = [:]
-    var nextWatch: Int32 = 1
-    /// The queued events, in the order in which they become readable.
-    var events: [KernelEvent] = []
-    var isOverflowed = false
+    /// The kernel's queue.
+    var queue = KernelQueue()
     /// The pending change, and the number of further inspections by the program before it.
     var race: (operation: Operation, inspections: Int)?
     /// The number of such changes so far.
     var raceCount = 0
-    /// Whether new events are dropped from the queue.
-    var isLosing = false
-    /// By inode of a directory, the time until which changes of its names wait for the second half of a rename.
-    var notBefore: [Int: Duration] = [:]
 
     static let start = Timestamp(seconds: 1_772_355_600, nanoseconds: 0)
+    /// The time since the world was created.
+    var elapsed: Duration {
+        get { queue.elapsed }
+        set { queue.elapsed = newValue }
+    }
     var now: Timestamp { Self.start.advanced(by: elapsed) }
 
     init(seed: UInt64, base: PathBytes, hasDelays: Bool) {
@@ -120,9 +116,9 @@ struct WorldState {
         nodes[node].isRemoved = true
         volumes[nodes[node].volume].giveBack(nodes[node].number)
         guard nodes[node].type == .directory else { return }
-        let time = max(elapsed, notBefore[node] ?? elapsed)
-        tell(.deleteSelf, node, at: time)
-        endWatch(node, at: time)
+        let time = max(elapsed, queue.notBefore[node] ?? elapsed)
+        queue.tell(.deleteSelf, node, at: time)
+        queue.endWatch(node, at: time)
     }
 
     /// Records that names in a directory have changed.
@@ -179,6 +175,13 @@ struct WorldState {
 
     static func fold(_ name: PathBytes) -> PathBytes {
         PathBytes(name.bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 })
+    }
+
+    /// The mount points by mount id.
+    var mounts: [UInt64: PathBytes] {
+        var mounts: [UInt64: PathBytes] = [:]
+        for volume in volumes where volume.mount != 0 { mounts[volume.mount] = volume.point }
+        return mounts
     }
 
     /// Returns the root of the file system that is mounted over a directory, or the directory itself.
@@ -269,6 +272,53 @@ struct WorldState {
         return spot
     }
 
+    /// Returns the inode at a path, whatever the modes.
+    func truth(_ path: PathBytes) -> Int? { (try? walk(path, isPrivileged: true))?.node }
+
+    // MARK: Operands
+
+    /// Returns the directory entry that an operation refers to.
+    func spot(_ path: PathBytes) -> Spot? {
+        let trimmed = path.bytes.last == .slash ? PathBytes(path.bytes.dropLast()) : path
+        let spot = try? walk(base.resolving(trimmed.bytes), following: .middle, isPrivileged: true)
+        return spot?.name == "." ? nil : spot
+    }
+
+    /// Returns an existing entry of the type that the notation specifies.
+    func existing(_ path: PathBytes, isDirectory: Bool? = nil) -> (spot: Spot, node: Int)? {
+        guard let spot = spot(path), let node = spot.node else { return nil }
+        let type = nodes[node].type
+        guard (type == .directory) == (isDirectory ?? (path.bytes.last == .slash)) else { return nil }
+        return (spot, node)
+    }
+
+    /// Returns an existing regular file.
+    func file(_ path: PathBytes) -> (spot: Spot, node: Int)? {
+        guard let found = existing(path, isDirectory: false), nodes[found.node].type == .file else { return nil }
+        return found
+    }
+
+    func vacant(_ path: PathBytes) -> Spot? {
+        guard let spot = spot(path), spot.node == nil, nodes[spot.directory].type == .directory,
+            !nodes[spot.directory].isRemoved
+        else { return nil }
+        return spot
+    }
+
+    func isBusy(_ node: Int, _ spot: Spot) -> Bool { isVolumeRoot(node) || node == visible(baseNode) }
+
+    var baseNode: Int { (try? walk(base, isPrivileged: true))?.node ?? root }
+
+    func isBelow(_ directory: Int, _ ancestor: Int) -> Bool {
+        var directory = directory
+        while directory != ancestor {
+            let above = parent(of: directory)
+            if above == directory { return false }
+            directory = above
+        }
+        return true
+    }
+
     // MARK: Metadata
 
     func snapshot(_ node: Int) -> Snapshot {
@@ -288,69 +338,5 @@ struct WorldState {
     /// Returns the names in a directory, sorted, with the inodes that they lead to.
     func entries(_ directory: Int) -> [(name: PathBytes, node: Int)] {
         nodes[directory].entries.sorted { $0.key < $1.key }.map { ($0.key, visible($0.value)) }
-    }
-
-    // MARK: The kernel's queue
-
-    /// Watches a directory; masks are combined.
-    mutating func watch(_ node: Int, _ kinds: KernelEvent.Kinds) -> Int32 {
-        if let known = watches[node] {
-            watches[node] = (known.watch, known.kinds.union(kinds))
-            return known.watch
-        }
-        watches[node] = (nextWatch, kinds)
-        nextWatch += 1
-        return nextWatch - 1
-    }
-
-    mutating func endWatch(_ node: Int, at time: Duration? = nil) {
-        guard let known = watches.removeValue(forKey: node) else { return }
-        queue(KernelEvent(watch: known.watch, kinds: .ignored, name: nil, isFolder: true, readable: time ?? elapsed))
-    }
-
-    mutating func removeWatch(_ watch: Int32) {
-        guard let node = watches.first(where: { $0.value.watch == watch })?.key else { return }
-        endWatch(node)
-    }
-
-    /// Queues an event for a watched directory itself.
-    mutating func tell(_ kinds: KernelEvent.Kinds, _ node: Int, at time: Duration? = nil) {
-        guard let known = watches[node], !known.kinds.union(.always).isDisjoint(with: kinds) else { return }
-        queue(KernelEvent(watch: known.watch, kinds: kinds, name: nil, isFolder: true, readable: time ?? elapsed))
-    }
-
-    /// Queues an event for a name in a directory.
-    mutating func tell(
-        _ kinds: KernelEvent.Kinds, _ name: PathBytes, in directory: Int, isFolder: Bool, at time: Duration? = nil
-    ) {
-        guard let known = watches[directory], !known.kinds.isDisjoint(with: kinds) else { return }
-        var readable = max(time ?? elapsed, elapsed)
-        if !kinds.isDisjoint(with: .nameChanges), let earliest = notBefore[directory] {
-            readable = max(readable, earliest)
-        }
-        queue(
-            KernelEvent(
-                watch: known.watch, kinds: kinds.intersection(known.kinds), name: name, isFolder: isFolder,
-                readable: readable))
-    }
-
-    private mutating func queue(_ event: KernelEvent) {
-        if isLosing { isOverflowed = true }
-        guard !isOverflowed else { return }
-        var place = events.count
-        while place > 0, events[place - 1].readable > event.readable { place -= 1 }
-        events.insert(event, at: place)
-    }
-
-    /// Removes and returns the readable events.
-    mutating func takeEvents(all: Bool) -> [KernelEvent] {
-        let count = all ? events.count : events.firstIndex { $0.readable > elapsed } ?? events.count
-        var taken = Array(events[..<count])
-        events.removeFirst(count)
-        if isOverflowed {
-            isOverflowed = false
-            taken.append(KernelEvent(watch: -1, kinds: .overflow, name: nil, isFolder: false, readable: elapsed))
-        }
-        return taken
     }
 }

@@ -2,28 +2,6 @@ package import JSON
 package import PluginProtocol
 import RegularExpressions
 
-/// An error in one value of a rule's `with:`, with its location.
-package struct ParameterProblem: Error, Sendable, Hashable {
-    package enum Step: Sendable, Hashable {
-        case key(String)
-        case index(Int)
-    }
-
-    /// The path from `with:` to the value; empty for `with:` itself.
-    package var path: [Step]
-    /// Whether the error is in the key, not its value: the caret is placed under the key.
-    package var isAboutKey: Bool
-    package var message: String
-    package var help: String?
-
-    package init(path: [Step], isAboutKey: Bool = false, message: String, help: String? = nil) {
-        self.path = path
-        self.isAboutKey = isAboutKey
-        self.message = message
-        self.help = help
-    }
-}
-
 /// Checks parameters against the schema of their handler.
 ///
 /// A string with placeholders has no value before its event, so only its type is checked. A value that the schema marks
@@ -63,23 +41,23 @@ package enum ParameterCheck {
     private static func problems(
         in value: ParameterTemplate, schema: ParameterSchema, path: [ParameterProblem.Step]
     ) -> [ParameterProblem] {
-        let name = name(of: path)
+        let name = ParameterWords.name(of: path)
         func problem(_ message: String, help: String? = nil) -> [ParameterProblem] {
             [ParameterProblem(path: path, message: message, help: help)]
         }
         if let type = schema.type, !fits(value, type: type) {
             return problem(
-                "\(name) must be \(noun(for: type)), not \(shown(value, schema))",
+                "\(name) must be \(ParameterWords.noun(for: type)), not \(ParameterWords.shown(value, schema))",
                 help: type == "string" && isPlain(value) ? "put it into quotes" : schema.description)
         }
         if let constant = value.constant {
             if let choices = schema.enum, !choices.contains(where: { $0.isSame(as: constant) }) {
                 return problem(
-                    "\(name) can't be \(shown(value, schema))",
+                    "\(name) can't be \(ParameterWords.shown(value, schema))",
                     help: Spelling.help(for: constant.string ?? "", candidates: choices.map(\.shown), noun: "values"))
             }
             if let only = schema.const, !only.isSame(as: constant) {
-                return problem("\(name) can't be \(shown(value, schema))", help: "write \(only.shown)")
+                return problem("\(name) can't be \(ParameterWords.shown(value, schema))", help: "write \(only.shown)")
             }
         }
         switch value {
@@ -101,14 +79,15 @@ package enum ParameterCheck {
     private static func numberProblems(
         _ number: Double, schema: ParameterSchema, path: [ParameterProblem.Step]
     ) -> [ParameterProblem] {
-        let value = schema.writeOnly == true ? "" : " \(shown(number))"
-        let help = range("a number", from: schema.minimum, to: schema.maximum)
+        let name = ParameterWords.name(of: path)
+        let value = schema.writeOnly == true ? "" : " \(ParameterWords.shown(number))"
+        let help = ParameterWords.range("a number", from: schema.minimum, to: schema.maximum)
         if let minimum = schema.minimum, number < minimum {
-            let message = "\(name(of: path))\(value) is below the minimum of \(shown(minimum))"
+            let message = "\(name)\(value) is below the minimum of \(ParameterWords.shown(minimum))"
             return [ParameterProblem(path: path, message: message, help: help)]
         }
         if let maximum = schema.maximum, number > maximum {
-            let message = "\(name(of: path))\(value) is above the maximum of \(shown(maximum))"
+            let message = "\(name)\(value) is above the maximum of \(ParameterWords.shown(maximum))"
             return [ParameterProblem(path: path, message: message, help: help)]
         }
         return []
@@ -117,7 +96,7 @@ package enum ParameterCheck {
     private static func textProblems(
         _ text: String, schema: ParameterSchema, path: [ParameterProblem.Step]
     ) -> [ParameterProblem] {
-        let name = name(of: path)
+        let name = ParameterWords.name(of: path)
         let count = text.unicodeScalars.count
         let minimum = schema.minLength ?? 0
         let maximum = schema.maxLength ?? Int.max
@@ -166,7 +145,7 @@ package enum ParameterCheck {
         let maximum = schema.maxItems ?? Int.max
         if elements.count < minimum || elements.count > maximum {
             let limit = elements.count < minimum ? "at least \(minimum) are needed" : "at most \(maximum) are allowed"
-            let message = "\(name(of: path)) has \(elements.count) elements, but \(limit)"
+            let message = "\(ParameterWords.name(of: path)) has \(elements.count) elements, but \(limit)"
             found.append(ParameterProblem(path: path, message: message, help: schema.description))
         }
         guard let items = schema.items else { return found }
@@ -183,7 +162,7 @@ package enum ParameterCheck {
         var found: [ParameterProblem] = []
         for key in (schema.required ?? []).sorted() where members[key] == nil && properties[key]?.default == nil {
             let what = properties[key]?.description.map { ": \($0)" } ?? ""
-            let message = "parameter '\(self.path(path + [.key(key)]))' is missing"
+            let message = "parameter '\(ParameterWords.path(path + [.key(key)]))' is missing"
             found.append(ParameterProblem(path: path, message: message, help: "add '\(key):'\(what)"))
         }
         found += memberProblems(members, schema: schema, path: path)
@@ -198,7 +177,7 @@ package enum ParameterCheck {
                 let known = properties.keys.sorted()
                 found.append(
                     ParameterProblem(
-                        path: inner, isAboutKey: true, message: "unknown parameter '\(self.path(inner))'",
+                        path: inner, isAboutKey: true, message: "unknown parameter '\(ParameterWords.path(inner))'",
                         help: known.isEmpty
                             ? "it accepts no parameters"
                             : Spelling.help(
@@ -221,7 +200,7 @@ package enum ParameterCheck {
         var found: [ParameterProblem] = []
         if let minimum = schema.minProperties, members.count < minimum {
             let known = list((schema.properties ?? [:]).keys.sorted(), "or")
-            let message = "\(name(of: path)) needs at least \(minimum) of its parameters"
+            let message = "\(ParameterWords.name(of: path)) needs at least \(minimum) of its parameters"
             found.append(problem(message, help: "write \(known)"))
         }
         let dependent = (schema.dependentRequired ?? [:]).sorted { $0.key < $1.key }
@@ -253,7 +232,7 @@ package enum ParameterCheck {
         let name = template.parts.count == 1 ? tail : Array("x".utf8) + tail
         guard !DestinationExtensions.has(name, extensions) else { return [] }
         let end = tail[(tail.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
-        let message = "\(self.name(of: path)) can't end in '\(String(decoding: end, as: UTF8.self))'"
+        let message = "\(ParameterWords.name(of: path)) can't end in '\(String(decoding: end, as: UTF8.self))'"
         return [
             ParameterProblem(
                 path: path, message: message,
@@ -279,60 +258,6 @@ package enum ParameterCheck {
     private static func isPlain(_ value: ParameterTemplate) -> Bool {
         guard case .value(let constant) = value else { return false }
         return constant.bool != nil || constant.double != nil
-    }
-
-    // MARK: - Words
-
-    private static func noun(for type: String) -> String {
-        switch type {
-        case "integer": "a whole number"
-        case "number": "a number"
-        case "boolean": "true or false"
-        case "string": "a string"
-        case "array": "a list"
-        case "object": "a mapping"
-        case "null": "null"
-        default: "of the type '\(type)'"
-        }
-    }
-
-    private static func shown(_ value: ParameterTemplate, _ schema: ParameterSchema) -> String {
-        switch value {
-        case .array: return "a list"
-        case .object: return "a mapping"
-        case .value(.null): return "null"
-        case .value, .text:
-            guard schema.writeOnly != true, let constant = value.constant else { return "a string" }
-            guard case .string(let text) = constant else { return constant.shown }
-            return "'\(text)'"
-        }
-    }
-
-    private static func shown(_ number: Double) -> String { JSONValue.number(number).shown }
-
-    private static func range(_ noun: String, from minimum: Double?, to maximum: Double?) -> String? {
-        switch (minimum, maximum) {
-        case (let minimum?, let maximum?): "write \(noun) from \(shown(minimum)) to \(shown(maximum))"
-        case (let minimum?, nil): "write \(noun) of at least \(shown(minimum))"
-        case (nil, let maximum?): "write \(noun) of at most \(shown(maximum))"
-        case (nil, nil): nil
-        }
-    }
-
-    private static func name(of path: [ParameterProblem.Step]) -> String {
-        path.isEmpty ? "'with'" : "'\(self.path(path))'"
-    }
-
-    /// `sizes[0].width`.
-    private static func path(_ steps: [ParameterProblem.Step]) -> String {
-        var text = ""
-        for step in steps {
-            switch step {
-            case .key(let key): text += text.isEmpty ? key : ".\(key)"
-            case .index(let index): text += "[\(index)]"
-            }
-        }
-        return text
     }
 }
 
@@ -395,20 +320,6 @@ extension JSONValue {
         default:
             guard let left = double, let right = other.double else { return self == other }
             return left == right
-        }
-    }
-
-    /// The value for messages; whole numbers have no decimal point.
-    package var shown: String {
-        switch self {
-        case .null: "null"
-        case .bool(let isTrue): isTrue ? "true" : "false"
-        case .integer(let integer): String(integer)
-        case .number(let number): Int64(exactly: number).map(String.init) ?? String(number)
-        case .string(let text): text
-        case .array(let elements): "[\(elements.map(\.shown).joined(separator: ", "))]"
-        case .object(let members):
-            "{\(members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.shown)" }.joined(separator: ", "))}"
         }
     }
 }

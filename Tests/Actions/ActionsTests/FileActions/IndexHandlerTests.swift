@@ -13,59 +13,9 @@ import Testing
 
 /// The list that `index` maintains.
 struct IndexHandlerTests {
-    /// A rule for `in/**` of a tree, and its list at `out/list.json`.
-    struct Bench {
-        let root: PathBytes
-        var handler = IndexHandler()
-        var sort = "name"
-        var to: PathBytes
-        var types: Set<FileType> = [.file]
-        var filter: PathFilter
-        let log = LogLines()
-        var stop = StopSignal()
-
-        init(_ root: PathBytes) throws {
-            self.root = root
-            to = root.appending("out/list.json")
-            filter = PathFilter(globs: [try Glob(root.appending("in/**").bytes)])
-            TestFile.makeFolder(root.appending("in"))
-        }
-
-        func path(_ name: String) -> PathBytes { root.appending("in").appending(name) }
-
-        func invocation(_ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil) -> Invocation {
-            let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from)
-            let job = Job(id: JobID("01J"), rule: "r", event: event)
-            var invocation = Invocation(
-                job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
-                parameters: .object(["to": .text(to.bytes), "sort": .text(Array(sort.utf8))]),
-                selection: FileSelection(filter: filter, types: types),
-                now: event.time, timeout: .seconds(60), stop: stop, log: log.logger)
-            invocation.literalHeads = ["to": to.parent]
-            return invocation
-        }
-
-        @discardableResult
-        func tell(_ kind: EventKind, _ name: String, from: String? = nil) -> Outcome {
-            handler.run(invocation(kind, path(name), from: from.map { path($0) }))
-        }
-
-        /// Returns the entries of the list, or nil if the file is not a list.
-        func entries() -> [[String: Any]]? {
-            TestFile.read(to).flatMap { try? JSONSerialization.jsonObject(with: Data($0)) } as? [[String: Any]]
-        }
-
-        /// Waits until no process can write to the file.
-        ///
-        /// Other tests start programs: a child inherits each open descriptor until it calls execve(2).
-        func rest(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
-
-        func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
-    }
-
     @Test func `an entry has the metadata of the file`() throws {
         try withTempTree { tree in
-            let bench = try Bench(tree.root)
+            let bench = try IndexBench(tree.root)
             TestFile.write(bench.path("x/a.txt"), "hello")
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 500_000_000)]
             _ = bench.path("x/a.txt").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
@@ -88,7 +38,7 @@ struct IndexHandlerTests {
 
     @Test func `created, modified, moved and deleted files change the list`() throws {
         try withTempTree { tree in
-            let bench = try Bench(tree.root)
+            let bench = try IndexBench(tree.root)
             for name in ["b", "a", "c"] {
                 TestFile.write(bench.path(name), name)
                 bench.tell(.created, name)
@@ -119,7 +69,7 @@ struct IndexHandlerTests {
     @Test(arguments: orders)
     func `the list is sorted, and equal files are sorted by name`(_ sort: String, _ expected: [String]) throws {
         try withTempTree { tree in
-            var bench = try Bench(tree.root)
+            var bench = try IndexBench(tree.root)
             bench.sort = sort
             func make(_ name: String, size: Int, time: Int) {
                 TestFile.write(bench.path(name), String(repeating: "x", count: size))
@@ -141,85 +91,9 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `existing files are found at the first event, and after each restart`() throws {
-        try withTempTree { tree in
-            var bench = try Bench(tree.root)
-            TestFile.write(bench.path("old"), "x")
-            TestFile.write(bench.path("new"), "x")
-            bench.tell(.created, "new")
-            #expect(bench.names() == ["new", "old"])
-            // No event reports the changes between two runs.
-            _ = bench.path("old").withCString { unlink($0) }
-            TestFile.write(bench.path("meanwhile"), "x")
-            bench.handler = IndexHandler()
-            bench.tell(.modified, "new")
-            #expect(bench.names() == ["meanwhile", "new"])
-        }
-    }
-
-    @Test(arguments: ["delete", "garbage", "foreign", "folder gone"])
-    func `a list that was changed by others is rebuilt`(_ damage: String) throws {
-        try withTempTree { tree in
-            let bench = try Bench(tree.root)
-            TestFile.write(bench.path("a"), "x")
-            TestFile.write(bench.path("b"), "x")
-            bench.tell(.created, "a")
-            switch damage {
-            case "delete": _ = bench.to.withCString { unlink($0) }
-            case "garbage": TestFile.write(bench.to, "no list")
-            case "foreign": TestFile.write(bench.to, "[]\n")
-            default: TestFile.removeTree(bench.to.parent)
-            }
-            // The file exists, but no event reports it.
-            TestFile.write(bench.path("c"), "x")
-            bench.tell(.modified, "a")
-            #expect(bench.names() == ["a", "b", "c"])
-        }
-    }
-
-    @Test func `the end of a scan and the return of a root rebuild the list`() throws {
-        try withTempTree { tree in
-            let bench = try Bench(tree.root)
-            #expect(bench.handler.run(bench.invocation(.scanEnded, bench.path(""))).ending == .succeeded)
-            #expect(bench.names() == [])
-            TestFile.write(bench.path("a"), "x")
-            bench.handler.run(bench.invocation(.rootBack, tree.path("in"))).outputs.forEach { #expect($0 == bench.to) }
-            #expect(bench.names() == ["a"])
-        }
-    }
-
-    @Test func `files that cannot be seen are not treated as deleted`() throws {
-        try withTempTree { tree in
-            let bench = try Bench(tree.root)
-            TestFile.write(bench.path("a"), "x")
-            bench.tell(.created, "a")
-            let away = tree.path("away")
-            _ = tree.path("in").withCString { from in away.withCString { rename(from, $0) } }
-            let gone = bench.handler.run(bench.invocation(.scanEnded, tree.path("in")))
-            #expect(gone.ending == .skipped)
-            #expect(gone.code == "root-missing")
-            #expect(bench.names() == ["a"])
-        }
-    }
-
-    @Test func `a missing root keeps its entries while another root exists`() throws {
-        try withTempTree { tree in
-            var bench = try Bench(tree.root)
-            bench.filter.globs.append(try Glob(tree.path("more/*").bytes))
-            TestFile.write(bench.path("a"), "x")
-            TestFile.write(tree.path("more/a"), "x")
-            bench.tell(.created, "a")
-            #expect(bench.names() == ["a", "a"])
-            #expect(bench.entries()?.map { $0["root"] as? String } == ["\(tree.root)/in", "\(tree.root)/more"])
-            TestFile.removeTree(tree.path("more"))
-            bench.handler.run(bench.invocation(.scanEnded, tree.path("in"))).outputs.forEach { #expect($0 == bench.to) }
-            #expect(bench.names() == ["a", "a"])
-        }
-    }
-
     @Test func `names that are not UTF-8 are stored in base64`() throws {
         try withTempTree { tree in
-            let bench = try Bench(tree.root)
+            let bench = try IndexBench(tree.root)
             let odd = tree.path("in").appending([0x61, 0xE9, 0x0A, 0x22])
             TestFile.write(odd, "x")
             _ = bench.handler.run(bench.invocation(.created, odd))
@@ -234,7 +108,7 @@ struct IndexHandlerTests {
 
     @Test func `the list does not contain itself`() throws {
         try withTempTree { tree in
-            var bench = try Bench(tree.root)
+            var bench = try IndexBench(tree.root)
             _ = tree.path("in").withCString { target in tree.path("link").withCString { symlink(target, $0) } }
             for to in [bench.path("list.json"), tree.path("link/list.json")] {
                 bench.to = to
@@ -248,7 +122,7 @@ struct IndexHandlerTests {
 
     @Test func `a file that is being written is marked until the next check`() throws {
         try withTempTree { tree in
-            let bench = try Bench(tree.root)
+            let bench = try IndexBench(tree.root)
             TestFile.write(bench.path("a"), "x")
             TestFile.write(bench.path("b"), "x")
             let writer = bench.path("b").withCString { open($0, O_WRONLY | O_CLOEXEC) }
@@ -264,7 +138,7 @@ struct IndexHandlerTests {
 
     @Test func `the selection of the rule applies, also to directories and links`() throws {
         try withTempTree { tree in
-            var bench = try Bench(tree.root)
+            var bench = try IndexBench(tree.root)
             bench.filter.exclude = GlobSet([try Glob("skip")])
             bench.filter.depth = 1
             for name in ["a", "x/b", "x/y/c", "skip/d", ".e"] { TestFile.write(bench.path(name), "x") }
@@ -279,35 +153,9 @@ struct IndexHandlerTests {
         }
     }
 
-    @Test func `a list that cannot be written is an error, and complete at the next event`() throws {
-        try withTempTree { tree in
-            var bench = try Bench(tree.root)
-            TestFile.write(bench.path("a"), "x")
-            TestFile.makeFolder(tree.path("taken"))
-            bench.to = tree.path("taken")
-            #expect(bench.tell(.created, "a").ending == .failed)
-            #expect(TestFile.names(in: tree.root).count == 2, "nothing is left behind")
-            bench.to = tree.root.appending(Array("out/".utf8))
-            #expect(bench.tell(.created, "a").message.contains("must name a file"))
-            bench.to = tree.path("taken")
-            TestFile.removeTree(tree.path("taken"))
-            #expect(bench.tell(.created, "a").ending == .succeeded)
-            #expect(bench.names() == ["a"])
-        }
-    }
-
-    @Test func `a stop interrupts the scan`() throws {
-        try withTempTree { tree in
-            let bench = try Bench(tree.root)
-            bench.stop.raise()
-            #expect(bench.tell(.created, "a").isInterrupted)
-            #expect(!TestFile.exists(bench.to))
-        }
-    }
-
     @Test func `a new list keeps the permissions of the old one`() throws {
         try withTempTree { tree in
-            let bench = try Bench(tree.root)
+            let bench = try IndexBench(tree.root)
             TestFile.write(bench.path("a"), "x")
             bench.tell(.created, "a")
             _ = bench.to.withCString { chmod($0, 0o604) }
@@ -319,7 +167,7 @@ struct IndexHandlerTests {
 
     @Test func `several events of a batch are written to one list`() throws {
         try withTempTree { tree in
-            var bench = try Bench(tree.root)
+            var bench = try IndexBench(tree.root)
             var invocations: [Invocation] = []
             for name in ["a", "b", "c"] {
                 TestFile.write(bench.path(name), "x")
@@ -339,7 +187,7 @@ struct IndexHandlerTests {
     func `the list is correct after any changes, in any order of events`(seed: UInt64) throws {
         try withTempTree { tree in
             var generator = SeededGenerator(seed: seed)
-            var bench = try Bench(tree.root)
+            var bench = try IndexBench(tree.root)
             bench.sort = ["name", "-name", "size", "-mtime"].randomElement(using: &generator) ?? "name"
             let names = ["a", "b", "x/a", "x/b", "x/y/c", ".h", "d"]
             func pick() -> String { names.randomElement(using: &generator) ?? "a" }

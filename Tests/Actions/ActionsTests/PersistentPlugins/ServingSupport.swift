@@ -42,6 +42,12 @@ struct ServingStage {
 
         """
 
+    /// A script that answers each request with its ID.
+    static let good = """
+        ready()
+        for request in requests(): result(request, message=request['id'])
+        """
+
     /// Creates a plugin from a script.
     ///
     /// - Parameters:
