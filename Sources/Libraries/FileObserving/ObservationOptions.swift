@@ -48,7 +48,7 @@ public struct ObservationOptions: Sendable {
     /// case-insensitively. Directories that no pattern reaches are not watched. The
     /// directories before the first wildcard belong to the root that is watched and that
     /// events name: `logs/*.txt` in `/srv` has the root `/srv/logs`. A single file is a
-    /// pattern without wildcards; see ``FileEvents/PathBytes/escapedForGlob``.
+    /// pattern without wildcards; see ``System/PathBytes/escapedForGlob``.
     public var globs: [PathBytes] = ["**"]
     /// Patterns relative to the root; an excluded directory excludes everything below it, and is not watched.
     public var excludes: [PathBytes] = []
