@@ -114,7 +114,7 @@ let package = Package(
             "Configuration", in: "Configuration",
             [
                 "CLibYAML", "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
-                "Settling", "System", "Watching",
+                "System", "Watching",
             ]),
         layer(
             "ActionAPI", in: "Actions/ActionAPI",
@@ -127,7 +127,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "Settling",
+                "ActionAPI", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling",
                 "Storage", "System", "Watching", heap, logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling", "Settling", "Watching"], swiftSettings: strict),
 
@@ -136,7 +136,7 @@ let package = Package(
             "FileActions", in: "Actions/FileActions",
             [
                 "ActionAPI", "CAlightLinux", "CLibArchive", "Digests", "FileEvents", "Globbing", "JSON",
-                "PluginProtocol", "Rules", "Settling", "System", logging,
+                "PluginProtocol", "Rules", "System", logging,
             ]),
         .target(
             name: "Programs",
@@ -145,7 +145,7 @@ let package = Package(
             ], path: "Sources/Actions/Programs", exclude: ["alight-launch"], swiftSettings: strict),
         layer(
             "PersistentPlugins", in: "Actions/PersistentPlugins",
-            ["ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Programs", "System", logging]),
+            ["ActionAPI", "CAlightLinux", "JSON", "PluginProtocol", "Programs", "System", logging]),
         layer(
             "Plugins", in: "Actions/Plugins",
             [
@@ -168,9 +168,9 @@ let package = Package(
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.
         layer(
             "ControlAPI", in: "Interfaces/ControlAPI",
-            ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "JSON", "System", metrics]),
+            ["CAlightLinux", "CLibMicroHTTPD", "JSON", "System", metrics]),
         .target(
-            name: "Dashboard", dependencies: ["ControlAPI", "FileEvents", "JSON", "System"],
+            name: "Dashboard", dependencies: ["ControlAPI", "JSON", "System"],
             path: "Sources/Interfaces/Dashboard", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
             name: "alight",
@@ -195,14 +195,14 @@ let package = Package(
         .target(name: "CTestKit", path: "Tests/Support/CTestKit"),
         // Journals with rows that a test puts in.
         .target(
-            name: "JournalFixtures", dependencies: ["FileEvents", "Rules", "Storage", "System", grdb],
+            name: "JournalFixtures", dependencies: ["Rules", "Storage", "System", grdb],
             path: "Tests/Support/JournalFixtures", swiftSettings: strict),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "System", "Watching"],
             path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         .executableTarget(
-            name: "stub-plugin", dependencies: ["JSON", "PluginProtocol"], path: "Tests/Support/stub-plugin",
+            name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
             swiftSettings: strict),
 
         // Drivers. The first works on files at random, and compares what the program tells with what is there.
@@ -218,7 +218,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "ActionAPI", "FileEvents", "Globbing", "JSON", "Pipeline", "PluginProtocol", "Reconciling", "Rules",
+                "ActionAPI", "FileEvents", "Globbing", "Pipeline", "PluginProtocol", "Reconciling", "Rules",
                 "Settling", "Storage", "System", "TestKit", "Watching", logging,
             ], path: "Tests/Simulator/Simulation",
             swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),

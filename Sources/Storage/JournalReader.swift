@@ -1,4 +1,3 @@
-import FileEvents
 import GRDB
 import Glibc
 package import System

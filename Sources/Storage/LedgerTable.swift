@@ -1,4 +1,3 @@
-import FileEvents
 package import GRDB
 import JSON
 package import Reconciling

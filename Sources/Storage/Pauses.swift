@@ -1,6 +1,4 @@
-import FileEvents
 import GRDB
-import System
 
 /// The rules that a user has paused: their jobs wait and do not start.
 package struct Pauses: Sendable, Hashable {

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The properties of a rule that the journal stores.

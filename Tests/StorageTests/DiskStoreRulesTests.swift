@@ -1,6 +1,5 @@
 import FileEvents
 import GRDB
-import JSON
 import PluginProtocol
 import Reconciling
 import Rules

@@ -1,5 +1,4 @@
 import JSON
-import FileEvents
 import PluginProtocol
 import Rules
 import System

@@ -1,6 +1,4 @@
 import FileEvents
-import JSON
-import Rules
 import System
 import TestKit
 

@@ -1,9 +1,7 @@
-import FileEvents
 import Foundation
 import GRDB
 import Glibc
 import Reconciling
-import Rules
 import Storage
 import Synchronization
 import System

@@ -1,12 +1,8 @@
-import FileEvents
 import GRDB
 import GRDBSQLite
-import JSON
 import PluginProtocol
 import Rules
 import Storage
-import System
-import TestKit
 import Testing
 
 /// Query plans: repeated queries of the journal use an index, whatever its size.

@@ -1,5 +1,4 @@
 import Digests
-import FileEvents
 import Glibc
 package import Rules
 package import System

@@ -1,4 +1,3 @@
-import FileEvents
 import Glibc
 package import Globbing
 package import Rules

@@ -1,5 +1,4 @@
 import FileEvents
-import JSON
 package import Logging
 package import PluginProtocol
 package import Rules

@@ -1,4 +1,3 @@
-import JSON
 package import PluginProtocol
 package import Rules
 

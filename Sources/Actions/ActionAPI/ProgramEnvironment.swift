@@ -1,4 +1,3 @@
-import FileEvents
 package import Rules
 package import System
 

@@ -1,10 +1,8 @@
 package import ActionAPI
 import FileEvents
-import JSON
 import Logging
 import PluginProtocol
 package import Rules
-import System
 
 /// The `log` action: writes a message to the line of the action, and does nothing else.
 ///

@@ -1,7 +1,6 @@
 package import ActionAPI
 import FileEvents
 import Glibc
-import JSON
 import Logging
 import PluginProtocol
 package import Programs
@@ -98,12 +97,12 @@ package struct NotifyHandler: Handler {
     }
 
     /// Returns the string as one line without control characters.
-    private static func shown(_ text: String) -> [UInt8] { Array(String(cleaning: Array(text.utf8)[...]).utf8) }
+    private static func shown(_ text: String) -> [UInt8] { Array(String(cleaning: text.utf8).utf8) }
 
     /// Escapes the string, since the desktop would interpret it as markup, which a file name may resemble.
     private static func plain(_ text: String) -> [UInt8] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let cleaned = lines.map { String(cleaning: Array($0.utf8)[...]) }.joined(separator: "\n")
+        let cleaned = lines.map { String(cleaning: $0.utf8) }.joined(separator: "\n")
         return cleaned.utf8.flatMap { byte -> [UInt8] in
             switch byte {
             case UInt8(ascii: "&"): Array("&amp;".utf8)

@@ -1,5 +1,4 @@
 package import ActionAPI
-import FileEvents
 import Foundation
 import Glibc
 import JSON
@@ -143,7 +142,7 @@ package struct WebhookHandler: Handler {
     private static func checked(_ value: Parameter, _ name: String) throws(WebhookProblem) -> [UInt8] {
         let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
         guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
-            throw WebhookProblem(message: "'\(String(cleaning: Array(name.utf8)[...]))' is not a valid header name")
+            throw WebhookProblem(message: "'\(String(cleaning: name.utf8))' is not a valid header name")
         }
         guard !["content-length", "transfer-encoding", "connection"].contains(name.lowercased()) else {
             throw WebhookProblem(message: "the header '\(name)' is set by Alight; remove it")
@@ -225,7 +224,7 @@ package struct WebhookHandler: Handler {
         }
         let words = String(decoding: shown, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard !words.isEmpty else { return "" }
-        let line = String(cleaning: Array(words.joined(separator: " ").utf8)[...])
+        let line = String(cleaning: words.joined(separator: " ").utf8)
         return ": \(line)\(isCut ? "…" : "")"
     }
 }
@@ -239,7 +238,7 @@ extension HTTPCall.Place: CustomStringConvertible {
     /// `https://host`, with the port if it is not the default of the scheme.
     var description: String {
         let isUsual = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"
-        return String(cleaning: Array("\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)[...])
+        return String(cleaning: "\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)
     }
 }
 

@@ -1,4 +1,3 @@
-import FileEvents
 import JSON
 import PluginProtocol
 import System
@@ -33,9 +32,9 @@ package enum ServeMessage: Sendable, Hashable {
         case ("pong", _): self = .pong(members["n"]?.int ?? 0)
         case ("result", let id?): self = .result(id: id, attempt: members["attempt"]?.int, line: Array(line))
         case ("progress", let id?):
-            let message = members["message"]?.string.map { String(cleaning: Array($0.utf8)[...]) }
+            let message = members["message"]?.string.map { String(cleaning: $0.utf8) }
             self = .progress(id: id, fraction: min(max(members["fraction"]?.double ?? 0, 0), 1), message: message)
-        default: self = .other(type.map { String(cleaning: Array($0.utf8.prefix(40))[...]) })
+        default: self = .other(type.map { String(cleaning: $0.utf8.prefix(40)) })
         }
     }
 }

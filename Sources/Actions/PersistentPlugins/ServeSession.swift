@@ -154,7 +154,7 @@ package struct ServeSession: Sendable {
             guard let answered = open[id], attempt == nil || attempt == answered.request.attempt else {
                 strays += 1
                 guard strays <= limits.unreadable else { return nil }
-                let which = String(cleaning: Array(id.utf8.prefix(64))[...])
+                let which = String(cleaning: id.utf8.prefix(64))
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
                 return .remark("answered \(what), which isn't open; the answer is ignored")
             }

@@ -1,6 +1,5 @@
 package import ActionAPI
 @preconcurrency import Dispatch
-import FileEvents
 package import Programs
 import Synchronization
 import System

@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import JSON
 import Programs
 import Rules

@@ -1,4 +1,3 @@
-import FileEvents
 import JSON
 import PluginProtocol
 import Plugins

@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import System
 
 /// The contents of some directories: names, types, modes and file contents, but no times.

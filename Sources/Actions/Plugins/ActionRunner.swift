@@ -1,9 +1,6 @@
 package import ActionAPI
-import FileEvents
-import JSON
 import PluginProtocol
 package import Rules
-import System
 
 /// The runner of a rule's steps, and the only entry point from the engine to handlers, plugins and commands.
 package struct ActionRunner: Sendable {

@@ -1,6 +1,4 @@
 import ActionAPI
-import FileEvents
-import JSON
 import PluginProtocol
 import Rules
 import System

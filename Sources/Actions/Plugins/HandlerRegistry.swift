@@ -1,5 +1,4 @@
 package import ActionAPI
-import FileEvents
 package import Rules
 package import System
 

@@ -1,5 +1,4 @@
 import FileEvents
-import JSON
 package import PluginProtocol
 import Rules
 package import System

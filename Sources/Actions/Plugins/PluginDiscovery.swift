@@ -1,5 +1,4 @@
 package import ActionAPI
-import FileEvents
 import Foundation
 package import JSON
 import PluginProtocol

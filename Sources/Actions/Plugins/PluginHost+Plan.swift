@@ -1,11 +1,8 @@
 import ActionAPI
-import FileEvents
 import Foundation
-import JSON
 import PluginProtocol
 import Programs
 import Rules
-import System
 
 // Plans: the programs that would be run, for a dry run.
 extension PluginHost {

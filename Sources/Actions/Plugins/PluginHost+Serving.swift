@@ -1,7 +1,5 @@
 import ActionAPI
-import FileEvents
 import Foundation
-import JSON
 import Logging
 import PersistentPlugins
 import PluginProtocol

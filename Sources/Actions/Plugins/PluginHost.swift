@@ -1,7 +1,6 @@
 package import ActionAPI
 import FileEvents
 import Foundation
-import JSON
 import Logging
 package import PersistentPlugins
 import PluginProtocol

@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import Foundation
 package import Rules
 package import System

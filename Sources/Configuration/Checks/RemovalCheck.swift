@@ -1,6 +1,5 @@
 import FileEvents
 import Globbing
-import JSON
 import Rules
 import System
 

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// Converts a configuration of direvent(8) into a rules file.

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The kind of file at a path on this machine, for tables that treat files and directories differently.

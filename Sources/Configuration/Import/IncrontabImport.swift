@@ -1,4 +1,3 @@
-import FileEvents
 import Globbing
 package import System
 

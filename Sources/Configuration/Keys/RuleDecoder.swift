@@ -1,6 +1,4 @@
-import FileEvents
 import Globbing
-import JSON
 import Rules
 import System
 import Watching

@@ -2,8 +2,6 @@ import FileEvents
 import Globbing
 import JSON
 import Rules
-import Settling
-import System
 import Watching
 
 typealias RuleKey = Key<RuleDecoder, RuleDraft>

@@ -1,7 +1,5 @@
-import FileEvents
 import JSON
 import Rules
-import System
 
 // Strings with placeholders, and the parameters that contain them.
 extension RuleDecoder {

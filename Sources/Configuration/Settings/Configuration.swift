@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The settings of the configuration; nil for each that is not set.

@@ -1,4 +1,3 @@
-import FileEvents
 import Rules
 import System
 

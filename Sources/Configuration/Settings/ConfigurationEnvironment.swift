@@ -1,4 +1,3 @@
-import FileEvents
 package import Rules
 import System
 

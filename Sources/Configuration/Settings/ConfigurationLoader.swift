@@ -1,4 +1,3 @@
-import FileEvents
 import Rules
 package import System
 

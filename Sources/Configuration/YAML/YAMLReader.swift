@@ -1,4 +1,3 @@
-import FileEvents
 package import JSON
 package import Rules
 package import System

@@ -1,4 +1,3 @@
-import FileEvents
 import Synchronization
 import System
 import Watching

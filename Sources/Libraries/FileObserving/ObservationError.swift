@@ -1,4 +1,3 @@
-import FileEvents
 import Glibc
 public import System
 import Watching

@@ -1,4 +1,3 @@
-import FileEvents
 import Reconciling
 public import System
 import Watching

@@ -2,7 +2,6 @@ import FileEvents
 import Glibc
 import Globbing
 import Reconciling
-import Settling
 public import System
 import Watching
 

@@ -1,4 +1,3 @@
-import FileEvents
 public import System
 
 /// The state of an observer at one time, to continue after a restart.

@@ -1,5 +1,3 @@
-import JSON
-
 /// A plugin for Alight, written in Swift.
 ///
 /// The type is the whole program: mark it `@main`, and it implements all verbs of

@@ -1,5 +1,3 @@
-import JSON
-
 /// An error that finishes a request with an outcome other than success.
 ///
 /// Throw the result of one of its functions: `throw PluginFailure.retry("the server is busy")`.

@@ -1,5 +1,3 @@
-import System
-
 /// The set of events that a rule or an observer requests.
 public struct EventMask: OptionSet, Hashable, Sendable {
     public let rawValue: UInt32

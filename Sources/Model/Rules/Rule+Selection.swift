@@ -1,4 +1,3 @@
-import FileEvents
 package import Globbing
 package import System
 

@@ -1,6 +1,5 @@
 package import FileEvents
 package import Globbing
-import Settling
 package import System
 import Watching
 

@@ -1,6 +1,5 @@
 package import FileEvents
 import Globbing
-import Settling
 package import System
 
 /// All enabled rules, with the data derived from them.

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// Records which paths of a rule have had a run so recently that the next one has to wait.

@@ -1,11 +1,7 @@
-import ActionAPI
-import FileEvents
-import JSON
 import PluginProtocol
 import Reconciling
 import Rules
 import Storage
-import System
 
 // `on_failure`: a separate attempt at jobs that were given up.
 //

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// The files on which actions work: a file has one action at a time, or several that only read it.

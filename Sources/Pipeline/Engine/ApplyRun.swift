@@ -1,6 +1,5 @@
 package import ActionAPI
 package import FileEvents
-import JSON
 package import Logging
 import PluginProtocol
 package import Rules

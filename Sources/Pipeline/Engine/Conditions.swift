@@ -1,9 +1,7 @@
 import ActionAPI
 import FileEvents
 import Logging
-import Reconciling
 import Rules
-import Settling
 import System
 import Watching
 

@@ -1,5 +1,4 @@
 import FileEvents
-import JSON
 import PluginProtocol
 import Reconciling
 import Rules

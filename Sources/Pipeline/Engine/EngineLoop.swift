@@ -1,4 +1,3 @@
-import ActionAPI
 import FileEvents
 package import Reconciling
 import Rules

@@ -1,7 +1,6 @@
 import FileEvents
 import Logging
 import Rules
-import System
 
 extension Rule {
     /// Logs why `where` refuses an event; a match is not logged.

@@ -3,7 +3,6 @@ import Reconciling
 import Rules
 import Storage
 import System
-import Watching
 
 /// The rules and their views at the start of a run, or after a reload.
 struct RuleStarts {

@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import Reconciling
 import Rules
 import Settling

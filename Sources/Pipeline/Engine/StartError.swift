@@ -1,4 +1,3 @@
-import FileEvents
 import Glibc
 package import Rules
 package import System

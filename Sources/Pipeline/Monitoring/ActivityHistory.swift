@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The activity of the last half hour, in slots of five seconds.

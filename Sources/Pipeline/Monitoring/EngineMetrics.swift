@@ -1,10 +1,8 @@
 package import CoreMetrics
 import FileEvents
-import JSON
 import PluginProtocol
 import Rules
 import Synchronization
-import System
 
 /// Counts the work of the engine, for a metrics system.
 ///

@@ -1,5 +1,4 @@
 package import FileEvents
-import JSON
 import PluginProtocol
 package import Rules
 import Settling

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// The latest files written by actions, whose settle times are not counted.

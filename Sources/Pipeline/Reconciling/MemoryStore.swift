@@ -1,4 +1,3 @@
-import FileEvents
 import Synchronization
 package import System
 

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The differences between the last accepted snapshot of a path and its current one.

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The names of the files that programs create next to a file while they transfer or edit it.

@@ -1,5 +1,4 @@
 public import HeapModule
-import System
 
 /// Holds paths back until nothing has happened to them for their quiet time.
 ///

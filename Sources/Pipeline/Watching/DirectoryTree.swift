@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// The watched or polled directories, stored compactly.

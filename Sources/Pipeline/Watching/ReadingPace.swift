@@ -1,5 +1,3 @@
-import System
-
 /// The recent rate of reads of the kernel queue, to distinguish an event storm from a few files.
 ///
 /// Each read wakes a thread, and then the reader of the hints. In a storm, most

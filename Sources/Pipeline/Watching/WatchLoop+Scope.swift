@@ -1,6 +1,3 @@
-import FileEvents
-import System
-
 // Changing the scope of a running watcher.
 extension WatchLoop {
     /// Switches to another scope.

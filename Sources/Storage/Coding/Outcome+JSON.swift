@@ -1,8 +1,6 @@
-import FileEvents
 package import JSON
 import PluginProtocol
 package import Rules
-import System
 
 // A part of the string in the column `steps` of a job, without the log.
 extension Outcome: JSONRecord {

@@ -1,8 +1,6 @@
-import FileEvents
 import JSON
 import PluginProtocol
 import Rules
-import System
 
 /// A finished attempt.
 struct EndedAttempt {

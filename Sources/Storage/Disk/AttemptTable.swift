@@ -1,8 +1,6 @@
-import FileEvents
 import GRDB
 import JSON
 import Rules
-import System
 
 /// The rows of attempts at jobs, with their logs and the changes that can be undone.
 final class AttemptTable {

@@ -1,4 +1,3 @@
-import FileEvents
 package import GRDB
 package import Reconciling
 package import Rules

@@ -1,4 +1,3 @@
-import FileEvents
 import GRDB
 import Glibc
 import System

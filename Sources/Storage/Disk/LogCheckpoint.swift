@@ -1,4 +1,3 @@
-import FileEvents
 import GRDB
 import GRDBSQLite
 import System

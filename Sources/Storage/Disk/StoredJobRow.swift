@@ -1,7 +1,5 @@
 import FileEvents
-import JSON
 import PluginProtocol
-import Reconciling
 import Rules
 import System
 

@@ -1,4 +1,3 @@
-import FileEvents
 import GRDB
 import System
 

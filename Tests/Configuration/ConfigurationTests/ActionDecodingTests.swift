@@ -1,5 +1,3 @@
-import Configuration
-import FileEvents
 import JSON
 import Rules
 import System

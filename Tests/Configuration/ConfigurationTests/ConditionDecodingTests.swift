@@ -1,9 +1,7 @@
 import Configuration
-import FileEvents
 import Globbing
 import RegularExpressions
 import Rules
-import System
 import Testing
 
 /// Decoding of `where:`.

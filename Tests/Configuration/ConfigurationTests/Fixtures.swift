@@ -1,6 +1,5 @@
 import Configuration
 import FileEvents
-import JSON
 import PluginProtocol
 import Rules
 import System

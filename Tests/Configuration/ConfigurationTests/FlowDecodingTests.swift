@@ -1,5 +1,4 @@
 import Configuration
-import FileEvents
 import Rules
 import System
 import Testing

@@ -1,8 +1,5 @@
 import Configuration
-import FileEvents
 import Glibc
-import System
-import TestKit
 import Testing
 
 private let isRecordingNow = getenv("RECORD") != nil

@@ -3,11 +3,9 @@ import FileEvents
 import Globbing
 import JSON
 import Rules
-import Settling
 import System
 import TestKit
 import Testing
-import Watching
 
 struct RuleDecodingTests {
     private func pattern(_ text: String) throws -> String {

@@ -1,5 +1,4 @@
 import Configuration
-import FileEvents
 import Glibc
 import Rules
 import System

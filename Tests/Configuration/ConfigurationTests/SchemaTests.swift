@@ -1,8 +1,6 @@
-import JSON
-import FileEvents
-import Rules
 import System
-import TestKit
+import JSON
+import Rules
 import Testing
 
 @testable import Configuration

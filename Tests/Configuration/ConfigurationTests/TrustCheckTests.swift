@@ -1,7 +1,5 @@
 import Configuration
-import FileEvents
 import Rules
-import System
 import TestKit
 import Testing
 

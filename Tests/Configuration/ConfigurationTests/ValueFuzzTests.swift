@@ -1,5 +1,5 @@
-import JSON
 import FileEvents
+import JSON
 import RegularExpressions
 import Rules
 import System

@@ -2,8 +2,6 @@ import Configuration
 import FileEvents
 import Globbing
 import Rules
-import Settling
-import System
 import Testing
 import Watching
 

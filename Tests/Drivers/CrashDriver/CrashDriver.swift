@@ -1,6 +1,4 @@
-import FileEvents
 import Glibc
-import System
 import TestKit
 
 /// The program, which performs one run or is a worker of it.

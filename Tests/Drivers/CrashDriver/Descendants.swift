@@ -1,5 +1,4 @@
 import CTestKit
-import FileEvents
 import Glibc
 import System
 import TestKit

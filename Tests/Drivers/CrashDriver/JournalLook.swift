@@ -1,4 +1,3 @@
-import FileEvents
 import Foundation
 import GRDB
 import System

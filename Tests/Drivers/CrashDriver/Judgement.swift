@@ -1,6 +1,5 @@
 import FileEvents
 import System
-import TestKit
 
 /// A deviation from the expected result.
 struct Finding: Hashable {

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 import TestKit
 

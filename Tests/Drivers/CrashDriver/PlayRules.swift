@@ -1,6 +1,4 @@
-import FileEvents
 import System
-import TestKit
 
 /// The rules of a run, and the expected results of each.
 enum PlayRules {

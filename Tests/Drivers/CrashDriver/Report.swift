@@ -1,6 +1,3 @@
-import FileEvents
-import System
-
 /// A report of findings, with the runs and operations that led to them.
 struct Report {
     let findings: [Finding]

@@ -1,7 +1,6 @@
 import FileEvents
 import Foundation
 import System
-import TestKit
 
 /// A run of the recorder for one event, as recorded by itself.
 struct Run {

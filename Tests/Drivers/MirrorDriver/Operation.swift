@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// An operation of a worker on files.

@@ -1,5 +1,4 @@
 import ControlAPI
-import Dashboard
 import Testing
 
 /// Parsing of request targets.

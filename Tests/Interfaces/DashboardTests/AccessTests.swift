@@ -1,5 +1,4 @@
 import ControlAPI
-import Dashboard
 import Testing
 
 /// Access control of requests over TCP.

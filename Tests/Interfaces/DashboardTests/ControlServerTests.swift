@@ -1,6 +1,5 @@
 import ControlAPI
 import Dashboard
-import FileEvents
 import Glibc
 import Synchronization
 import System

@@ -1,6 +1,5 @@
 import ControlAPI
 import CoreMetrics
-import Dashboard
 import Testing
 
 /// The output of `/metrics`, byte by byte.

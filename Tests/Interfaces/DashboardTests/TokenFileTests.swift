@@ -1,6 +1,4 @@
 import ControlAPI
-import Dashboard
-import FileEvents
 import Glibc
 import System
 import TestKit

@@ -1,9 +1,6 @@
-import FileEvents
 import Foundation
 import Glibc
-import JournalFixtures
 import Rules
-import System
 import TestKit
 import Testing
 

@@ -1,7 +1,3 @@
-import FileEvents
-import System
-import TestKit
-
 /// A plugin in Python that follows the protocol, and changes that make it violate the protocol.
 enum ConformancePlugin {
     static let text = #"""

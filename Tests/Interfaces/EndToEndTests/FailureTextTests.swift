@@ -1,7 +1,5 @@
-import FileEvents
 import Foundation
 import Glibc
-import System
 import TestKit
 import Testing
 

@@ -1,5 +1,3 @@
-import FileEvents
-import JournalFixtures
 import System
 import TestKit
 import Testing

@@ -1,7 +1,5 @@
-import FileEvents
 import Foundation
 import JSON
-import System
 import TestKit
 import Testing
 

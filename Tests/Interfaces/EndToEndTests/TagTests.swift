@@ -1,5 +1,3 @@
-import FileEvents
-import System
 import TestKit
 import Testing
 

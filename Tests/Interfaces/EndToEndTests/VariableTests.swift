@@ -1,7 +1,4 @@
-import FileEvents
 import Glibc
-import JournalFixtures
-import System
 import TestKit
 import Testing
 

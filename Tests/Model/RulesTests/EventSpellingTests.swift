@@ -1,6 +1,5 @@
 import FileEvents
 import Rules
-import System
 import Testing
 
 struct EventSpellingTests {

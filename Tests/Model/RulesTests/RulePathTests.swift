@@ -1,7 +1,6 @@
 import FileEvents
 import Globbing
 import Rules
-import Settling
 import System
 import TestKit
 import Testing

@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import JSON
 import Pipeline
 import PluginProtocol
 import Rules

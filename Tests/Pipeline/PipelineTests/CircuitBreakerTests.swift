@@ -1,8 +1,5 @@
-import FileEvents
 import Pipeline
-import Rules
 import System
-import TestKit
 import Testing
 
 /// Rules whose attempts fail in a row, with a manual clock.

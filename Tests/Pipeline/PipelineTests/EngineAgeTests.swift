@@ -1,4 +1,3 @@
-import FileEvents
 import Pipeline
 import Rules
 import Storage

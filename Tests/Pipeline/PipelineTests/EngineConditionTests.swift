@@ -1,7 +1,5 @@
 import ActionAPI
 import FileEvents
-import Globbing
-import JSON
 import Pipeline
 import PluginProtocol
 import RegularExpressions

@@ -1,7 +1,6 @@
 import ActionAPI
 import FileEvents
 import Glibc
-import JSON
 import Pipeline
 import PluginProtocol
 import Rules

@@ -1,8 +1,5 @@
-import ActionAPI
-import FileEvents
 import Glibc
 import Globbing
-import JSON
 import Pipeline
 import PluginProtocol
 import Rules

@@ -1,12 +1,10 @@
 import ActionAPI
 import FileEvents
 import Glibc
-import JSON
 import Pipeline
 import PluginProtocol
 import Rules
 import Settling
-import Storage
 import System
 import TestKit
 import Testing

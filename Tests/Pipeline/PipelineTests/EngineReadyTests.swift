@@ -1,11 +1,7 @@
-import ActionAPI
-import FileEvents
 import Glibc
-import JSON
 import Pipeline
 import PluginProtocol
 import Rules
-import Storage
 import System
 import TestKit
 import Testing

@@ -1,6 +1,4 @@
-import ActionAPI
 import FileEvents
-import JSON
 import Pipeline
 import PluginProtocol
 import Reconciling

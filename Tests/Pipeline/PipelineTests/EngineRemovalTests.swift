@@ -1,10 +1,8 @@
 import ActionAPI
 import FileEvents
-import JSON
 import Pipeline
 import PluginProtocol
 import Rules
-import Storage
 import System
 import TestKit
 import Testing

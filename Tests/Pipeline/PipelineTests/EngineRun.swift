@@ -1,7 +1,6 @@
 import ActionAPI
 import FileEvents
 import Globbing
-import JSON
 import Logging
 import Pipeline
 import PluginProtocol

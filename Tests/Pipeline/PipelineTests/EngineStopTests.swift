@@ -5,7 +5,6 @@ import PluginProtocol
 import Rules
 import Settling
 import Storage
-import System
 import TestKit
 import Testing
 

@@ -1,7 +1,5 @@
-import FileEvents
 import Pipeline
 import Rules
-import Storage
 import System
 import TestKit
 import Testing

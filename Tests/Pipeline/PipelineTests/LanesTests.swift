@@ -1,5 +1,4 @@
 import FileEvents
-import JSON
 import Pipeline
 import Rules
 import System

@@ -1,4 +1,3 @@
-import FileEvents
 import Pipeline
 import System
 import Testing

@@ -1,8 +1,6 @@
-import FileEvents
 import Pipeline
 import Rules
 import System
-import TestKit
 import Testing
 
 struct MarkerIndexTests {

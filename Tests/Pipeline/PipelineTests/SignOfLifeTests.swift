@@ -1,5 +1,3 @@
-import JSON
-import Pipeline
 import PluginProtocol
 import Rules
 import TestKit

@@ -1,4 +1,3 @@
-import FileEvents
 import Settling
 import System
 import Testing

@@ -1,5 +1,4 @@
 import Settling
-import System
 import Testing
 
 struct SettlerTests {

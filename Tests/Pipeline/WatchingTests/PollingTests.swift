@@ -1,5 +1,5 @@
-import CAlightLinux
 import FileEvents
+import CAlightLinux
 import Glibc
 import System
 import TestKit

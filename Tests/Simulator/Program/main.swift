@@ -1,5 +1,4 @@
 import Glibc
-import Simulation
 
 // The order of Swift's sets and dictionaries must not differ between runs.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {

@@ -1,6 +1,4 @@
 import FileEvents
-import Rules
-import System
 
 /// Cases that each show one rule of the core or a sequence that once failed.
 enum CoreCases {

@@ -1,6 +1,5 @@
 import FileEvents
 import Rules
-import System
 
 /// Cases with several rules, gates, and special file systems.
 enum FeatureCases {

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// A file, directory or link of the world.

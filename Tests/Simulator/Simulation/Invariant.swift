@@ -1,7 +1,6 @@
 import ActionAPI
 import FileEvents
 import Rules
-import Storage
 import System
 
 extension SimulatedRun {

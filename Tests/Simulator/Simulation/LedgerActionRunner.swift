@@ -1,12 +1,8 @@
 import FileEvents
 import Globbing
-import Pipeline
 import Reconciling
-import Rules
 import Settling
-import Storage
 import System
-import Watching
 
 /// The actions of a run of the reconciler, with the mirrors that they maintain.
 final class LedgerActionRunner {

@@ -1,12 +1,7 @@
 import FileEvents
 import Globbing
-import Pipeline
 import Reconciling
-import Rules
-import Settling
-import Storage
 import System
-import Watching
 
 /// The checks of a run of the reconciler: between two steps, at each lease, and at rest.
 struct LedgerCheck {

@@ -1,10 +1,8 @@
 import FileEvents
-import Globbing
 import Pipeline
 package import Reconciling
 import Rules
 import Settling
-import Storage
 package import System
 import Watching
 

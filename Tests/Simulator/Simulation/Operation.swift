@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// A change of the world by one process.

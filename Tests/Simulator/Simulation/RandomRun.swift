@@ -1,4 +1,3 @@
-import ActionAPI
 import FileEvents
 import Rules
 import System

@@ -1,7 +1,6 @@
 import FileEvents
 import Pipeline
 import Rules
-import Storage
 import System
 
 /// A record of everything that the actions of a run have received and done, for the final check.

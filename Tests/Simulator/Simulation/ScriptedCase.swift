@@ -1,7 +1,6 @@
 import FileEvents
 package import Reconciling
 import Rules
-import System
 
 /// A run of given steps, and the events that the action must receive.
 package struct ScriptedCase: Sendable, CustomStringConvertible {

@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import Logging
 import Pipeline
 import Reconciling

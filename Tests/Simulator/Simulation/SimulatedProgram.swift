@@ -1,8 +1,6 @@
 import ActionAPI
-import FileEvents
 import Logging
 import Pipeline
-import Reconciling
 import Rules
 import Settling
 import Storage

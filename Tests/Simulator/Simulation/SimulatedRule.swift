@@ -1,8 +1,6 @@
 package import FileEvents
 import Globbing
-import JSON
 package import Rules
-import Settling
 import System
 import Watching
 

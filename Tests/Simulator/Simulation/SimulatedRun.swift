@@ -1,6 +1,5 @@
 import ActionAPI
 import FileEvents
-import JSON
 import Logging
 import Pipeline
 import PluginProtocol

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// A step of a simulated run.

@@ -1,4 +1,3 @@
-import FileEvents
 import Reconciling
 import System
 import TestKit

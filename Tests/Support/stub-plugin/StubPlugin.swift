@@ -1,5 +1,4 @@
 import Glibc
-import JSON
 import PluginProtocol
 
 /// A plugin for the tests of `Plugin`; the parameter `play` selects its behavior.

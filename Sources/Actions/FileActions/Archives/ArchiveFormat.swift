@@ -1,5 +1,4 @@
 import CLibArchive
-import FileEvents
 import System
 
 /// An archive format that can be written.

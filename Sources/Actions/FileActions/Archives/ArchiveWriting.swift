@@ -1,8 +1,6 @@
 import CAlightLinux
 import CLibArchive
-import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 import Rules
 import System

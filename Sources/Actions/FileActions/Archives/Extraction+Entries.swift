@@ -1,5 +1,4 @@
 import CLibArchive
-import FileEvents
 import Glibc
 import System
 
@@ -30,7 +29,7 @@ extension Extraction {
             return
         }
         func isMissing() -> Refusal {
-            refuse("is a link to '\(String(cleaning: target.bytes[...]))', which is not a file before it")
+            refuse("is a link to '\(String(cleaning: target.bytes))', which is not a file before it")
         }
         guard let last = parts.last, links[source] == nil else { throw isMissing() }
         var current = dup(folder)

@@ -1,6 +1,5 @@
 import CAlightLinux
 import CLibArchive
-import FileEvents
 import Glibc
 import System
 
@@ -97,7 +96,7 @@ final class Extraction {
                 message: "it is not an archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
         }
         return Refusal(
-            message: "the archive is damaged: \(String(cleaning: Array(text.utf8)[...]))", code: "damaged")
+            message: "the archive is damaged: \(String(cleaning: text.utf8))", code: "damaged")
     }
 
     private static let encrypted = Refusal(
@@ -116,7 +115,7 @@ final class Extraction {
         }
         let shown = PathBytes(UnsafeRawBufferPointer(start: raw, count: strlen(raw)))
         func refuse(_ why: String) -> Refusal {
-            let name = String(cleaning: shown.bytes[...])
+            let name = String(cleaning: shown.bytes)
             return Refusal(message: "refused: the entry '\(name)' \(why)", code: "refused")
         }
         if entry.is_encrypted != 0 { throw Self.encrypted }
@@ -243,8 +242,8 @@ final class Extraction {
 
     private func makeLinks() throws(Refusal) {
         if let link = links.leadingOut {
-            let target = links[link].map { String(cleaning: $0.bytes[...]) } ?? ""
-            let name = String(cleaning: link.bytes[...])
+            let target = links[link].map { String(cleaning: $0.bytes) } ?? ""
+            let name = String(cleaning: link.bytes)
             throw Refusal(
                 message: "refused: the entry '\(name)' is a link out of the directory, to '\(target)'", code: "refused")
         }

@@ -2,10 +2,8 @@ package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 package import Rules
-import Settling
 import System
 
 /// The `set-permissions` action: changes a file's mode, and as root its owner.

@@ -1,6 +1,5 @@
 import ActionAPI
 import Digests
-import FileEvents
 import Glibc
 import System
 

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// The lines of a checksum file, in the format of sha256sum and similar tools.

@@ -1,6 +1,5 @@
 import ActionAPI
 import CAlightLinux
-import FileEvents
 import Rules
 import System
 

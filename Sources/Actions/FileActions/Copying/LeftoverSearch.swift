@@ -1,6 +1,5 @@
 import ActionAPI
 import CAlightLinux
-import FileEvents
 import Glibc
 package import Rules
 import System

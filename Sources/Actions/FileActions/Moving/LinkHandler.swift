@@ -2,7 +2,6 @@ package import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 package import Rules
 package import System

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// The symbolic links of an archive, which are created after all other entries.

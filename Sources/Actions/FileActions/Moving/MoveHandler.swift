@@ -1,6 +1,5 @@
 package import ActionAPI
 import FileEvents
-import JSON
 import PluginProtocol
 package import Rules
 package import System

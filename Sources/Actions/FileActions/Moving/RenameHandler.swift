@@ -1,7 +1,6 @@
 package import ActionAPI
 import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 package import Rules
 import System

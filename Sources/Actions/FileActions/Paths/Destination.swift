@@ -1,7 +1,6 @@
 package import ActionAPI
 import FileEvents
 import Glibc
-import JSON
 package import PluginProtocol
 import Rules
 package import System

@@ -1,7 +1,5 @@
 import ActionAPI
-import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 package import Rules
 import System

@@ -3,7 +3,6 @@ import CAlightLinux
 import FileEvents
 import Glibc
 import Globbing
-import JSON
 package import PluginProtocol
 package import Rules
 package import System

@@ -1,6 +1,5 @@
 package import ActionAPI
 import CAlightLinux
-import FileEvents
 import Glibc
 package import Rules
 package import System

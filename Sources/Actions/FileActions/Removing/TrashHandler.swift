@@ -1,9 +1,7 @@
 package import ActionAPI
 import FileEvents
-import JSON
 import PluginProtocol
 package import Rules
-import System
 
 /// The `trash` action: moves the file to the desktop's trash, from which it can be restored.
 package struct TrashHandler: Handler {

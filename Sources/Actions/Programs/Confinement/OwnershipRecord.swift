@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 package import Rules
 import Synchronization
 package import System

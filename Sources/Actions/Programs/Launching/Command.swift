@@ -1,5 +1,4 @@
 package import ActionAPI
-import FileEvents
 package import System
 
 /// A program to run once, with everything that it gets.

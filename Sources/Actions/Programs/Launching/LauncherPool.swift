@@ -1,6 +1,4 @@
-import FileEvents
 import Synchronization
-import System
 
 /// The idle launchers.
 ///

@@ -1,9 +1,7 @@
 package import ActionAPI
 import CAlightLinux
-import FileEvents
 import Foundation
 import Glibc
-import Rules
 package import System
 
 /// Runs programs: one at a time on each calling thread, any number of threads at once.

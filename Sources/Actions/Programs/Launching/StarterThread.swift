@@ -1,4 +1,3 @@
-import FileEvents
 import Foundation
 import Synchronization
 import System

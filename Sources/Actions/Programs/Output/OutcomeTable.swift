@@ -1,6 +1,4 @@
-import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 package import Rules
 package import System

@@ -17,7 +17,7 @@ package enum ProgramReport: Sendable, Hashable {
             let object = JSONValue(json: line)?.object,
             let fraction = object["progress"]?.double
         {
-            let message = object["message"]?.string.map { String(cleaning: Array($0.utf8)[...]) }
+            let message = object["message"]?.string.map { String(cleaning: $0.utf8) }
             self = .progress(min(max(fraction, 0), 1), message)
             return
         }

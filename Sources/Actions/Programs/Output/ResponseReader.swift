@@ -1,4 +1,3 @@
-import FileEvents
 import JSON
 package import PluginProtocol
 package import System
@@ -145,7 +144,7 @@ package struct ResponseReader {
     /// Returns the string as one line of at most 4 KiB, without control characters.
     package static func line(_ text: String) -> String {
         let words = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-        let cleaned = String(cleaning: Array(words.utf8)[...])
+        let cleaned = String(cleaning: words.utf8)
         guard cleaned.utf8.count > 4096 else { return cleaned }
         var kept = ""
         var size = 0

@@ -1,4 +1,3 @@
-import FileEvents
 import Glibc
 import Synchronization
 import System

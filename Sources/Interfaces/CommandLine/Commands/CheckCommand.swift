@@ -5,7 +5,6 @@ import Glibc
 import Globbing
 import Pipeline
 import Rules
-import Settling
 import System
 import Watching
 

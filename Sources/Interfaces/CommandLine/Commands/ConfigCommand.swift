@@ -1,5 +1,4 @@
 import ArgumentParser
-import Configuration
 import JSON
 
 /// `alight config`: prints the configuration in effect, and the origin of each value.

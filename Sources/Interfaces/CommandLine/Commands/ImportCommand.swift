@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import FileEvents
 import Foundation
 import Glibc
 import System

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FileEvents
 import Glibc
 import Globbing
 import JSON

@@ -1,8 +1,6 @@
 import ActionAPI
 import ArgumentParser
 import Configuration
-import FileEvents
-import Rules
 import System
 
 /// The options for the journal and the configuration, shared by all commands that need them.

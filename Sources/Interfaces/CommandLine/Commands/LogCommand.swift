@@ -1,7 +1,4 @@
 import ArgumentParser
-import ControlAPI
-import Dashboard
-import FileEvents
 import Glibc
 import JSON
 import System

@@ -1,4 +1,3 @@
-import ActionAPI
 import ArgumentParser
 import Configuration
 import FileEvents

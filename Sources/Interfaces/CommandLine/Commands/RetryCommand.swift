@@ -1,7 +1,6 @@
 import ArgumentParser
 import Pipeline
 import Rules
-import Storage
 
 /// `alight retry`: retries failed jobs, and makes pending jobs due at once.
 struct RetryCommand: ParsableCommand {

@@ -1,7 +1,5 @@
-import ActionAPI
 import ArgumentParser
 import Configuration
-import FileEvents
 import Foundation
 import Rules
 import System

@@ -2,9 +2,7 @@ import ActionAPI
 import ArgumentParser
 import Configuration
 import ControlAPI
-import Dashboard
 import FileActions
-import FileEvents
 import FileObserving
 import Foundation
 import Glibc
@@ -14,7 +12,6 @@ import Plugins
 import Rules
 import Storage
 import System
-import Watching
 
 /// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {

@@ -1,9 +1,7 @@
-import ActionAPI
 import ArgumentParser
 import Configuration
 import JSON
 import Plugins
-import Rules
 
 /// `alight schema`: prints the JSON Schema of rules files, or of the configuration.
 struct SchemaCommand: ParsableCommand {

@@ -1,8 +1,6 @@
-import ActionAPI
 import ArgumentParser
 import Configuration
 import FileActions
-import FileEvents
 import Pipeline
 import Rules
 import Storage

@@ -1,7 +1,5 @@
 import CAlightLinux
 import ControlAPI
-import Dashboard
-import FileEvents
 import Foundation
 import Glibc
 import JSON

@@ -1,8 +1,6 @@
 import ArgumentParser
 import Configuration
 import ControlAPI
-import Dashboard
-import FileEvents
 import Foundation
 import Glibc
 import Rules

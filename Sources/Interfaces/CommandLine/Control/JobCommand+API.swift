@@ -1,10 +1,7 @@
 import ControlAPI
-import Dashboard
-import FileEvents
 import JSON
 import Pipeline
 import Rules
-import Storage
 import System
 
 // How a command is sent to the running instance: `POST /v1/retry {"jobs": ["01JD…"]}`.

@@ -1,7 +1,5 @@
 import ControlAPI
 import CoreMetrics
-import Dashboard
-import FileEvents
 import Glibc
 import Pipeline
 import Storage

@@ -1,7 +1,5 @@
 import CAlightLinux
 import ControlAPI
-import Dashboard
-import FileEvents
 import Glibc
 import Globbing
 import JSON

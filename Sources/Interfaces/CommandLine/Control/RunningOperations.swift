@@ -1,6 +1,4 @@
 import ControlAPI
-import Dashboard
-import FileEvents
 import Glibc
 import JSON
 import Pipeline
@@ -26,7 +24,7 @@ final class RunningOperations: Operations {
         var watching: WatchStatus?
         /// The failed jobs, the number of jobs that had failed since the start, and the time until which this may be
         /// reused.
-        var failed: (letters: FailedJobs, made: Int, until: ContinuousClock.Instant)?
+        var failed: (jobs: FailedJobs, made: Int, until: ContinuousClock.Instant)?
     }
 
     /// The timeout for an answer of the watcher's thread.
@@ -127,16 +125,16 @@ final class RunningOperations: Operations {
     /// Returns the failed jobs of the journal; those since the start if it cannot be read or is in memory.
     private func failed(_ status: EngineStatus, at now: ContinuousClock.Instant) -> FailedJobs {
         if let failed = kept.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
-            return failed.letters
+            return failed.jobs
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
             let last = try? reader.lastFailed(Self.failures)
         else {
             return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure))
         }
-        let letters = FailedJobs(counts: counts, last: last.map(\.failure))
-        kept.withLock { $0.failed = (letters, status.counts.failed, now + Self.failedAge) }
-        return letters
+        let jobs = FailedJobs(counts: counts, last: last.map(\.failure))
+        kept.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
+        return jobs
     }
 
     // MARK: The journal

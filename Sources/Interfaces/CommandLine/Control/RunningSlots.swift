@@ -1,5 +1,4 @@
 import Configuration
-import FileEvents
 import JSON
 import Pipeline
 import Rules

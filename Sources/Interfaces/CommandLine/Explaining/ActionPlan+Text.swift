@@ -1,5 +1,3 @@
-import ActionAPI
-import FileEvents
 import JSON
 import Plugins
 import Rules

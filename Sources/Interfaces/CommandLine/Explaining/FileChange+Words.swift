@@ -1,4 +1,3 @@
-import FileEvents
 import JSON
 import Rules
 import Storage

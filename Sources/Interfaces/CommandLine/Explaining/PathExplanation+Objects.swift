@@ -1,13 +1,10 @@
-import ActionAPI
 import FileEvents
 import Globbing
 import JSON
 import Plugins
 import Rules
-import Settling
 import Storage
 import System
-import Watching
 
 // The explanation as JSON.
 extension PathExplanation {

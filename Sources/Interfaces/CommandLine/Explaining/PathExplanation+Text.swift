@@ -1,11 +1,9 @@
-import ActionAPI
 import FileEvents
 import Glibc
 import JSON
 import Plugins
 import Programs
 import Rules
-import Settling
 import Storage
 import System
 import Watching

@@ -1,5 +1,3 @@
-import ControlAPI
-import Dashboard
 import FileEvents
 import Glibc
 import JSON

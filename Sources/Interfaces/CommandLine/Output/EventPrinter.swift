@@ -2,7 +2,6 @@ import ActionAPI
 import FileObserving
 import Foundation
 import Glibc
-import JSON
 import PluginProtocol
 
 /// Prints events as text or JSON lines on standard output, and messages about the watch on standard error.

@@ -1,5 +1,3 @@
-import ActionAPI
-import FileEvents
 import JSON
 import PluginProtocol
 import Plugins

@@ -1,6 +1,3 @@
-import FileEvents
-import System
-
 /// Words quoted as for a shell, for users to read and copy.
 ///
 /// The output is never passed to a shell.

@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import Glibc
 import Rules
 import System

@@ -1,6 +1,4 @@
-import ActionAPI
 import Configuration
-import FileEvents
 import Glibc
 import Logging
 import Pipeline

@@ -1,13 +1,11 @@
 import ActionAPI
 import Configuration
 import FileActions
-import FileEvents
 import Foundation
 import Glibc
 import OtherActions
 import Plugins
 import Programs
-import Rules
 import Storage
 import System
 

@@ -1,7 +1,6 @@
 import ActionAPI
 import Configuration
 import FileEvents
-import JSON
 import Pipeline
 import PluginProtocol
 import Plugins

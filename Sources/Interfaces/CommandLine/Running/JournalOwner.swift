@@ -1,7 +1,5 @@
 import ControlAPI
-import Dashboard
 import FileActions
-import FileEvents
 import Glibc
 import Pipeline
 import Rules

@@ -1,9 +1,6 @@
-import ActionAPI
 import Configuration
-import FileEvents
 import Foundation
 import Programs
-import Rules
 import Storage
 import System
 

@@ -1,6 +1,4 @@
 import FileEvents
-import System
-import Watching
 
 extension PollingReason {
     /// The reason why a directory is polled, as a message for users.

@@ -1,5 +1,4 @@
 import Glibc
-import System
 import Watching
 
 extension Reporter {

@@ -1,14 +1,11 @@
-import ActionAPI
 import Configuration
 import FileEvents
 import FileObserving
 import Glibc
-import Pipeline
 import Plugins
 import Rules
 import Synchronization
 import System
-import Watching
 
 /// Reloads the rules on request, or when their files have changed, on a thread of its own.
 ///

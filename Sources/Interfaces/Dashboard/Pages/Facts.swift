@@ -1,4 +1,3 @@
-import ControlAPI
 import JSON
 
 // Access to the objects of the API. Missing members read as empty values, so that pages can always be rendered.

@@ -1,4 +1,3 @@
-import ControlAPI
 package import JSON
 
 /// The common frame of all pages.

@@ -1,5 +1,3 @@
-import ControlAPI
-
 /// HTML text in which external strings cannot become markup.
 ///
 /// Literals are used as they are; interpolated strings are escaped, unless they are `HTML` themselves. This is the

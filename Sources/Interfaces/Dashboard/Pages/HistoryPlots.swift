@@ -1,4 +1,3 @@
-import ControlAPI
 import JSON
 
 /// The plots of the overview, from the history object of the API.

@@ -1,4 +1,3 @@
-import ControlAPI
 package import JSON
 
 /// The page of one job: its file, its event, and each attempt with its output.

@@ -1,4 +1,3 @@
-import ControlAPI
 package import JSON
 
 /// The overview: what is watched, what is running, and the last half hour.

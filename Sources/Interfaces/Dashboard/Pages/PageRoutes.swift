@@ -1,5 +1,4 @@
 package import ControlAPI
-import FileEvents
 import Glibc
 import JSON
 import System

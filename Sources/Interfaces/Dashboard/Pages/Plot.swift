@@ -1,6 +1,3 @@
-import ControlAPI
-import JSON
-
 /// A small plot of the last half hour, as SVG that scales to any width.
 ///
 /// The labels are HTML beside the SVG, so that their size does not change with the width. A sentence describes the

@@ -1,4 +1,3 @@
-import ControlAPI
 package import JSON
 
 /// The page with all rules, their pending jobs and their failures.

@@ -1,5 +1,3 @@
-import FileEvents
-import JSON
 import System
 
 extension Action {

@@ -1,5 +1,4 @@
 package import FileEvents
-import JSON
 package import PluginProtocol
 package import System
 

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The resources, files and user of the programs of a rule.

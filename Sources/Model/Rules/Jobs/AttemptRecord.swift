@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The stored record of one attempt at a job.

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// One change that a handler made to a name in the file system, with the data to undo it.

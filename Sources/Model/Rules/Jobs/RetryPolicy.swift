@@ -1,4 +1,3 @@
-import JSON
 import PluginProtocol
 
 /// The number of attempts at a job, and the delays between them.

@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 /// The hours in which a rule's actions start, in local time.

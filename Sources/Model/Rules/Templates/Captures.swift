@@ -1,4 +1,3 @@
-import FileEvents
 package import RegularExpressions
 package import System
 

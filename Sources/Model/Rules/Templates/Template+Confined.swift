@@ -1,4 +1,3 @@
-import FileEvents
 package import System
 
 extension Template {

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// A string with placeholders, parsed once when rules are loaded.

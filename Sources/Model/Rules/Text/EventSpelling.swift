@@ -1,5 +1,4 @@
 package import FileEvents
-import System
 
 /// Suggestions for words that are not events.
 package enum EventSpelling {

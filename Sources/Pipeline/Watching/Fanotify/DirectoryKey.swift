@@ -1,6 +1,4 @@
 import CAlightLinux
-import FileEvents
-import System
 
 /// The identifier of a directory in fanotify(7) events: its file system's id and its file handle.
 ///

@@ -1,6 +1,5 @@
 import CAlightLinux
 import Glibc
-import System
 
 /// A fanotify(7) group that reports writes, renames and deletions.
 ///

@@ -1,4 +1,3 @@
-import FileEvents
 import System
 
 /// The schedule of polled directories and roots.

@@ -1,8 +1,6 @@
 import ActionAPI
 import FileActions
-import FileEvents
 import Glibc
-import JSON
 import OtherActions
 import PluginProtocol
 import Rules

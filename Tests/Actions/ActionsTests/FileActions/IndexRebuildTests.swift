@@ -3,7 +3,6 @@ import FileActions
 import FileEvents
 import Glibc
 import Globbing
-import JSON
 import PluginProtocol
 import Rules
 import System

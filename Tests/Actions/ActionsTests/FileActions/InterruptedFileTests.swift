@@ -1,9 +1,6 @@
-import ActionAPI
 import FileActions
-import FileEvents
 import Glibc
 import Globbing
-import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,9 +1,7 @@
 import ActionAPI
 import CAlightLinux
 import FileActions
-import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,6 +1,4 @@
-import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,7 +1,5 @@
-import ActionAPI
 import CAlightLinux
 import FileActions
-import FileEvents
 import Glibc
 import JSON
 import PluginProtocol

@@ -1,8 +1,6 @@
 import ActionAPI
 import FileActions
-import FileEvents
 import Glibc
-import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,4 +1,3 @@
-import ActionAPI
 import FileActions
 import FileEvents
 import Foundation

@@ -1,10 +1,8 @@
 import ActionAPI
 import CAlightLinux
 import FileActions
-import FileEvents
 import Glibc
 import Globbing
-import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,7 +1,5 @@
 import ActionAPI
-import FileEvents
 import Glibc
-import JSON
 import OtherActions
 import PluginProtocol
 import Rules

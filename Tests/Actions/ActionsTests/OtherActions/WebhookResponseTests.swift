@@ -1,12 +1,9 @@
 import ActionAPI
-import FileEvents
 import Foundation
 import JSON
 import OtherActions
 import PluginProtocol
 import Rules
-import System
-import TestKit
 import Testing
 
 /// The outcomes of the responses to `webhook`.

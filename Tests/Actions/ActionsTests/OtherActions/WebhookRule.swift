@@ -1,6 +1,4 @@
-import ActionAPI
 import OtherActions
-import System
 import TestKit
 
 /// The rule in the tests of `webhook`.

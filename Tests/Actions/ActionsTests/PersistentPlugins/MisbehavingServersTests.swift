@@ -1,8 +1,6 @@
 import ActionAPI
-import FileEvents
 import Foundation
 import Glibc
-import JSON
 import PersistentPlugins
 import PluginProtocol
 import Plugins

@@ -1,4 +1,3 @@
-import ActionAPI
 import PersistentPlugins
 import Testing
 

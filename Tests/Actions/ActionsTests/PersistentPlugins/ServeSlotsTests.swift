@@ -1,4 +1,3 @@
-import FileEvents
 import Logging
 import System
 import Testing

@@ -1,13 +1,11 @@
 import ActionAPI
 import FileEvents
 import Foundation
-import JSON
 import OtherActions
 import PluginProtocol
 import Plugins
 import Rules
 import System
-import TestKit
 import Testing
 
 /// Several events in one request, and the members of an event.

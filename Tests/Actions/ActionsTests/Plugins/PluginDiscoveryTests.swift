@@ -1,5 +1,4 @@
 import ActionAPI
-import FileEvents
 import Foundation
 import JSON
 import PluginProtocol

@@ -1,6 +1,5 @@
 import ActionAPI
 import FileActions
-import FileEvents
 import Glibc
 import JSON
 import Rules

@@ -1,5 +1,4 @@
 import CAlightLinux
-import FileEvents
 import Foundation
 import Glibc
 import Logging

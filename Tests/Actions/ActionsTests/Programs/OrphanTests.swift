@@ -1,11 +1,8 @@
-import FileEvents
 import Foundation
 import Glibc
-import JSON
 import PluginProtocol
 import Rules
 import System
-import TestKit
 import Testing
 @testable import ActionAPI
 @testable import FileActions

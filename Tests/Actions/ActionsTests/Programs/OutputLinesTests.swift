@@ -1,4 +1,3 @@
-import ActionAPI
 import Programs
 import Testing
 

@@ -1,5 +1,3 @@
-import FileEvents
-import JSON
 import PluginProtocol
 import System
 import TestKit

@@ -1,6 +1,4 @@
-import FileEvents
 import Foundation
-import JSON
 import PluginProtocol
 import Rules
 import System

@@ -1,5 +1,4 @@
 import ContentTypes
-import FileEvents
 import Glibc
 import System
 import TestKit

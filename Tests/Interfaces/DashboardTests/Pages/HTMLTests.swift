@@ -1,4 +1,3 @@
-import ControlAPI
 import Dashboard
 import Testing
 

@@ -1,6 +1,4 @@
-import ActionAPI
 import ArgumentParser
-import FileEvents
 import Foundation
 import Glibc
 import Plugins
