@@ -101,32 +101,3 @@ extension Engine {
         return loop.run.storeFault
     }
 }
-
-extension EngineLoop {
-    /// Starts a run whose watcher never sends a hint.
-    fileprivate init(unwatched engine: Engine) {
-        do {
-            try self.init(engine) { _, _ in NoWatcher() }
-        } catch {
-            preconditionFailure("a run that watches nothing needs no root and no watch: \(error)")
-        }
-    }
-
-    /// Whether nothing runs, and nothing remains to be stored.
-    var isIdle: Bool { dispatcher.runningCount == 0 && run.storeFault == nil }
-
-    /// Returns the files with unfinished jobs.
-    func open(_ requests: [JobRequest]) -> Set<PathBytes> {
-        let unfinished = Set(dispatcher.rules.flatMap(\.frozen.all).map(\.job.id))
-        return Set(requests.filter { unfinished.contains($0.id) }.map(\.path))
-    }
-}
-
-/// A watcher that never sends a hint.
-private struct NoWatcher: HintProducer {
-    func rescan() {}
-    func change(to scope: WatchScope, number: Int) {}
-    func hintAgain(_ paths: [PathBytes]) {}
-    func drain() {}
-    func stop() {}
-}

@@ -63,23 +63,28 @@ extension EngineLoop {
             defer { requests = [] }
             return requests
         }
-        for request in requests { request.answer(duePaths(request)) }
+        for request in requests { request.answer(request.paths(dispatcher, &reconciler, at: now)) }
     }
 
     mutating func keepDuePaths() {
         let all = DuePathRequest(limit: .max, isWanted: { _ in true }, answer: { _ in })
-        let paths = duePaths(all)
+        let paths = all.paths(dispatcher, &reconciler, at: now)
         engine.lastDuePaths.withLock { $0 = paths }
     }
+}
 
-    private mutating func duePaths(_ request: DuePathRequest) -> [DuePath] {
-        let time = engine.host.clock.time()
+extension DuePathRequest {
+    fileprivate func paths(
+        _ dispatcher: borrowing Dispatcher, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) -> [DuePath] {
+        let time = dispatcher.engine.host.clock.time()
         var paths: [DuePath] = []
-        for index in dispatcher.rules.indices {
-            let name = dispatcher.rules[index].rule.name
-            guard request.rule ?? name == name else { continue }
-            for due in reconciler.duePaths(index, limit: request.limit, where: request.isWanted) {
-                let (reason, until) = dispatcher.wait(of: due, index)
+        for (index, state) in dispatcher.jobs.rules.enumerated() {
+            let name = state.rule.name
+            guard rule ?? name == name else { continue }
+            let isPaused = dispatcher.pauses.hold(name)
+            for due in reconciler.duePaths(index, limit: limit, where: isWanted) {
+                let (reason, until) = isPaused ? ("the rule is paused", nil) : state.wait(of: due)
                 paths.append(
                     DuePath(
                         rule: name, path: due.path, event: due.kind, since: due.time, reason: reason,
@@ -87,28 +92,24 @@ extension EngineLoop {
             }
         }
         paths.sort { ($1.since, $0.path, $0.rule) < ($0.since, $1.path, $1.rule) }
-        return Array(paths.prefix(request.limit))
+        return Array(paths.prefix(limit))
     }
 }
 
-extension Dispatcher {
+extension RuleState {
     /// Returns the reason why a due path waits, and the end of the wait.
-    fileprivate func wait(
-        of due: Reconciler.DuePath, _ index: Int
-    ) -> (reason: String?, until: ContinuousClock.Instant?) {
-        let state = rules[index]
-        if pauses.hold(state.rule.name) { return ("the rule is paused", nil) }
+    fileprivate func wait(of due: Reconciler.DuePath) -> (reason: String?, until: ContinuousClock.Instant?) {
         if let reason = due.reason { return (reason.text, due.until) }
         switch due.gate?.name {
-        case "cooldown": return ("it ran a short time ago", due.until)
+        case Cooldown.gate.name: return ("it ran a short time ago", due.until)
         case LoopGuard.gate.name: return ("the rule has run too often for it", due.until)
         case "busy": return ("an action runs for it", nil)
         default: break
         }
         if let other = due.other { return ("it waits for '\(other)'", due.until) }
-        if let breaker = state.breaker, breaker.isOpen {
+        if let breaker, breaker.isOpen {
             return ("the attempts of the rule fail, and run one at a time", breaker.rests)
         }
-        return (nil, due.until ?? state.batch?.deadline)
+        return (nil, due.until ?? batch?.deadline)
     }
 }

@@ -55,7 +55,7 @@ package final class Engine: Sendable {
     let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void
-    let mailbox = Mailbox<Attempt.Result>()
+    let mailbox = Mailbox()
     let monitor: Monitor
     let stopSignal = StopSignal()
     /// The requests for due paths that have no answer yet.

@@ -15,9 +15,9 @@ extension EngineLoop {
     ///
     /// - Parameter running: The rules that are already running.
     mutating func restore(except running: Set<RuleID> = []) {
-        for index in dispatcher.rules.indices where !running.contains(dispatcher.rules[index].id) {
+        for (index, state) in dispatcher.jobs.rules.enumerated() where !running.contains(state.id) {
             restoreJobs(index)
-            reconciler.restoreDue(index, engine.store.duePaths(of: dispatcher.rules[index].id), at: now)
+            reconciler.restoreDue(index, engine.store.duePaths(of: state.id), at: now)
         }
     }
 
@@ -27,7 +27,7 @@ extension EngineLoop {
         guard !dispatcher.returned.isEmpty else { return }
         // They start in the next turn.
         engine.mailbox.wake()
-        for index in dispatcher.rules.indices where dispatcher.returned.contains(dispatcher.rules[index].id) {
+        for (index, state) in dispatcher.jobs.rules.enumerated() where dispatcher.returned.contains(state.id) {
             restoreJobs(index)
         }
         dispatcher.returned = []
@@ -35,10 +35,11 @@ extension EngineLoop {
 
     private mutating func restoreJobs(_ index: Int) {
         let clocks = ClockPair(engine.host.clock.time(), now)
+        let state = dispatcher.jobs.rules[index]
         var offers: [Offer] = []
         var frozen: [FrozenQueue.Entry] = []
-        for stored in engine.store.unfinishedJobs(of: dispatcher.rules[index].id, at: clocks)
-        where !dispatcher.knows(stored.number, index) {
+        for stored in engine.store.unfinishedJobs(of: state.id, at: clocks)
+        where !dispatcher.jobs.rules.knows(stored.number, index) {
             // Its attempt started before the rule was removed.
             if let (_, input) = dispatcher.runningInput(stored.job.id) {
                 dispatcher.uses.close(input.paths)
@@ -46,18 +47,19 @@ extension EngineLoop {
             }
             let job = restored(stored)
             if let offer = restoredOffer(stored) {
-                dispatcher.rules[index].jobs[offer.number] = job
+                state.jobs[offer.number] = job
                 offers.append(offer)
             } else {
-                frozen.append(FrozenQueue.Entry(job: job, number: stored.number, due: stored.due ?? now))
-                frozen[frozen.count - 1].isRunning = job.failure != nil
+                frozen.append(
+                    FrozenQueue.Entry(
+                        job: job, number: stored.number, due: stored.due ?? now, isRunning: job.failure != nil))
             }
         }
-        for entry in frozen { dispatcher.append(entry, index) }
+        for entry in frozen { dispatcher.jobs.rules.append(entry, index) }
         reconciler.restoreFrozen(index, frozen.map(\.job.event))
-        conditions.interrupted = dispatcher.interrupted(offers, index)
+        conditions.interrupted = dispatcher.jobs.interrupted(offers, index)
         reconciler.restore(index, offers, at: now)
-        dispatcher.queueGivenUp(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, index)
+        dispatcher.givenUp.queue(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, of: state)
     }
 
     /// Returns the job as the next attempt receives it; an attempt that was running was interrupted.
@@ -70,12 +72,9 @@ extension EngineLoop {
         job.previous = PreviousAttempt(job.attempt, outcome)
         let started = stored.due.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
         let last = max(engine.store.stored.lastCommit ?? started, started)
-        dispatcher.changes.attempts.append(
-            (
-                job.id,
-                AttemptRecord(
-                    number: job.attempt, started: started, duration: last.since(started), outcome: outcome)
-            ))
+        let attempt = AttemptRecord(
+            number: job.attempt, started: started, duration: last.since(started), outcome: outcome)
+        dispatcher.jobs.changes.attempts.append((job.id, attempt))
         return job
     }
 
@@ -134,7 +133,7 @@ extension EngineLoop {
     mutating func change(to next: RunState.NextRules) {
         // The rows of the previous rules are committed before the new rules read theirs.
         persist()
-        let running = Set(dispatcher.rules.map(\.id))
+        let running = Set(dispatcher.jobs.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded
         let start = RuleStarts(
             next.ruleset, engine.store, engine.options, running: running, on: engine.host)
@@ -145,7 +144,7 @@ extension EngineLoop {
         run.reselected = start.reselected
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)
-        if dispatcher.pauses != engine.store.stored.pauses { dispatcher.changes.pauses = dispatcher.pauses }
+        if dispatcher.pauses != engine.store.stored.pauses { dispatcher.jobs.changes.pauses = dispatcher.pauses }
         engine.monitor.note(next.ruleset)
         engine.monitor.note(dispatcher.pauses)
         for (rule, jobs) in engine.store.stored.unloaded.sorted(by: { $0.key < $1.key }) where unloaded[rule] != jobs {
@@ -157,5 +156,35 @@ extension EngineLoop {
         if !all.contains(where: \.needsAuthors) { conditions.stopListening() }
         run.isReady = false
         run.hasStarted = false
+    }
+
+    // MARK: Pauses
+
+    mutating func changePauses(_ change: (inout Pauses) -> Void) {
+        let before = dispatcher.pauses
+        change(&dispatcher.pauses)
+        guard dispatcher.pauses != before else { return }
+        dispatcher.jobs.changes.pauses = dispatcher.pauses
+        engine.report(.paused(dispatcher.pauses))
+    }
+
+    /// Restores the pauses of the last run, except in a run that ends by itself.
+    mutating func restorePauses(_ stored: Pauses) {
+        guard !engine.options.isOnce, !engine.options.isDry else { return }
+        dispatcher.pauses = stored.renamed(for: dispatcher.jobs.rules.ruleset)
+        if dispatcher.pauses != stored { dispatcher.jobs.changes.pauses = dispatcher.pauses }
+        engine.monitor.note(dispatcher.pauses)
+        if !dispatcher.pauses.isEmpty { engine.report(.paused(dispatcher.pauses)) }
+    }
+
+    // MARK: Mounts
+
+    /// Stores the mount points of the roots, in addition to those whose file system is not mounted now.
+    mutating func recordMounts(_ known: [MountRecord]) {
+        let away = known.filter { $0.isAway(in: engine.host.fileSystem) }
+        reconciler.setAway(away.map(\.point))
+        let points = Set(away.map(\.point))
+        let present = MountRecord.present(for: dispatcher.jobs.rules.ruleset.roots, in: engine.host.fileSystem)
+        dispatcher.jobs.changes.mounts = away + present.filter { !points.contains($0.point) }
     }
 }

@@ -1,8 +1,9 @@
+import ActionAPI
 import FileEvents
-package import Reconciling
+import Reconciling
 import Rules
 import Settling
-package import Storage
+import Storage
 package import System
 package import Watching
 
@@ -95,7 +96,7 @@ package struct EngineLoop: ~Copyable {
     /// - Returns: Whether the run is over.
     package mutating func next(isLeasing: Bool = true) -> Bool {
         let (received, waiting) = receive()
-        if conditions.asksForWork { conditions.interrupted = dispatcher.interrupted(reconciler) }
+        if conditions.asksForWork { conditions.interrupted = dispatcher.jobs.interrupted(reconciler) }
         settle()
         if isLeasing { dispatch() }
         persist()
@@ -114,13 +115,13 @@ package struct EngineLoop: ~Copyable {
     /// - Returns: The number of hints, and the closures to call once the turn is committed.
     private mutating func receive() -> (hints: Int, waiting: [@Sendable () -> Void]) {
         let messages = engine.mailbox.take()
-        dispatcher.wakeRest()
+        dispatcher.prepared.wakeRest()
         // An outcome is recorded after all earlier events.
         if messages.contains(where: \.isOutcome) { watcher.drain() }
         var batch = hints.take()
         now = engine.host.clock.now()
         if batch.reports.contains(where: \.isOfMount) {
-            recordMounts(dispatcher.changes.mounts ?? engine.store.stored.mounts)
+            recordMounts(dispatcher.jobs.changes.mounts ?? engine.store.stored.mounts)
         }
         if run.phase == .running {
             receive(&batch)
@@ -146,11 +147,15 @@ package struct EngineLoop: ~Copyable {
             case .stop: enter(.draining)
             case .stopAtOnce:
                 enter(.ending)
-                run.limit = now + Self.endAtOnceLimit
+                run.limit = now + RunState.endAtOnceLimit
                 run.isForced = true
             }
         }
         return (batch.hints.count, waiting)
+    }
+
+    mutating func carryOut(_ command: JobCommand) {
+        JobCommandRunner(engine: engine, now: now).carryOut(command, &dispatcher, &reconciler)
     }
 
     private mutating func receive(_ batch: inout HintQueue.Batch) {
@@ -169,7 +174,7 @@ package struct EngineLoop: ~Copyable {
         switch watching {
         case .ready(let directories):
             run.isReady = true
-            let rules = dispatcher.ruleset.rules.count
+            let rules = dispatcher.jobs.rules.count
             engine.report(
                 run.reloads == 0
                     ? .ready(folders: directories, rules: rules) : .reloaded(folders: directories, rules: rules))
@@ -183,7 +188,7 @@ package struct EngineLoop: ~Copyable {
 
     private func isFatal(_ error: WatchError) -> Bool {
         switch error {
-        case .notFolder(let path), .refused(let path, _): dispatcher.ruleset.roots.contains(path)
+        case .notFolder(let path), .refused(let path, _): dispatcher.jobs.rules.ruleset.roots.contains(path)
         }
     }
 
@@ -203,7 +208,7 @@ package struct EngineLoop: ~Copyable {
         reconciler.overtaken = []
         if run.isReady, !run.hasStarted {
             for index in run.reselected { forgetUnmatched(index) }
-            dispatcher.changes.hasStarted = true
+            dispatcher.jobs.changes.hasStarted = true
             run.hasStarted = true
         }
     }
@@ -219,38 +224,39 @@ package struct EngineLoop: ~Copyable {
     /// Reports events for which paths have become due, and counts them for batches and sets.
     private mutating func recordAccepted() {
         let accepted = reconciler.accepted
-        guard !accepted.isEmpty else { return }
         reconciler.accepted = []
-        let rules = dispatcher.ruleset.rules
-        engine.monitor.noteEvents(
-            accepted.map(\.event), accepted.map { (rules[$0.view].name, $0.event) }, at: now)
+        reportEvents(accepted)
         for (view, event) in accepted {
-            dispatcher.rules[view].batch?.note(event.path, at: now)
-            if rules[view].group != nil { reconciler.wake(dispatcher.groupGate(of: event.path, rules[view])) }
+            let state = dispatcher.jobs.rules[view]
+            state.batch?.note(event.path, at: now)
+            if state.rule.group != nil { reconciler.wake(state.rule.groupGate(of: event.path)) }
         }
     }
 
     /// Turns events that are not compared with the ledger into jobs.
     private mutating func freeze() {
         let frozen = reconciler.frozen
-        guard !frozen.isEmpty else { return }
         reconciler.frozen = []
-        let rules = dispatcher.ruleset.rules
-        engine.monitor.noteEvents(frozen.map(\.event), frozen.map { (rules[$0.view].name, $0.event) }, at: now)
+        reportEvents(frozen.map { ($0.view, $0.event) })
         for (view, event, isUncertain) in frozen {
             // The end of a listing follows the paths that it found.
             let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
-            dispatcher.freeze(event, view, isInterrupted: isUncertain, after: after, at: now)
-            dispatcher.rules[view].batch?.note(event.path, at: now)
+            dispatcher.jobs.freeze(event, view, isInterrupted: isUncertain, after: after, at: now)
+            dispatcher.jobs.rules[view].batch?.note(event.path, at: now)
         }
+    }
+
+    private func reportEvents(_ events: [(view: Int, event: FileEvent)]) {
+        guard !events.isEmpty else { return }
+        engine.monitor.noteEvents(events.map { (dispatcher.jobs.rules[$0.view].rule.name, $0.event) }, at: now)
     }
 
     /// Deletes the ledger rows of paths that the rule no longer matches.
     private mutating func forgetUnmatched(_ index: Int) {
-        let rule = dispatcher.rules[index].rule
+        let state = dispatcher.jobs.rules[index]
         var unmatched: [PathBytes] = []
-        reconciler.ledger.visit(dispatcher.rules[index].id, inside: "/") { path, _ in
-            if rule.root(taking: path) == nil { unmatched.append(path) }
+        reconciler.ledger.visit(state.id, inside: "/") { path, _ in
+            if state.rule.root(taking: path) == nil { unmatched.append(path) }
         }
         for path in unmatched { reconciler.forget(index, path) }
     }
@@ -258,8 +264,8 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        for index in dispatcher.active(reconciler) {
-            dispatcher.rules[index].frozen.advance(to: now)
+        for index in dispatcher.jobs.rules.active(reconciler) {
+            dispatcher.jobs.rules[index].frozen.advance(to: now)
             dispatcher.closeBatch(index, reconciler)
         }
         guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler) else { return }
@@ -282,24 +288,21 @@ package struct EngineLoop: ~Copyable {
     mutating func persist() {
         let isPausing = run.storeRetry.map { $0 > now } ?? false
         // The attempts prepare their actions during the commit.
-        if !isPausing { dispatcher.submit() }
+        if !isPausing { dispatcher.prepared.submit(running: dispatcher.lanes.count) }
         // Collected before the rules can change, since reports refer to them by index.
-        dispatcher.collectJobs(&reconciler)
+        dispatcher.jobs.collect(&reconciler)
         guard !isPausing else { return }
-        let changes = dispatcher.changes(of: reconciler)
-        let fault = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now))
-        if let fault {
+        let changes = dispatcher.jobs.changes(of: reconciler)
+        if let fault = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now)) {
             if run.storeFault != fault { engine.report(.journal(fault)) }
             run.storeFault = fault
-            run.storeRetry = now + Self.storePause
+            run.storeRetry = now + RunState.storePause
             if !fault.mayPass { enter(.ending) }
             return
         }
         reconciler.markCommitted()
         reconciler.dueChanges = [:]
-        dispatcher.changes = TurnChanges()
-        dispatcher.newJobs = []
-        dispatcher.forgetIdle()
+        dispatcher.jobs.markCommitted()
         restoreReturned()
         run.storeRetry = nil
         if run.storeFault != nil {
@@ -308,17 +311,33 @@ package struct EngineLoop: ~Copyable {
             // Nothing was leased in this turn, and paths that have long been due cause no wake-up.
             run.storeRetry = now
         }
-        dispatcher.launch()
+        dispatcher.prepared.launch(running: dispatcher.lanes.count)
     }
 
     // MARK: End
+
+    mutating func enter(_ phase: EngineStatus.Phase) {
+        guard phase != run.phase, run.phase != .ending else { return }
+        run.phase = phase
+        switch phase {
+        case .running: break
+        case .draining:
+            // There may be space by now, and successfully stored changes do not count as failed.
+            run.storeRetry = nil
+            run.limit = now + RunState.drainLimit
+            engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
+        case .ending:
+            run.limit = now + RunState.endLimit
+            engine.stopSignal.raise()
+        }
+    }
 
     private var isDone: Bool {
         let running = dispatcher.runningCount
         switch run.phase {
         case .running:
             guard engine.options.isOnce, run.isReady, reconciler.isSettled, running == 0 else { return false }
-            return dispatcher.rules.indices.allSatisfy { isHandled($0) }
+            return dispatcher.jobs.rules.indices.allSatisfy { isHandled($0) }
         case .draining:
             return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeFault != nil)
         case .ending:
@@ -328,16 +347,16 @@ package struct EngineLoop: ~Copyable {
 
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ index: Int) -> Bool {
-        let state = dispatcher.rules[index]
+        let state = dispatcher.jobs.rules[index]
         return state.frozen.all.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
             && state.jobs.isEmpty && reconciler.dueCount(index) == reconciler.heldCount(index)
     }
 
     private mutating func recordTurn(hints: Int) {
+        let (queue, pending) = dispatcher.jobs.count(reconciler)
         engine.monitor.noteTurn(
             run.phase, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
-            queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
-            pending: dispatcher.pendingCounts(reconciler), at: now)
+            queue: queue, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, pending: pending, at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {
             run.nextSign = now + interval
             engine.report(.alive)
@@ -347,9 +366,9 @@ package struct EngineLoop: ~Copyable {
     /// Stops watching, and returns the summary.
     package mutating func end() -> EngineSummary {
         watcher.stop()
-        dispatcher.refuse()
+        dispatcher.prepared.refuse()
         late += hints.take().leaving(run.ignored).hints
-        let counts = dispatcher.jobCounts(reconciler)
+        let counts = counts
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
             unsettled: reconciler.unsettled(and: late), isForced: run.isForced, fault: run.fault,
@@ -365,33 +384,5 @@ extension WatchReport {
     /// Whether a file system was mounted.
     fileprivate var isOfMount: Bool {
         if case .mounted = self { true } else { false }
-    }
-}
-
-// Queries for simulations.
-extension EngineLoop {
-    package var counts: JobCounts { dispatcher.jobCounts(reconciler) }
-
-    /// Returns the ledger row of a path; nil if there is no such rule.
-    package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
-        dispatcher.ruleset.index(of: rule).map { reconciler.ledger.row(of: dispatcher.rules[$0].id, at: path) }
-    }
-
-    package func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
-        guard let index = dispatcher.ruleset.index(of: rule) else { return }
-        reconciler.ledger.visit(dispatcher.rules[index].id, inside: directory, body)
-    }
-
-    /// The paths of jobs whose event is only a change made by their own program.
-    package var repeats: [(rule: String, paths: [PathBytes])] {
-        dispatcher.rules.indices.flatMap { index in
-            reconciler.offers(of: index).filter(\.isRepeat).map { (dispatcher.rules[index].rule.name, $0.paths) }
-        }
-    }
-
-    /// Whether a path has an unfinished job of the rule, or is due.
-    package func isDue(_ path: PathBytes, for rule: String) -> Bool {
-        guard let index = dispatcher.ruleset.index(of: rule) else { return false }
-        return reconciler.isDue(index, path) || dispatcher.rules[index].frozen.contains(path)
     }
 }

@@ -1,11 +1,11 @@
-package import Rules
+import Rules
 import Synchronization
-package import System
+import System
 
 /// The messages of other threads to the engine's thread, and its sleep.
-package final class Mailbox<ProgramResult: Sendable>: Sendable {
-    package enum Message: Sendable {
-        case ended(ProgramResult)
+final class Mailbox: Sendable {
+    enum Message: Sendable {
+        case ended(Attempt.Result)
         /// A step of a job has succeeded, and another one follows.
         case advanced(JobID, [FinishedStep], Set<PathBytes>)
         /// The running step of a job is about to write a path.
@@ -48,12 +48,12 @@ package final class Mailbox<ProgramResult: Sendable>: Sendable {
     /// The time to wait for attempts that are started together, so that one commit serves all of them.
     ///
     /// It is several times the duration of a trivial action; programs take longer, and finish one by one.
-    private static var moment: Duration { .microseconds(200) }
+    private static let gatheringTime = Duration.microseconds(200)
 
     private let state = Mutex(State())
     private let sleep: Wake
 
-    package init() {
+    init() {
         do {
             sleep = try Wake()
         } catch {
@@ -61,7 +61,7 @@ package final class Mailbox<ProgramResult: Sendable>: Sendable {
         }
     }
 
-    package func post(_ message: Message) {
+    func post(_ message: Message) {
         if state.withLock({ $0.add(message) }) { wake() }
     }
 
@@ -71,7 +71,7 @@ package final class Mailbox<ProgramResult: Sendable>: Sendable {
     /// now.
     ///
     /// - Returns: Whether all had finished in time then, so that these may be as quick.
-    package func gather(begun: Int, running: Int) -> Bool {
+    func gather(begun: Int, running: Int) -> Bool {
         state.withLock { state in
             state.wanted = max(1, state.wasShort ? begun : running)
             return state.wasFull && begun > 1
@@ -79,20 +79,20 @@ package final class Mailbox<ProgramResult: Sendable>: Sendable {
     }
 
     /// Ends the engine's sleep; several calls before it wakes up count as one.
-    package func wake() { sleep.signal() }
+    func wake() { sleep.signal() }
 
     /// Sleeps until woken or until the deadline; nil for no deadline.
-    package func wait(until deadline: ContinuousClock.Instant?) {
+    func wait(until deadline: ContinuousClock.Instant?) {
         var end = deadline
         if state.withLock({ $0.wanted > 1 }) {
-            let moment = ContinuousClock.now + Self.moment
-            end = min(deadline ?? moment, moment)
+            let limit = ContinuousClock.now + Self.gatheringTime
+            end = min(deadline ?? limit, limit)
         }
         sleep.wait(until: end)
     }
 
     /// Removes and returns all messages.
-    package func take() -> [Message] {
+    func take() -> [Message] {
         state.withLock { state in
             let messages = state.messages
             let isGathering = state.wanted > 1

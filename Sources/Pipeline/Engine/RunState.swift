@@ -39,9 +39,7 @@ struct RunState {
     var nextSign: ContinuousClock.Instant?
 
     init(ignored: [PathBytes]) { self.ignored = ignored }
-}
 
-extension EngineLoop {
     /// The time for which running actions may continue after a stop was requested.
     static let drainLimit = Duration.seconds(60)
     /// The time for actions to stop: a little more than programs have.
@@ -50,50 +48,4 @@ extension EngineLoop {
     static let endAtOnceLimit = Duration.seconds(1)
     /// The pause before the store is retried.
     static let storePause = Duration.seconds(1)
-
-    mutating func enter(_ phase: EngineStatus.Phase) {
-        guard phase != run.phase, run.phase != .ending else { return }
-        run.phase = phase
-        switch phase {
-        case .running: break
-        case .draining:
-            // There may be space by now, and successfully stored changes do not count as failed.
-            run.storeRetry = nil
-            run.limit = now + Self.drainLimit
-            engine.report(.draining(jobs: dispatcher.dueJobs(reconciler)))
-        case .ending:
-            run.limit = now + Self.endLimit
-            engine.stopSignal.raise()
-        }
-    }
-
-    // MARK: Pauses
-
-    mutating func changePauses(_ change: (inout Pauses) -> Void) {
-        let before = dispatcher.pauses
-        change(&dispatcher.pauses)
-        guard dispatcher.pauses != before else { return }
-        dispatcher.changes.pauses = dispatcher.pauses
-        engine.report(.paused(dispatcher.pauses))
-    }
-
-    /// Restores the pauses of the last run, except in a run that ends by itself.
-    mutating func restorePauses(_ stored: Pauses) {
-        guard !engine.options.isOnce, !engine.options.isDry else { return }
-        dispatcher.pauses = stored.renamed(for: dispatcher.ruleset)
-        if dispatcher.pauses != stored { dispatcher.changes.pauses = dispatcher.pauses }
-        engine.monitor.note(dispatcher.pauses)
-        if !dispatcher.pauses.isEmpty { engine.report(.paused(dispatcher.pauses)) }
-    }
-
-    // MARK: Mounts
-
-    /// Stores the mount points of the roots, in addition to those whose file system is not mounted now.
-    mutating func recordMounts(_ known: [MountRecord]) {
-        let away = known.filter { $0.isAway(in: engine.host.fileSystem) }
-        reconciler.setAway(away.map(\.point))
-        let points = Set(away.map(\.point))
-        let present = MountRecord.present(for: dispatcher.ruleset.roots, in: engine.host.fileSystem)
-        dispatcher.changes.mounts = away + present.filter { !points.contains($0.point) }
-    }
 }

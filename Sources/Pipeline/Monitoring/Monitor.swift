@@ -1,4 +1,4 @@
-package import FileEvents
+import FileEvents
 import PluginProtocol
 package import Rules
 import Settling
@@ -106,22 +106,19 @@ package final class Monitor: Sendable {
         }
     }
 
-    /// Records the settled events, and the jobs that they became.
-    package func noteEvents(
-        _ events: [FileEvent], _ jobs: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant
-    ) {
+    /// Records settled events, each with the rule whose job it became.
+    func noteEvents(_ events: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant) {
         state.withLock { state in
             if state.status.rescan != nil {
-                for event in events where event.origin == .rescan && !event.kind.isLifecycle {
+                for (_, event) in events where event.origin == .rescan && !event.kind.isLifecycle {
                     guard state.rescanned.insert(event.path).inserted else { continue }
                     state.status.rescan?.found += 1
                     metrics?.noteFound()
                 }
             }
-            guard !jobs.isEmpty else { return }
-            state.status.counts.events += jobs.count
-            state.history.note(events: jobs.count, queue: state.status.queue.open + jobs.count, at: now)
-            for (rule, event) in jobs {
+            state.status.counts.events += events.count
+            state.history.note(events: events.count, queue: state.status.queue.open + events.count, at: now)
+            for (rule, event) in events {
                 metrics?.noteEvent(event, rule: rule)
                 guard event.origin == .live, event.kind == .created || event.kind == .modified,
                     !state.outputs.contains(event.path, event.snapshot)

@@ -16,11 +16,11 @@ struct DueJob: Sendable {
     var isManual: Bool { event.origin == .manual }
 }
 
-/// The decision of a gate.
-enum Verdict: Sendable {
-    case run
-    /// It waits until the gate is woken, at most until the time.
-    case wait(Reconciler.Gate, until: ContinuousClock.Instant?, Waiting?)
+/// The wait of a job that a gate does not let run: until the gate is woken, at most until the time.
+struct GateWait: Sendable {
+    let gate: Reconciler.Gate
+    let until: ContinuousClock.Instant?
+    var waiting: Waiting?
 }
 
 /// The clocks and the files by which gates decide.
@@ -31,11 +31,6 @@ struct GateTime {
     var files: WatchedPaths
 }
 
-/// A condition that can prevent a due job from running.
-protocol Gate {
-    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict
-}
-
 /// The gates of one rule, in the order of their evaluation.
 ///
 /// Pauses, the circuit breaker and `batch` delay the whole rule, see ``RuleState``. Sets of files are collected by
@@ -44,29 +39,28 @@ struct Gates {
     var window: WindowGate?
     var age: AgeGate?
     var loop = LoopGuard()
-    var cooldown: CooldownGate?
+    var cooldown: Cooldown?
     var ready: ReadyGate?
 
     /// Creates the gates of a rule; unchanged gates keep their state.
     mutating func change(to rule: Rule) {
-        window = rule.window.map { window?.window == $0 ? window ?? WindowGate($0) : WindowGate($0) }
-        age = rule.condition.map { $0.ages.isEmpty } ?? true ? nil : AgeGate(rule)
-        if rule.cooldown <= .zero {
-            cooldown = nil
-        } else if cooldown?.times.pause != rule.cooldown {
-            cooldown = CooldownGate(Cooldown(rule.cooldown))
-        }
+        if rule.window != window?.window { window = rule.window.map(WindowGate.init) }
+        age = rule.condition?.ages.isEmpty ?? true ? nil : AgeGate(rule)
+        let pause = rule.cooldown > .zero ? rule.cooldown : nil
+        if pause != cooldown?.pause { cooldown = pause.map(Cooldown.init) }
         ready = rule.ready.map { ReadyGate(rule, $0) }
         loop.limit = rule.tail == nil ? LoopGuard.limit : LoopGuard.followingLimit
     }
 
-    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
-        if case let verdict? = window?.verdict(for: job, at: time), !verdict.isRun { return verdict }
-        if let verdict = age?.verdict(for: job, at: time), !verdict.isRun { return verdict }
-        let verdict = loop.verdict(for: job, at: time)
-        guard verdict.isRun else { return verdict }
-        if case let verdict? = cooldown?.verdict(for: job, at: time), !verdict.isRun { return verdict }
-        return ready?.verdict(for: job, at: time) ?? .run
+    /// Returns the wait of the first gate that does not let a due job run; nil if all let it run.
+    mutating func wait(for job: DueJob, at time: GateTime) -> GateWait? {
+        if let wait = window?.wait(for: job, at: time) ?? age?.wait(for: job, at: time) { return wait }
+        let path = job.event.path
+        if let end = loop.end(of: path, at: time.now) { return GateWait(gate: LoopGuard.gate, until: end) }
+        if !job.hasStartedBefore, let end = cooldown?.end(of: path, at: time.now) {
+            return GateWait(gate: Cooldown.gate, until: end)
+        }
+        return ready?.wait(for: job, at: time)
     }
 }
 
@@ -74,12 +68,8 @@ extension Waiting {
     var reason: Reconciler.Reason { Reconciler.Reason(message, passesSoon: cause.passesSoon) }
 }
 
-extension Verdict {
-    var isRun: Bool { if case .run = self { true } else { false } }
-}
-
 /// `window`: the hours in which actions start.
-struct WindowGate: Gate {
+struct WindowGate {
     let window: RunWindow
     /// The time at which the window opens, while a job waits for it.
     private(set) var opens: Timestamp?
@@ -90,21 +80,21 @@ struct WindowGate: Gate {
     /// The maximum time after which the clock is checked again, since it may be set.
     static let period = Duration.seconds(60)
 
-    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+    mutating func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         guard !job.isManual, !window.isOpen(at: time.time, time.clock) else {
             if !job.isManual { opens = nil }
-            return .run
+            return nil
         }
         let opening = opens.flatMap { $0 > time.time ? $0 : nil } ?? window.opening(after: time.time, time.clock)
         opens = opening
         let message = "its window opens at \(opening.local(time.clock))"
         let until = time.now + min(opening.since(time.time), Self.period)
-        return .wait(Self.gate, until: until, Waiting(.window, message))
+        return GateWait(gate: Self.gate, until: until, waiting: Waiting(.window, message))
     }
 }
 
 /// `where` with an `age` that the file has not reached yet.
-struct AgeGate: Gate {
+struct AgeGate {
     private let rule: Rule
 
     init(_ rule: Rule) { self.rule = rule }
@@ -113,13 +103,13 @@ struct AgeGate: Gate {
     /// The maximum time after which the clock is checked again, since it may be set.
     static let period = Duration.seconds(3600)
 
-    func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         guard !job.isManual, !job.isInterrupted, let opening = rule.opening(of: job.event), opening > time.time else {
-            return .run
+            return nil
         }
         let message = "'where' matches at \(opening.local(time.clock)), when the file is old enough"
         let until = time.now + min(opening.since(time.time), Self.period)
-        return .wait(Self.gate, until: until, Waiting(.condition, message))
+        return GateWait(gate: Self.gate, until: until, waiting: Waiting(.condition, message))
     }
 
     /// Returns an event with the time at which the condition was met.
@@ -130,21 +120,9 @@ struct AgeGate: Gate {
     }
 }
 
-/// `cooldown`: the pause between two runs for a path.
-struct CooldownGate: Gate {
-    var times: Cooldown
-
-    init(_ times: Cooldown) { self.times = times }
-
-    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
-        guard !job.hasStartedBefore, let end = times.end(of: job.event.path, at: time.now) else { return .run }
-        return .wait(Reconciler.Gate("cooldown"), until: end, nil)
-    }
-}
-
 /// `ready` without its command, which the attempt runs.
-struct ReadyGate: Gate {
-    let ready: Readiness
+struct ReadyGate {
+    private let ready: Readiness
     private let retry: RetryPolicy
     private let quiet: Duration
 
@@ -157,17 +135,21 @@ struct ReadyGate: Gate {
     /// Returns the gate of a path, which is woken when that path is hinted.
     static func gate(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("ready", path) }
 
-    func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+    /// Returns the gate of a path that waits: the marker's, if it waits for that.
+    func gate(of path: PathBytes, _ waiting: Waiting) -> Reconciler.Gate {
+        Self.gate(waiting.cause == .doneFile ? ready.marker(of: path) ?? path : path)
+    }
+
+    func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         let event = job.event
         guard !job.isInterrupted, !job.isManual, event.kind != .deleted, event.kind != .moved,
             !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.look(at: event.path)
-        else { return .run }
+        else { return nil }
         let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.look(at: $0) != .absent }
-        guard let (waiting, pause) = waiting else { return .run }
+        guard let (waiting, pause) = waiting else { return nil }
         let age = time.time.since(event.time)
         let until = time.now + (pause ?? retry.pause(whileNotReady: quiet, age: age))
-        let marker = waiting.cause == .doneFile ? ready.marker(of: event.path) : nil
-        return .wait(Self.gate(marker ?? event.path), until: until, waiting)
+        return GateWait(gate: gate(of: event.path, waiting), until: until, waiting: waiting)
     }
 }
 

@@ -68,9 +68,3 @@ package struct LoopGuard {
         bound = max(1024, 2 * recent.count)
     }
 }
-
-extension LoopGuard: Gate {
-    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
-        end(of: job.event.path, at: time.now).map { .wait(Self.gate, until: $0, nil) } ?? .run
-    }
-}

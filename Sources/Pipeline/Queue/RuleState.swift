@@ -18,7 +18,7 @@ final class RuleState {
     var batch: BatchWindow?
     var breaker: CircuitBreaker?
     /// The number of jobs of the next attempt, if the actions are brief; 1 after a failure.
-    var briefCount = 1
+    private var briefCount = 1
     /// The opening time for which waiting jobs were already reported.
     var reportedOpening: Timestamp?
     /// The sets that were already reported as incomplete.
@@ -42,5 +42,22 @@ final class RuleState {
         breaker = nil
         briefCount = 1
         reportedOpening = nil
+    }
+
+    /// The maximum number of jobs in one attempt at brief actions: one commit then serves several jobs.
+    private static let mostBrief = 64
+
+    /// The maximum number of jobs of the next attempt.
+    var nextSize: Int {
+        if breaker?.isOpen == true { return 1 }
+        if let batch = rule.batch { return batch.files }
+        return breaker == nil && rule.runsTogether ? briefCount : 1
+    }
+
+    /// Doubles the number of brief jobs of the next attempt, or resets it after a failure.
+    func recordBrief(_ result: Attempt.Result) {
+        guard result.rule.runsTogether else { return }
+        let hasSucceeded = result.parts.allSatisfy(\.hasSucceeded)
+        briefCount = hasSucceeded ? min(Self.mostBrief, max(2, 2 * result.parts.count, briefCount)) : 1
     }
 }

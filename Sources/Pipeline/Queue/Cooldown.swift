@@ -1,9 +1,12 @@
+import Reconciling
 package import System
 
-/// Records which paths of a rule have had a run so recently that the next one has to wait.
+/// `cooldown`: records which paths of a rule have had a run so recently that the next one has to wait.
 ///
 /// Pure: the current time is passed in. Expired entries are removed.
 package struct Cooldown {
+    static let gate = Reconciler.Gate("cooldown")
+
     package let pause: Duration
     private var ends: [PathBytes: ContinuousClock.Instant] = [:]
     /// The same entries sorted by time, since all pauses are equally long; the first `gone` entries have expired.

@@ -1,0 +1,148 @@
+import FileEvents
+import PluginProtocol
+import Reconciling
+import Rules
+import Settling
+import System
+
+// The choice of the jobs of one attempt.
+extension Dispatcher {
+    /// The limit of one attempt at brief actions in bytes of their files.
+    private static let mostBriefBytes: UInt64 = 1 << 20
+    /// The interval at which it is checked whether a rule of higher priority has finished with a file.
+    private static let precedenceRecheck = Duration.seconds(1)
+
+    static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
+
+    /// Leases up to a number of jobs of a rule for one attempt.
+    mutating func nextInputs(
+        _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> [Attempt.Input] {
+        var inputs = nextFrozen(index, count, &reconciler, at: time)
+        var bytes: UInt64 = 0
+        let isBatch = jobs.rules[index].rule.batch != nil
+        while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
+            let candidate = reconciler.nextCandidate(index, at: time.now)
+        {
+            guard let input = take(candidate, index, &reconciler, at: time) else { continue }
+            bytes += input.job.event.snapshot.size
+            inputs.append(input)
+        }
+        return inputs
+    }
+
+    /// Leases due frozen jobs, up to a number, unless a due path has to be leased before.
+    mutating func nextFrozen(
+        _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> [Attempt.Input] {
+        var inputs: [Attempt.Input] = []
+        let state = jobs.rules[index]
+        for number in state.frozen.due {
+            guard inputs.count < count else { break }
+            guard let entry = state.frozen[number] else { continue }
+            if entry.after > 0, entry.after >= reconciler.nextDuePosition(index) ?? .max { continue }
+            // A raw event that the kernel reported after the file had settled follows the event of the file.
+            let event = entry.job.event
+            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
+            guard entry.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, index, at: time),
+                let input = jobs.lease(entry, index, &reconciler, at: time)
+            else { continue }
+            inputs.append(input)
+        }
+        return inputs
+    }
+
+    /// Whether the gates let a due job of the frozen queue run; otherwise it waits.
+    private mutating func opens(_ entry: FrozenQueue.Entry, _ index: Int, at time: GateTime) -> Bool {
+        let state = jobs.rules[index]
+        let event = entry.job.event
+        let job = DueJob(
+            event: event, hasStartedBefore: entry.job.hasStarted,
+            isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
+        if let wait = state.gates.wait(for: job, at: time) {
+            state.frozen[entry.number]?.due = wait.until ?? time.now + .seconds(60)
+            guard wait.waiting != entry.job.waiting else { return false }
+            state.frozen[entry.number]?.job.waiting = wait.waiting
+            jobs.storeFrozen(entry.number, index)
+            return false
+        }
+        guard entry.job.attempt == 0, !event.kind.isLifecycle,
+            isOneTooMany(event.path, of: event.path, state, at: time.now)
+        else { return true }
+        // Skipping a piece of text, or one event of many, would break the order.
+        state.frozen[entry.number]?.due = time.now + LoopGuard.period
+        return false
+    }
+
+    /// Leases a candidate if the gates let it run.
+    mutating func take(
+        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> Attempt.Input? {
+        guard isFree(candidate, index, &reconciler, at: time.now) else { return nil }
+        let state = jobs.rules[index]
+        let event = candidate.event
+        let retried = candidate.retried.flatMap { state.jobs[$0.number] }
+        let job = DueJob(
+            event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
+            isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
+        if let wait = state.gates.wait(for: job, at: time) {
+            hold(candidate, wait, index, &reconciler)
+            return nil
+        }
+        let isLooping =
+            candidate.retried == nil && !event.kind.isLifecycle && state.rule.group == nil
+            && isOneTooMany(event.path, of: event.path, state, at: time.now)
+        let input = jobs.lease(candidate, index, &reconciler)
+        let refusal =
+            isLooping
+            ? Outcome.loop("path", state.gates.loop.limit) : input.job.interruptedTooOften(state.rule.retry)
+        guard let refusal else { return input }
+        jobs.endUnrun(input, index, refusal, &reconciler, at: time.now)
+        return nil
+    }
+
+    /// Counts a run in the loop guard, and reports the path if it exceeds the limit.
+    func isOneTooMany(
+        _ counted: PathBytes, of path: PathBytes, _ state: RuleState, at now: ContinuousClock.Instant
+    ) -> Bool {
+        guard state.gates.loop.count(counted, at: now) else { return false }
+        engine.report(
+            .braked(rule: state.rule.name, path: path, limit: state.gates.loop.limit, pause: LoopGuard.period))
+        return true
+    }
+
+    /// Whether no other action excludes one for the candidate; otherwise the candidate waits.
+    func isFree(
+        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) -> Bool {
+        let rule = jobs.rules[index].rule
+        if let busy = candidate.event.paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
+            reconciler.hold(candidate, for: Self.busy(busy))
+            return false
+        }
+        let path = candidate.event.path
+        guard rule.removesInput, let other = preceding(rule.priority, path, reconciler) else { return true }
+        let waiting = Waiting(.precedence, "it waits for rule '\(other)', which has a higher priority")
+        let wait = GateWait(gate: Self.busy(path), until: now + Self.precedenceRecheck, waiting: waiting)
+        hold(candidate, wait, index, &reconciler)
+        return false
+    }
+
+    /// Returns a rule of higher priority that has not finished with a file.
+    private func preceding(_ priority: Int, _ path: PathBytes, _ reconciler: borrowing Reconciler) -> String? {
+        for (index, other) in jobs.rules.enumerated() where other.rule.priority > priority {
+            if reconciler.isUnfinished(index, path) || other.frozen.contains(path) { return other.rule.name }
+        }
+        return nil
+    }
+
+    /// Makes a candidate wait; a closed window is reported once.
+    func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ index: Int, _ reconciler: inout Reconciler) {
+        reconciler.hold(candidate, for: wait.gate, until: wait.until, wait.waiting?.reason)
+        let state = jobs.rules[index]
+        guard wait.waiting?.cause == .window, let opens = state.gates.window?.opens, state.reportedOpening != opens
+        else { return }
+        state.reportedOpening = opens
+        engine.report(.closed(rule: state.rule.name, opens: opens.local(engine.options.clock)))
+    }
+}

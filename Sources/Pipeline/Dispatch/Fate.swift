@@ -1,0 +1,118 @@
+import ActionAPI
+import FileEvents
+import PluginProtocol
+import Reconciling
+import Rules
+import System
+
+/// The consequence of an outcome for its job.
+enum Fate {
+    case ended(JobState)
+    case again(Duration, counts: Bool)
+
+    var state: JobState { if case .ended(let state) = self { state } else { .pending } }
+    var pause: Duration? { if case .again(let pause, _) = self { pause } else { nil } }
+
+    /// - Parameters:
+    ///   - outcome: The outcome of the attempt.
+    ///   - job: The job at the end of the attempt.
+    ///   - rule: Its rule.
+    ///   - random: A number from 0 to 1, for the pause before the next attempt.
+    ///   - now: The current time.
+    init(of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: Timestamp) {
+        switch outcome.ending {
+        case .succeeded: self = .ended(.succeeded)
+        case .skipped: self = .ended(.skipped)
+        case .failed, .retry:
+            if job.failure != nil || rule.retry.isFinal(outcome, attempt: job.attempt) {
+                self = .ended(.failed)
+            } else if outcome.isInterrupted {
+                self = .again(.zero, counts: false)
+            } else {
+                let pause = outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random)
+                self = .again(pause, counts: true)
+            }
+        case .notReady:
+            let quiet = rule.settle.quiet(isPolled: false)
+            let pause = rule.retry.pause(whileNotReady: quiet, age: now.since(job.event.time))
+            self = .again(outcome.retryAfter ?? pause, counts: false)
+        }
+    }
+}
+
+extension Reconciler.Termination {
+    /// Creates the termination of the offer, or the frozen event, of a finished job.
+    init(_ state: JobState, _ outcome: Outcome) {
+        switch (state, outcome.code) {
+        case (.failed, _): self = .gaveUp
+        case (.skipped, "gone"): self = .gone
+        case (.skipped, "where"), (.skipped, "path"): self = .refused
+        default: self = .succeeded
+        }
+    }
+}
+
+extension Outcome {
+    /// Creates the outcome of a job that has exceeded the limit of the loop guard.
+    static func loop(_ what: String, _ limit: Int) -> Outcome {
+        let message =
+            "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that trigger "
+            + "themselves or each other; when that is fixed, run it with 'alight retry'"
+        var outcome = Outcome(.failed, message, code: "loop")
+        outcome.isUnbegun = true
+        return outcome
+    }
+}
+
+extension Job {
+    /// Whether an action of it has started in an earlier attempt.
+    var hasStarted: Bool { attempt > 0 && previous?.isUnbegun != true }
+
+    /// Returns the outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil
+    /// otherwise.
+    func interruptedTooOften(_ retry: RetryPolicy) -> Outcome? {
+        guard isInterrupted, attempt > retry.attempts + 5 else { return nil }
+        let message = "\(attempt - 1) attempts were interrupted because Alight exited, which this job may have caused"
+        return Outcome(.failed, message, code: "cut-off")
+    }
+
+    /// Records an attempt that is followed by another one.
+    mutating func putBack(_ outcome: Outcome, counts: Bool) {
+        previous = PreviousAttempt(attempt, outcome)
+        previous?.isUnbegun = outcome.isUnbegun
+        if !counts { attempt -= 1 }
+    }
+
+    /// Returns the job to store until `on_failure` is finished; nil if that list does not follow the attempt.
+    func givenUp(_ attempt: AttemptRecord, _ rule: Rule) -> Job? {
+        var job = self
+        let outcome = attempt.outcome
+        guard failure == nil else {
+            guard outcome.isInterrupted else { return nil }
+            job.isInterrupted = true
+            return job
+        }
+        guard !rule.onFailure.isEmpty, rule.retry.failsJob(outcome, attempt: self.attempt) else { return nil }
+        job.failure = FinalFailure(attempt)
+        job.previous = PreviousAttempt(self.attempt, outcome)
+        return job
+    }
+
+    /// Discards the finished steps from the first one that is not in the rule's current list.
+    ///
+    /// - Returns: False if one of them has removed the input.
+    mutating func keepSteps(of rule: Rule) -> Bool {
+        guard !finishedSteps.isEmpty else { return true }
+        let kept = zip(finishedSteps, rule.actions(of: self)).prefix { $0.action == $1.digest }.count
+        let forgotten = finishedSteps.dropFirst(kept)
+        finishedSteps.removeLast(forgotten.count)
+        return !forgotten.contains(where: \.hasRemovedInput)
+    }
+}
+
+extension PreviousAttempt {
+    /// Creates the record of an attempt from its number and its outcome.
+    init(_ attempt: Int, _ outcome: Outcome) {
+        self.init(attempt: attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+    }
+}

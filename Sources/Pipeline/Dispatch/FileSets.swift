@@ -1,0 +1,135 @@
+import ActionAPI
+import FileEvents
+import PluginProtocol
+import Reconciling
+import Rules
+import Settling
+import Storage
+import System
+
+/// The sets of files of `group`, which are handled together once all of them exist.
+///
+/// The files of a set are found on the disk each time, so nothing about a set has to be stored.
+struct FileSets {
+    /// A file that belongs to a set.
+    struct Member {
+        let path: PathBytes
+        let root: PathBytes
+        let snapshot: Snapshot
+
+        /// Returns the event that offers the file although it has not changed.
+        func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
+            FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: time)
+        }
+    }
+
+    /// The names under which the loop guard has counted running sets, by the first job of each.
+    private var counted: [JobID: PathBytes] = [:]
+    /// The names in directories that were listed in this turn.
+    private var listings: [PathBytes: [PathBytes]] = [:]
+
+    mutating func forgetListings() { listings = [:] }
+
+    /// Records the name under which the loop guard has counted a set.
+    mutating func recordCount(_ name: PathBytes, _ first: JobID) { counted[first] = name }
+
+    /// Removes the count of a set that was only checked.
+    mutating func takeBackCount(of result: Attempt.Result, _ state: RuleState) {
+        guard let name = counted.removeValue(forKey: result.parts[0].job.id),
+            !result.parts.contains(where: \.hasStarted)
+        else { return }
+        state.gates.loop.takeBack(name)
+    }
+
+    /// Returns the file of an event and the existing files of its set.
+    ///
+    /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to the
+    /// set. Once an action has started, the conditions are no longer checked: the action may be the reason why they
+    /// do not match.
+    mutating func members(
+        of event: FileEvent, _ index: Int, _ group: Grouping, _ jobs: borrowing JobRegistry,
+        _ reconciler: borrowing Reconciler, hasStarted: Bool
+    ) -> [Member] {
+        let rule = jobs.rules[index].rule
+        let directory = event.path.parent
+        let key = group.key(of: event.path)
+        let files = WatchedPaths(roots: rule.roots + [event.root], in: jobs.host.fileSystem)
+        if listings[directory] == nil { listings[directory] = (try? files.names(in: directory)) ?? [] }
+        // The event's own file may be briefly absent.
+        let own = Member(path: event.path, root: event.root, snapshot: event.snapshot)
+        let others = (listings[directory] ?? []).compactMap { name -> Member? in
+            let path = directory.appending(name.bytes)
+            guard path != event.path, group.mayBelong(name, to: key), group.key(of: path) == key,
+                let root = rule.root(taking: path), case .present(let snapshot) = files.look(at: path),
+                rule.types.contains(snapshot.type)
+            else { return nil }
+            return Member(path: path, root: root, snapshot: snapshot)
+        }
+        let ruleset = jobs.rules.ruleset
+        let time = jobs.host.clock.time()
+        let look: Rule.Look = { ConditionFacts.Content(lookingAt: $0) }
+        return ([own] + others).filter { member in
+            let isOwn = member.path == event.path
+            if hasStarted || !isOwn && reconciler.isDue(index, member.path) { return true }
+            let event = isOwn ? event : member.event(.created, time, origin: event.origin)
+            return rule.admits(event, looking: look) == .holds
+                && (isOwn || ruleset.stopper(of: event, to: index, looking: look) == nil)
+        }
+    }
+
+    /// Returns the reason why a set cannot be handled yet, and the pause before it is checked again.
+    ///
+    /// Without a pause, the next file of the set wakes it.
+    func obstacle(
+        to members: [Member], of event: FileEvent, _ index: Int, _ group: Grouping, _ jobs: borrowing JobRegistry,
+        _ reconciler: borrowing Reconciler
+    ) -> (Waiting, pause: Duration?)? {
+        let state = jobs.rules[index]
+        let age = jobs.host.clock.time().since(event.time)
+        let missing = group.missing(in: members.map(\.path))
+        guard missing.isEmpty else {
+            let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
+            let waiting = Waiting(.group, "its set is missing \(kinds)")
+            let patience = jobs.engine.options.patience
+            guard age >= patience else { return (waiting, patience - age) }
+            if state.reportedSets.insert(group.name(of: event.path)).inserted {
+                jobs.engine.report(
+                    .incomplete(rule: state.rule.name, path: event.path, missing: missing, for: age))
+            }
+            return (waiting, nil)
+        }
+        let pause = state.rule.retry.pause(whileNotReady: .seconds(1), age: age)
+        for member in members where !reconciler.hasSettled(index, member.path, member.snapshot) {
+            return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
+        }
+        guard state.rule.ready?.command != nil else { return nil }
+        for member in members where member.path != event.path {
+            guard let refusal = jobs.refusal(of: member, state.rule.name),
+                refusal.id.description >= state.pardon?.description ?? ""
+            else { continue }
+            let message = "it waits for '\(member.path)', which was skipped: \(refusal.message)"
+            return (Waiting(.group, message), pause)
+        }
+        return nil
+    }
+}
+
+extension JobRegistry {
+    /// Returns the job that `ready` has refused for the current content of a file, committed or not; nil if there is
+    /// none.
+    fileprivate func refusal(of member: FileSets.Member, _ rule: String) -> Refusal? {
+        for change in changes.jobs.values {
+            guard case .ended(let stored, let outcome) = change.fate, outcome.code == Outcome.readyCode,
+                stored.job.rule == rule, stored.job.event.path == member.path,
+                stored.job.event.snapshot.hasSameContent(as: member.snapshot)
+            else { continue }
+            return Refusal(id: stored.job.id, snapshot: member.snapshot, message: outcome.message)
+        }
+        return engine.store.refusal(rule: rule, path: member.path, snapshot: member.snapshot)
+    }
+}
+
+extension Grouping {
+    /// Returns one path for all files of a set.
+    func name(of path: PathBytes) -> PathBytes { path.parent.appending(key(of: path)) }
+}

@@ -1,0 +1,270 @@
+import ActionAPI
+import FileEvents
+import PluginProtocol
+import Reconciling
+import Rules
+import Settling
+import Storage
+import System
+
+// The steps and the outcomes of attempts.
+extension JobRegistry {
+    /// One job at the end of an attempt.
+    struct EndedAttempt {
+        var part: Attempt.Part
+        var index: Int
+        var started: Timestamp
+        var duration: Duration
+        /// A number from 0 to 1, for the pause before the next attempt.
+        var random: Double
+        /// Whether the attempt was stopped for a newer event.
+        var wasRestarted: Bool
+        var now: ContinuousClock.Instant
+
+        var job: Job { part.job }
+        var number: UInt64 { part.input.number }
+    }
+
+    /// Records the steps of a running job that have succeeded.
+    mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ index: Int, _ reconciler: inout Reconciler) {
+        let state = rules[index]
+        guard var job = state.jobs[number] else { return }
+        for step in steps.dropFirst(job.finishedSteps.count) {
+            var step = step
+            step.hasRemovedInput = state.rule.mayRemoveInput(job) && !reconciler.hasKeptFile(index, of: number)
+            reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
+            job.finishedSteps.append(step)
+            let mayRemove = state.rule.mayRemoveInput(job)
+            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+        }
+        state.jobs[number] = job
+    }
+
+    /// Records the end of one job of an attempt.
+    ///
+    /// - Returns: Nil if its action has not started, or if its outcome is reported when `on_failure` is finished.
+    mutating func record(_ ended: EndedAttempt, _ reconciler: inout Reconciler) -> AttemptReport? {
+        let state = rules[ended.index]
+        switch ended.part.termination {
+        case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
+        case .gone, .changed:
+            if case .changed = ended.part.termination {
+                engine.report(
+                    .superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
+            }
+            state.jobs[ended.number]?.attempt -= 1
+            reconciler.withdraw(ended.index, ended.number, at: ended.now)
+        case .outcome(var outcome):
+            if ended.wasRestarted, outcome.isInterrupted {
+                outcome.message = "stopped, because the file changed while it ran"
+                outcome.code = "restarted"
+            }
+            return record(ended, outcome, &reconciler)
+        }
+        return nil
+    }
+
+    private mutating func postpone(
+        _ ended: EndedAttempt, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
+    ) {
+        let (state, number) = (rules[ended.index], ended.number)
+        if ended.part.input.isFrozen {
+            state.frozen[number]?.isRunning = false
+            state.frozen[number]?.job.attempt -= 1
+            state.frozen[number]?.due = time
+            state.frozen[number]?.job.waiting = waiting
+            return storeFrozen(number, ended.index)
+        }
+        state.jobs[number]?.attempt -= 1
+        state.jobs[number]?.waiting = waiting
+        let path = ended.job.event.path
+        let gate =
+            waiting.cause == .group
+            ? state.rule.groupGate(of: path) : state.gates.ready?.gate(of: path, waiting) ?? ReadyGate.gate(path)
+        reconciler.postpone(ended.index, number, for: gate, until: time, waiting.reason)
+    }
+
+    private mutating func record(
+        _ ended: EndedAttempt, _ outcome: Outcome, _ reconciler: inout Reconciler
+    ) -> AttemptReport? {
+        let (index, job, state) = (ended.index, ended.job, rules[ended.index])
+        let rule = state.rule
+        if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.note(job.event.path, at: ended.now) }
+        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: ended.number) }
+        let record = AttemptRecord(of: ended.part, outcome, ended.started, ended.duration)
+        let time = host.clock.time()
+        let fate = Fate(of: outcome, job, rule, random: ended.random, at: time)
+        if let unreported = job.givenUp(record, rule) {
+            giveUp(ended, outcome, unreported, &reconciler)
+            return nil
+        }
+        changes.attempts.append((job.id, record))
+        if ended.part.input.isFrozen {
+            recordFrozen(ended, outcome, fate, &reconciler)
+        } else {
+            recordOffer(ended, outcome, fate, &reconciler)
+        }
+        return AttemptReport(
+            job, rule, attempt: job.attempt, outcome, duration: record.duration, fate.state, pause: fate.pause,
+            at: time)
+    }
+
+    /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts or
+    /// resumes.
+    private mutating func giveUp(
+        _ ended: EndedAttempt, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
+    ) {
+        let (state, number) = (rules[ended.index], ended.number)
+        guard !ended.part.input.isFrozen else {
+            state.frozen[number]?.job = job
+            return storeFrozen(number, ended.index)
+        }
+        recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
+        let mayRemove = state.rule.mayRemoveInput(job)
+        reconciler.update(ended.index, number) { $0.mayRemoveInput = mayRemove }
+        guard var known = state.jobs[number] else { return }
+        known.failure = known.failure ?? job.failure
+        (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
+        state.jobs[number] = known
+    }
+
+    /// Records the steps of an attempt, and whether it has removed the file or may have removed it.
+    private mutating func recordEffects(
+        _ ended: EndedAttempt, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
+    ) {
+        let digest = ended.job.event.snapshot.digest
+        reconciler.update(ended.index, ended.number) { offer in
+            if let digest { offer.event.snapshot.digest = digest }
+            if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
+            // Applies until the step has succeeded, since a later attempt does not show what this one has done.
+            if ended.part.hasStarted, outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved {
+                offer.isInterrupted = true
+            }
+        }
+        let state = rules[ended.index]
+        guard var job = state.jobs[ended.number] else { return }
+        job.finishedSteps += ended.job.finishedSteps.dropFirst(job.finishedSteps.count)
+        job.event.snapshot.digest = digest
+        state.jobs[ended.number] = job
+    }
+
+    private mutating func recordOffer(
+        _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+    ) {
+        let (index, number, now) = (ended.index, ended.number, ended.now)
+        // A built-in step that has failed may have removed the file.
+        let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
+        let mayHaveRemoved = outcome.ending == .retry && step?.traits.contains(.removesInput) ?? false
+        recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
+        switch fate {
+        case .again(let pause, let counts):
+            rules[index].jobs[number]?.putBack(outcome, counts: counts)
+            let isOvertaken = ended.wasRestarted && outcome.isInterrupted
+            reconciler.finish(
+                index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
+        case .ended(let state):
+            end(number, index, state, outcome, reconciler)
+            let termination = Reconciler.Termination(state, outcome)
+            if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
+                reconciler.withdraw(index, number, isReported: true, at: now)
+            } else {
+                reconciler.finish(index, number, termination, at: now)
+            }
+        }
+    }
+
+    private mutating func recordFrozen(
+        _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+    ) {
+        let (index, number, rule) = (ended.index, ended.number, rules[ended.index])
+        rule.frozen[number]?.job.finishedSteps = ended.job.finishedSteps
+        switch fate {
+        case .again(let pause, let counts):
+            rule.frozen[number]?.job.putBack(outcome, counts: counts)
+            rule.frozen[number]?.isRunning = false
+            rule.frozen[number]?.due = ended.now + pause
+            storeFrozen(number, index)
+        case .ended(let state):
+            if state == .succeeded, ended.job.event.origin == .manual {
+                reconciler.recordApplied(index, ended.job.event)
+            }
+            endFrozen(number, index, state, outcome, &reconciler, at: ended.now)
+        }
+    }
+
+    // MARK: Rules that no longer run
+
+    /// Records the result of an attempt whose rule no longer runs, or was removed in the meantime and added again.
+    ///
+    /// Its files are no longer watched, so the received state is certain only if they are as offered.
+    mutating func recordRetired(_ result: Attempt.Result, _ id: RuleID) {
+        let files = WatchedPaths(roots: result.parts.map(\.job.event.root), in: host.fileSystem)
+        for part in result.parts {
+            guard case .outcome(let outcome) = part.termination else {
+                pauseRetired(part, Outcome(.retry, "its rule was removed before it started"), counts: false)
+                continue
+            }
+            let time = host.clock.time()
+            let fate = Fate(of: outcome, part.job, result.rule, random: 0, at: time)
+            let record = AttemptRecord(of: part, outcome, result.started, result.duration)
+            if let job = part.job.givenUp(record, result.rule) {
+                storeRetired(job, part.input, isInterrupted: false)
+                continue
+            }
+            let attempt = AttemptReport(
+                part.job, result.rule, attempt: part.job.attempt, outcome, duration: record.duration, fate.state,
+                pause: nil, at: time)
+            engine.report(.attempt(attempt))
+            changes.attempts.append((part.job.id, record))
+            switch fate {
+            case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
+            case .ended(let state):
+                end(StoredJob(part.job, state, nil, number: part.input.number), outcome)
+                if !part.input.isFrozen { setHandled(part.job.event, of: id, files) }
+            }
+        }
+    }
+
+    /// Stores a job for the next run of its rule.
+    private mutating func pauseRetired(_ part: Attempt.Part, _ outcome: Outcome, counts: Bool) {
+        var job = part.job
+        job.putBack(outcome, counts: counts)
+        storeRetired(job, part.input, isInterrupted: outcome.isInterrupted || part.input.isInterrupted)
+    }
+
+    private mutating func storeRetired(_ job: Job, _ input: Attempt.Input, isInterrupted: Bool) {
+        var offer = Offer(number: input.number, event: job.event)
+        offer.isInterrupted = isInterrupted
+        store(StoredJob(job, .pending, input.isFrozen ? nil : offer, number: input.number))
+    }
+
+    private mutating func setHandled(_ event: FileEvent, of id: RuleID, _ files: WatchedPaths) {
+        let isAsOffered =
+            switch files.look(at: event.path) {
+            case .absent: event.kind == .deleted
+            case .present(let now): now.identity == event.snapshot.identity && now.changed == event.snapshot.changed
+            case .unreadable: false
+            }
+        changes.setHandled(event, of: id, isAsOffered ? .certain : .uncertain)
+    }
+}
+
+extension TurnChanges {
+    /// Sets the rows of the paths of an event whose rule does not run.
+    mutating func setHandled(_ event: FileEvent, of rule: RuleID, _ trust: LedgerRow.Trust = .certain) {
+        rows[rule, default: [:]][event.path] = LedgerRow(event.kind == .deleted ? nil : event.snapshot, trust)
+        if let from = event.from { rows[rule, default: [:]][from] = LedgerRow() }
+    }
+}
+
+extension AttemptRecord {
+    /// Creates the record of a finished job; for a job that was given up, of the attempt together with its
+    /// `on_failure`.
+    fileprivate init(of part: Attempt.Part, _ outcome: Outcome, _ started: Timestamp, _ duration: Duration) {
+        let first = part.job.failure?.attempt
+        self.init(
+            number: part.job.attempt, started: first?.started ?? started,
+            duration: (first?.duration ?? .zero) + duration, outcome: outcome)
+        self.outcome.changes = part.changes
+    }
+}

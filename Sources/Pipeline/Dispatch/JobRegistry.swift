@@ -1,0 +1,302 @@
+import FileEvents
+import PluginProtocol
+import Reconciling
+import Rules
+import Settling
+import Storage
+import System
+
+/// The jobs of the running rules, and their changes that are not committed yet.
+struct JobRegistry: ~Copyable {
+    let engine: Engine
+    var rules: RunningRules
+    /// The changes that are not committed yet.
+    var changes = TurnChanges()
+    /// The jobs that have no row yet.
+    private var newJobs: Set<JobID> = []
+    /// The numbers of jobs that ended in this run.
+    private var counts = JobCounts()
+    /// The number of the last job.
+    private var number: UInt64
+
+    var host: Host { engine.host }
+
+    init(_ engine: Engine, _ rules: [RuleState]) {
+        self.engine = engine
+        self.rules = RunningRules(engine.ruleset, rules)
+        number = engine.store.stored.number
+    }
+
+    // MARK: Leases
+
+    /// Leases a candidate.
+    mutating func lease(
+        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler
+    ) -> Attempt.Input {
+        let state = rules[index]
+        var candidate = candidate
+        if let age = state.gates.age { candidate.event = age.opened(candidate.event) }
+        reconciler.number = max(reconciler.number, number)
+        let offer = reconciler.lease(candidate)
+        number = max(number, offer.number)
+        let rule = state.rule
+        var hasLostInput = false
+        var job: Job
+        if let known = state.jobs[offer.number] {
+            job = known
+            // Finished steps of an earlier event do not count for another one.
+            if offer.steps == 0 { job.steps = [] }
+            hasLostInput = !job.keepSteps(of: rule)
+        } else {
+            job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event)
+            newJobs.insert(job.id)
+        }
+        // The rule may have had another name.
+        job.rule = rule.name
+        job.event = offer.event
+        if !rule.needsAuthor { job.event.author = .notAsked }
+        job.attempt += 1
+        job.waiting = nil
+        job.isInterrupted = offer.isUncertain || offer.isInterrupted
+        reconciler.update(index, offer.number) { offer in
+            offer.steps = job.steps.count
+            offer.mayRemoveInput = rule.mayRemoveInput(job)
+        }
+        state.jobs[offer.number] = job
+        let hasStarted = offer.mayHaveBegun && job.previous?.isUnbegun != true || offer.steps > 0
+        return Attempt.Input(
+            job: job, number: offer.number, hasStartedBefore: hasStarted,
+            isInterrupted: offer.isInterrupted || offer.steps > 0,
+            mayBeDone: offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput,
+            isCertain: !offer.isUncertain, hasLostInput: hasLostInput)
+    }
+
+    /// Leases a due job of the frozen queue.
+    ///
+    /// - Returns: Nil if it ends without running.
+    mutating func lease(
+        _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> Attempt.Input? {
+        let state = rules[index]
+        var job = entry.job
+        job.attempt += 1
+        job.waiting = nil
+        job.rule = state.rule.name
+        // A user names a file, not its content at that time.
+        if job.event.origin == .manual, case .present(let snapshot) = time.files.look(at: job.event.path) {
+            job.event.snapshot = snapshot
+        }
+        let hasLostInput = !job.keepSteps(of: state.rule)
+        let input = Attempt.Input(
+            job: job, number: entry.number, isFrozen: true, hasStartedBefore: entry.job.hasStarted,
+            hasLostInput: hasLostInput)
+        state.frozen[entry.number]?.job = job
+        state.frozen[entry.number]?.isRunning = true
+        reconciler.beginFrozen(index, entry.job.event)
+        storeFrozen(entry.number, index)
+        guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
+        endFrozen(entry.number, index, .failed, outcome, &reconciler, at: time.now)
+        reportUnrun(job, index, outcome, .failed)
+        return nil
+    }
+
+    /// Appends a job whose event is not compared with the ledger.
+    mutating func freeze(
+        _ event: FileEvent, _ index: Int, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
+        at now: ContinuousClock.Instant
+    ) {
+        number += 1
+        let rule = rules[index].rule
+        var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
+        if !rule.needsAuthor { job.event.author = .notAsked }
+        job.isInterrupted = isInterrupted
+        rules.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after), index)
+        newJobs.insert(job.id)
+        storeFrozen(number, index)
+    }
+
+    // MARK: Rows
+
+    /// Stores an unfinished job.
+    mutating func store(_ job: StoredJob, hasNewEvent: Bool = false) {
+        changes.jobs[job.job.id] = JobChange(
+            .unfinished(job), isNew: hasNewEvent || newJobs.contains(job.job.id))
+    }
+
+    mutating func storeFrozen(_ number: UInt64, _ index: Int) {
+        guard let entry = rules[index].frozen[number] else { return }
+        let (state, due): (JobState, ContinuousClock.Instant?) =
+            entry.isRunning ? (.running, nil) : (.pending, entry.due)
+        store(StoredJob(entry.job, state, nil, number: number, due: due))
+    }
+
+    /// Stores the end of a job.
+    mutating func end(_ job: StoredJob, _ outcome: Outcome) {
+        changes.jobs[job.job.id] = JobChange(.ended(job, outcome), isNew: newJobs.contains(job.job.id))
+        switch job.state {
+        case .succeeded: counts.succeeded += 1
+        case .failed: counts.failed += 1
+        default: counts.skipped += 1
+        }
+    }
+
+    /// Stores the end of a job with an offer.
+    mutating func end(
+        _ number: UInt64, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: borrowing Reconciler
+    ) {
+        guard let job = rules[index].jobs.removeValue(forKey: number) else { return }
+        end(StoredJob(job, state, reconciler.offer(of: index, number: number), number: number), outcome)
+    }
+
+    mutating func endFrozen(
+        _ number: UInt64, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
+    ) {
+        guard let entry = rules[index].frozen[number] else { return }
+        reconciler.endFrozen(index, entry.job.event, Reconciler.Termination(state, outcome), at: now)
+        rules[index].frozen.remove(number)
+        end(StoredJob(entry.job, state, nil, number: number), outcome)
+    }
+
+    /// Ends a leased job without running it.
+    mutating func endUnrun(
+        _ input: Attempt.Input, _ index: Int, _ outcome: Outcome, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
+    ) {
+        end(input.number, index, .failed, outcome, reconciler)
+        reconciler.finish(index, input.number, .gaveUp, at: now)
+        reportUnrun(input.job, index, outcome, .failed)
+    }
+
+    /// Removes the row of a job that is not committed yet; returns false if the job has a committed row.
+    private mutating func withdraw(_ id: JobID) -> Bool {
+        guard newJobs.remove(id) != nil else { return false }
+        changes.jobs[id] = nil
+        return true
+    }
+
+    /// The changes to commit: of jobs, of the ledger and of due paths.
+    func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
+        var changes = changes
+        for (rule, rows) in reconciler.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
+        changes.due = reconciler.dueChanges
+        return changes
+    }
+
+    mutating func markCommitted() {
+        changes = TurnChanges()
+        newJobs = []
+        rules.forgetIdle()
+    }
+
+    // MARK: Reports of the reconciler
+
+    /// Receives the reports of the reconciler on offers and paths, and stores changed offers.
+    mutating func collect(_ reconciler: inout Reconciler) {
+        for report in reconciler.reports {
+            switch report {
+            case .gone(let view, let path, let wasHandled): recordGone(view, path, wasHandled ? .modified : .created)
+            case .busy(let view, let path): reportBusy(view, path)
+            case .superseded(let view, let offer): recordSuperseded(view, offer)
+            }
+        }
+        reconciler.reports = []
+        for index in reconciler.active {
+            for (number, offer) in reconciler.changedOffers(of: index) {
+                guard let job = rules[index].jobs[number] else { continue }
+                if let offer {
+                    store(job, offer, number)
+                } else {
+                    // Its lease was undone.
+                    rules[index].jobs[number] = nil
+                    if !withdraw(job.id) { changes.jobs[job.id] = JobChange(.deleted, isNew: false) }
+                }
+            }
+        }
+    }
+
+    private mutating func store(_ job: Job, _ offer: Offer, _ number: UInt64) {
+        var due: ContinuousClock.Instant?
+        if case .retrying(let time) = offer.state { due = time }
+        let hasNewEvent = changes.jobs[job.id]?.isNew ?? false
+        store(
+            StoredJob(job, due == nil ? .running : .pending, offer, number: number, due: due),
+            hasNewEvent: hasNewEvent || offer.isRepeat)
+    }
+
+    /// Records that a path was removed before an action received it.
+    private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
+        let job = unleased(kind, path, index)
+        let outcome = Outcome(.skipped, "it was gone before the action started", code: "gone")
+        number += 1
+        newJobs.insert(job.id)
+        end(StoredJob(job, .skipped, nil, number: number), outcome)
+        reportUnrun(job, index, outcome)
+    }
+
+    /// Reports that a change that settled while its action ran was dropped.
+    private func reportBusy(_ index: Int, _ path: PathBytes) {
+        let outcome = Outcome(.skipped, "its action was running for an earlier state of the file", code: "busy")
+        reportUnrun(unleased(.modified, path, index), index, outcome)
+    }
+
+    private func unleased(_ kind: EventKind, _ path: PathBytes, _ index: Int) -> Job {
+        let rule = rules[index].rule
+        let event = FileEvent(
+            kind: kind, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
+            time: host.clock.time())
+        return Job(id: JobID(now: event.time), rule: rule.name, event: event)
+    }
+
+    /// Ends a job in favor of a newer event; a job without attempts leaves no row.
+    private mutating func recordSuperseded(_ index: Int, _ offer: Offer) {
+        guard let job = rules[index].jobs.removeValue(forKey: offer.number) else { return }
+        engine.report(.superseded(rule: rules[index].rule.name, job: job.id, path: offer.path))
+        if withdraw(job.id) { return }
+        let outcome = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
+        end(StoredJob(job, .skipped, nil, number: offer.number), outcome)
+    }
+
+    /// Reports the end of a job that did not run.
+    private func reportUnrun(_ job: Job, _ index: Int, _ outcome: Outcome, _ state: JobState = .skipped) {
+        let attempt = AttemptReport(
+            job, rules[index].rule, attempt: max(0, job.attempt - 1), outcome, duration: .zero, state, pause: nil,
+            at: host.clock.time())
+        engine.report(.attempt(attempt))
+    }
+
+    // MARK: Queries
+
+    /// The numbers of jobs by state, and the numbers of pending jobs by rule; due paths count as pending.
+    func count(_ reconciler: borrowing Reconciler) -> (jobs: JobCounts, pending: [String: Int]) {
+        var (jobs, byRule) = (counts, [String: Int]())
+        for index in rules.active(reconciler) {
+            let state = rules[index]
+            let (retrying, waiting) = (reconciler.retryingCount(index), state.frozen.waitingCount)
+            let pending = reconciler.dueCount(index) + retrying + waiting
+            jobs.pending += pending
+            jobs.running += state.jobs.count - retrying + state.frozen.entries.count - waiting
+            if pending > 0 { byRule[state.rule.name] = pending }
+        }
+        return (jobs, byRule)
+    }
+
+    /// Returns the interrupted actions that may have removed their input, by number.
+    func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
+        reconciler.active.reduce(into: [:]) { all, index in
+            if rules[index].jobs.isEmpty { return }
+            all.merge(interrupted(reconciler.interruptedOffers(of: index), index)) { $1 }
+        }
+    }
+
+    /// Returns the interrupted actions of restored offers.
+    func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
+        let state = rules[index]
+        return offers.reduce(into: [:]) { all, offer in
+            guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number],
+                let action = state.rule.nextAction(of: job)
+            else { return }
+            all[offer.number] = (action, job)
+        }
+    }
+}

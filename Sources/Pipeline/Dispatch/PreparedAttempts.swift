@@ -1,0 +1,78 @@
+import ActionAPI
+import FileEvents
+import Glibc
+import Logging
+import Rules
+import System
+
+/// The attempts whose leases are not committed yet: they prepare their actions, which start after the commit.
+struct PreparedAttempts {
+    private let engine: Engine
+    private let executor: any AttemptExecutor
+    private var attempts: [Attempt] = []
+    /// The permission of the attempts.
+    private var permission = StartPermission()
+    private var isSubmitted = false
+
+    init(_ engine: Engine, limit: Int) {
+        self.engine = engine
+        executor = engine.options.executor ?? WorkerPool(limit: engine.options.isDry ? 1 : limit)
+    }
+
+    var count: Int { attempts.count }
+
+    mutating func add(_ inputs: [Attempt.Input], _ rule: Rule, _ stop: StopSignal) {
+        var attempt = Attempt(
+            inputs: inputs, rule: rule, perform: engine.perform, stop: stop, log: engine.log, host: engine.host,
+            permission: permission)
+        attempt.progress = { [mailbox = engine.mailbox] in mailbox.post(.advanced($0, $1, $2)) }
+        attempt.declared = { [mailbox = engine.mailbox] in mailbox.post(.declared($0, $1)) }
+        attempts.append(attempt)
+    }
+
+    /// Starts the attempts on threads of the pool; their actions wait for ``launch(running:)``.
+    mutating func submit(running: Int) {
+        guard !attempts.isEmpty, !isSubmitted else { return }
+        isSubmitted = true
+        let isQuick = engine.mailbox.gather(begun: attempts.count, running: running)
+        executor.submit(
+            attempts.map { attempt in { [mailbox = engine.mailbox] in mailbox.post(.ended(attempt.run())) } },
+            isQuick: isQuick)
+    }
+
+    /// Lets the actions of the submitted attempts start.
+    mutating func launch(running: Int) {
+        guard !attempts.isEmpty else { return }
+        permission.grant()
+        let time = engine.host.clock.time()
+        engine.monitor.noteBegun(
+            attempts.map { attempt in
+                let job = attempt.inputs[0].job
+                return EngineStatus.RunningAttempt(
+                    job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name,
+                    action: attempt.rule.actionNames(of: job), path: job.event.path, since: time,
+                    takesSlot: attempt.rule.takesSlot)
+            })
+        let accepted = attempts.flatMap(\.inputs).map(\.job).filter { $0.attempt == 1 && $0.previous == nil }
+        if !accepted.isEmpty { engine.report(.accepted(accepted)) }
+        let isFirst = running == attempts.count
+        clear()
+        // The kernel prefers to wake threads on the waking processor; the rest of this turn can wait.
+        if isFirst { sched_yield() }
+    }
+
+    /// Prevents the actions of the submitted attempts from starting, because the run is over.
+    mutating func refuse() {
+        permission.refuse()
+        clear()
+    }
+
+    private mutating func clear() {
+        attempts = []
+        permission = StartPermission()
+        isSubmitted = false
+    }
+
+    /// Starts the work that waits for a thread of the pool.
+    func wakeRest() { executor.wakeRest() }
+}

@@ -1,0 +1,66 @@
+import FileEvents
+package import Reconciling
+import Rules
+package import Storage
+package import System
+import Watching
+
+// Runs that watch nothing.
+extension EngineLoop {
+    /// Starts a run whose watcher never sends a hint.
+    init(unwatched engine: Engine) {
+        do {
+            try self.init(engine) { _, _ in NoWatcher() }
+        } catch {
+            preconditionFailure("a run that watches nothing needs no root and no watch: \(error)")
+        }
+    }
+
+    /// Whether nothing runs, and nothing remains to be stored.
+    var isIdle: Bool { dispatcher.runningCount == 0 && run.storeFault == nil }
+
+    /// Returns the files with unfinished jobs.
+    func open(_ requests: [JobRequest]) -> Set<PathBytes> {
+        let unfinished = Set(dispatcher.jobs.rules.flatMap(\.frozen.entries.values).map(\.job.id))
+        return Set(requests.filter { unfinished.contains($0.id) }.map(\.path))
+    }
+}
+
+// Queries of the summary and of simulations.
+extension EngineLoop {
+    package var counts: JobCounts { dispatcher.jobs.count(reconciler).jobs }
+
+    /// Returns the ledger row of a path; nil if there is no such rule.
+    package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
+        dispatcher.jobs.rules.ruleset.index(of: rule).map {
+            reconciler.ledger.row(of: dispatcher.jobs.rules[$0].id, at: path)
+        }
+    }
+
+    package func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
+        guard let index = dispatcher.jobs.rules.ruleset.index(of: rule) else { return }
+        reconciler.ledger.visit(dispatcher.jobs.rules[index].id, inside: directory, body)
+    }
+
+    /// The paths of jobs whose event is only a change made by their own program.
+    package var repeats: [(rule: String, paths: [PathBytes])] {
+        dispatcher.jobs.rules.indices.flatMap { index in
+            reconciler.offers(of: index).filter(\.isRepeat).map { (dispatcher.jobs.rules[index].rule.name, $0.paths) }
+        }
+    }
+
+    /// Whether a path has an unfinished job of the rule, or is due.
+    package func isDue(_ path: PathBytes, for rule: String) -> Bool {
+        guard let index = dispatcher.jobs.rules.ruleset.index(of: rule) else { return false }
+        return reconciler.isDue(index, path) || dispatcher.jobs.rules[index].frozen.contains(path)
+    }
+}
+
+/// A watcher that never sends a hint.
+private struct NoWatcher: HintProducer {
+    func rescan() {}
+    func change(to scope: WatchScope, number: Int) {}
+    func hintAgain(_ paths: [PathBytes]) {}
+    func drain() {}
+    func stop() {}
+}
