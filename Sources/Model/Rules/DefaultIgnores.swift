@@ -11,10 +11,7 @@ package enum DefaultIgnores {
         package var pattern: String
         package var reason: String
 
-        init(_ pattern: String, _ reason: String) {
-            self.pattern = pattern
-            self.reason = reason
-        }
+        init(_ pattern: String, _ reason: String) { (self.pattern, self.reason) = (pattern, reason) }
     }
 
     package static let entries: [Entry] = [

@@ -40,9 +40,7 @@ package struct Explanation: Sendable {
         package var unit: PathBytes?
 
         package init(root: PathBytes, relative: PathBytes, unit: PathBytes? = nil) {
-            self.root = root
-            self.relative = relative
-            self.unit = unit
+            (self.root, self.relative, self.unit) = (root, relative, unit)
         }
     }
 
@@ -107,12 +105,8 @@ extension Explanation {
             root: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
             polling: @escaping @Sendable (PathBytes) -> PollingReason?
         ) {
-            self.path = path
-            self.writers = writers
-            self.locks = locks
-            self.folder = folder
-            self.root = root
-            self.polling = polling
+            (self.path, self.writers, self.locks, self.folder) = (path, writers, locks, folder)
+            (self.root, self.polling) = (root, polling)
         }
     }
 
@@ -124,8 +118,7 @@ extension Explanation {
     ///   - path: The path, with the name that the rule uses for it.
     ///   - sights: The observed state of the disk.
     package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, sights: Inspection) {
-        self.rule = rule
-        self.path = path
+        (self.rule, self.path) = (rule, path)
         holds = []
         if case .present(let snapshot) = sights.path { type = snapshot.type }
         let place: Place

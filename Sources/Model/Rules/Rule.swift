@@ -52,9 +52,7 @@ package struct Rule: Sendable {
         package init(
             files: Int = 1_000, wait: Duration = .milliseconds(500), maximumWait: Duration = .seconds(60)
         ) {
-            self.files = files
-            self.wait = wait
-            self.maximumWait = maximumWait
+            (self.files, self.wait, self.maximumWait) = (files, wait, maximumWait)
         }
     }
 
@@ -128,26 +126,12 @@ package struct Rule: Sendable {
         backend: Backend = .auto, pollInterval: Duration = .seconds(10), actions: [Action] = [],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
-        self.name = name
-        self.place = place
-        self.folder = folder
-        self.summary = summary
-        self.filter = filter
-        self.types = types
-        self.events = events
-        self.settle = settle
-        self.existing = existing
-        self.missing = missing
-        self.sameContent = sameContent
-        self.ownWrites = ownWrites
-        self.tail = tail
-        self.batch = batch
-        self.backend = backend
-        self.pollInterval = pollInterval
-        self.actions = actions
-        self.timeout = timeout
-        self.concurrency = concurrency
-        self.retry = retry
+        (self.name, self.place, self.folder, self.summary) = (name, place, folder, summary)
+        (self.filter, self.types, self.events, self.settle) = (filter, types, events, settle)
+        (self.existing, self.missing, self.sameContent) = (existing, missing, sameContent)
+        (self.ownWrites, self.tail, self.batch, self.backend) = (ownWrites, tail, batch, backend)
+        (self.pollInterval, self.actions, self.timeout) = (pollInterval, actions, timeout)
+        (self.concurrency, self.retry) = (concurrency, retry)
     }
 
     package var globs: [Glob] { filter.globs }
@@ -172,8 +156,5 @@ package struct EnvironmentVariable: Sendable, Hashable {
     package var name: String
     package var value: Template
 
-    package init(name: String, value: Template) {
-        self.name = name
-        self.value = value
-    }
+    package init(name: String, value: Template) { (self.name, self.value) = (name, value) }
 }

@@ -34,8 +34,7 @@ final class Conditions {
     }
 
     init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Rule, Action, Job) -> Bool)?) {
-        self.ruleset = ruleset
-        self.log = log
+        (self.ruleset, self.log) = (ruleset, log)
         finds = hasWork
     }
 

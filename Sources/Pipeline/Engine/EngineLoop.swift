@@ -126,7 +126,7 @@ package struct EngineLoop: ~Copyable {
         if run.phase == .running {
             receive(&batch)
         } else {
-            late += batch.leaving(run.ignored).hints
+            late += batch.excluding(run.ignored).hints
         }
         var waiting: [@Sendable () -> Void] = []
         for message in messages {
@@ -165,7 +165,7 @@ package struct EngineLoop: ~Copyable {
             settle()
             change(to: next)
         }
-        reconciler.receive(batch.leaving(run.ignored), at: now)
+        reconciler.receive(batch.excluding(run.ignored), at: now)
         for hint in batch.hints { reconciler.wake(ReadyGate.gate(hint.path)) }
         for report in batch.reports where run.fault == nil { take(report) }
     }
@@ -367,7 +367,7 @@ package struct EngineLoop: ~Copyable {
     package mutating func end() -> EngineSummary {
         watcher.stop()
         dispatcher.prepared.refuse()
-        late += hints.take().leaving(run.ignored).hints
+        late += hints.take().excluding(run.ignored).hints
         let counts = counts
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,

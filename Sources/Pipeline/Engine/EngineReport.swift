@@ -109,18 +109,4 @@ package struct EngineSummary: Sendable {
     package var fault: WatchError?
     /// The reason why the journal could not store the last changes.
     package var journalFault: StorageError?
-
-    package init(
-        succeeded: Int, skipped: Int, failed: Int, unfinished: Int, unsettled: [PathBytes], isForced: Bool,
-        fault: WatchError?, journalFault: StorageError?
-    ) {
-        self.succeeded = succeeded
-        self.skipped = skipped
-        self.failed = failed
-        self.unfinished = unfinished
-        self.unsettled = unsettled
-        self.isForced = isForced
-        self.fault = fault
-        self.journalFault = journalFault
-    }
 }

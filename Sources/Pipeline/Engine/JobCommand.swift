@@ -8,11 +8,7 @@ package struct JobRequest: Sendable, Hashable {
     package var rule: String
     package var path: PathBytes
 
-    package init(id: JobID, rule: String, path: PathBytes) {
-        self.id = id
-        self.rule = rule
-        self.path = path
-    }
+    package init(id: JobID, rule: String, path: PathBytes) { (self.id, self.rule, self.path) = (id, rule, path) }
 }
 
 /// A user's request for jobs.

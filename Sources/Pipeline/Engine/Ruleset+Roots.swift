@@ -1,7 +1,24 @@
+import FileEvents
 package import Rules
+import Storage
 package import System
+package import Watching
 
+// The roots of rules, and the names under which an earlier run has stored them.
 extension Ruleset {
+    /// The scope to watch for all rules together.
+    package var scope: WatchScope {
+        let roots = rules.flatMap { rule in
+            rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }
+        }
+        let markers = MarkerIndex(rules)
+        return WatchScope(
+            roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
+            hintsFoundFolders: rules.contains { $0.types.contains(.directory) },
+            reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
+            mayTake: { mayTake(in: $0) || !markers.isEmpty })
+    }
+
     /// Returns the roots that a run would create, with the rules that require them.
     package func rootsToMake(in fileSystem: any FileSystem) -> [(root: PathBytes, rule: String)] {
         rules.filter { $0.missing == .create }.flatMap { rule in
@@ -11,23 +28,34 @@ extension Ruleset {
 
     /// Prepares the roots for which rules do not wait, before anything is watched.
     ///
-    /// An existing path that is not a directory is left to the watcher, which then fails to start.
-    ///
-    /// In a dry run, the roots that would be created are waited for.
-    package func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
-        for rule in rules where rule.missing != .wait {
+    /// An existing path that is not a directory is left to the watcher, which then fails to start. In a dry run, the
+    /// roots that would be created are waited for.
+    func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
+        for rule in rules where rule.missing == .fail || rule.missing == .create && !isDry {
             for root in rule.roots where !fileSystem.exists(root) {
-                switch rule.missing {
-                case .wait: break
-                case .create where isDry: break
-                case .fail: throw .rootMissing(root, rule: rule.name, rule.place)
-                case .create:
-                    let error = fileSystem.makeDirectory(root)
-                    guard error == 0 else {
-                        throw .rootRefused(root, rule: rule.name, rule.place, errno: error)
-                    }
-                }
+                if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.place) }
+                let error = fileSystem.makeDirectory(root)
+                if error != 0 { throw .rootRefused(root, rule: rule.name, rule.place, errno: error) }
             }
         }
+    }
+
+    /// The rules as stored in the journal.
+    var records: [RuleRecord] {
+        rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
+    }
+
+    /// The former names of rules, and the current one of each.
+    var renames: [(former: String, name: String)] {
+        rules.flatMap { rule in rule.formerly.filter { index(of: $0) == nil }.map { ($0, rule.name) } }
+    }
+}
+
+extension Pauses {
+    /// Returns the pauses under the current names of the rules.
+    func renamed(for ruleset: Ruleset) -> Pauses {
+        var renamed = self
+        for (former, name) in ruleset.renames where renamed.rules.remove(former) != nil { renamed.rules.insert(name) }
+        return renamed
     }
 }

@@ -1,4 +1,5 @@
 import ActionAPI
+import FileEvents
 import Reconciling
 import Rules
 import Settling
@@ -48,4 +49,20 @@ struct RunState {
     static let endAtOnceLimit = Duration.seconds(1)
     /// The pause before the store is retried.
     static let storePause = Duration.seconds(1)
+}
+
+extension HintQueue.Batch {
+    /// Returns the batch without hints for Alight's own files, and for paths that continue them with a hyphen.
+    func excluding(_ files: [PathBytes]) -> Self {
+        guard !files.isEmpty else { return self }
+        var batch = self
+        batch.hints.removeAll { hint in
+            let path = hint.path.bytes
+            return files.contains { file in
+                let count = file.bytes.count
+                return path.starts(with: file.bytes) && (path.count == count || path[count] == UInt8(ascii: "-"))
+            }
+        }
+        return batch
+    }
 }

@@ -21,8 +21,6 @@ package struct ActivityHistory: Sendable {
         package var waitMedian: Duration?
         package var runMedian: Duration?
         package var runSlowest: Duration?
-
-        package init() {}
     }
 
     package static let interval = Duration.seconds(5)
@@ -48,20 +46,17 @@ package struct ActivityHistory: Sendable {
         open.queue = queue
     }
 
-    package mutating func noteSettle(_ duration: Duration, at now: ContinuousClock.Instant) {
+    /// Records the duration of a phase of one job or attempt.
+    package mutating func note(_ duration: Duration, of phase: Phase, at now: ContinuousClock.Instant) {
         advance(to: now)
-        settles.add(duration)
+        switch phase {
+        case .settle: settles.add(duration)
+        case .wait: waits.add(duration)
+        case .run: runs.add(duration)
+        }
     }
 
-    package mutating func noteWait(_ duration: Duration, at now: ContinuousClock.Instant) {
-        advance(to: now)
-        waits.add(duration)
-    }
-
-    package mutating func noteRun(_ duration: Duration, at now: ContinuousClock.Instant) {
-        advance(to: now)
-        runs.add(duration)
-    }
+    package enum Phase: Sendable { case settle, wait, run }
 
     package mutating func noteAttempt(_ kind: Ending, at now: ContinuousClock.Instant) {
         advance(to: now)
@@ -126,16 +121,15 @@ package struct ActivityHistory: Sendable {
         let present = Self.slot(of: now, since: start)
         let age = now - start
         var queue = 0
-        var told: [Point] = []
+        var finished: [Point] = []
         let first = max(0, present - Self.length)
         for number in first..<max(first, present) {
-            var point = self.point(number) ?? Point()
-            if self.point(number) == nil { point.queue = queue }
+            var point = self.point(number) ?? Point(queue: queue)
             queue = point.queue
             point.time = wall.advanced(by: Self.interval * number - age)
-            told.append(point)
+            finished.append(point)
         }
-        return told
+        return finished
     }
 
     /// Returns the events and finished attempts per second, over the last minute.

@@ -38,18 +38,6 @@ package struct EngineStatus: Sendable {
         package var since: Timestamp
         /// Whether it uses a slot.
         package var takesSlot: Bool
-
-        package init(
-            job: JobID, jobs: Int, rule: String, action: String, path: PathBytes, since: Timestamp, takesSlot: Bool
-        ) {
-            self.job = job
-            self.jobs = jobs
-            self.rule = rule
-            self.action = action
-            self.path = path
-            self.since = since
-            self.takesSlot = takesSlot
-        }
     }
 
     /// The slots, and the rules that wait for one.
@@ -79,8 +67,6 @@ package struct EngineStatus: Sendable {
         package var skipped = 0
         package var failed = 0
         package var last: EndedJob?
-
-        package init() {}
     }
 
     /// A comparison of all roots with the ledger.

@@ -70,11 +70,9 @@ package final class Monitor: Sendable {
     /// Records the rules that are in effect from now on.
     package func note(_ ruleset: Ruleset) {
         state.withLock { state in
-            for rule in ruleset.rules {
-                for former in rule.formerly where ruleset.index(of: former) == nil {
-                    guard let tally = state.status.rules.removeValue(forKey: former) else { continue }
-                    state.status.rules[rule.name] = state.status.rules[rule.name] ?? tally
-                }
+            for (former, name) in ruleset.renames {
+                guard let tally = state.status.rules.removeValue(forKey: former) else { continue }
+                state.status.rules[name] = state.status.rules[name] ?? tally
             }
             state.status.ruleset = ruleset
             state.status.slowed = [:]
@@ -125,7 +123,7 @@ package final class Monitor: Sendable {
                 else { continue }
                 let duration = event.time.since(event.snapshot.changed)
                 guard duration > .zero, duration < Self.longestSettle else { continue }
-                state.history.noteSettle(duration, at: now)
+                state.history.note(duration, of: .settle, at: now)
                 metrics?.noteSettle(duration)
             }
         }
@@ -167,9 +165,9 @@ package final class Monitor: Sendable {
             state.running[first] = nil
             state.outputs.insert(outputs, at: time)
             guard let duration else { return }
-            state.history.noteRun(duration, at: now)
+            state.history.note(duration, of: .run, at: now)
             for wait in waits {
-                state.history.noteWait(max(.zero, wait), at: now)
+                state.history.note(max(.zero, wait), of: .wait, at: now)
                 metrics?.noteWait(max(.zero, wait))
             }
         }

@@ -27,8 +27,7 @@ final class RuleState {
     var pardon: JobID?
 
     init(id: RuleID, rule: Rule) {
-        self.id = id
-        self.rule = rule
+        (self.id, self.rule) = (id, rule)
         gates.change(to: rule)
         batch = rule.batch.map(BatchWindow.init)
     }

@@ -17,7 +17,7 @@ struct ActivityHistoryTests {
         history.noteAttempt(.succeeded, at: start + .seconds(7))
         history.noteAttempt(.failed, at: start + .seconds(7))
         history.noteAttempt(.skipped, at: start + .seconds(9))
-        history.noteRun(.seconds(2), at: start + .seconds(9))
+        history.note(.seconds(2), of: .run, at: start + .seconds(9))
         #expect(points(history, after: 9).count == 1)
         let told = points(history, after: 21)
         #expect(told.map(\.events) == [0, 3, 0, 0])

@@ -24,10 +24,7 @@ package struct Action: Sendable, Hashable {
     package var traits: HandlerTraits
 
     package init(_ work: Work, place: SourcePlace, events: EventMask? = nil, traits: HandlerTraits = []) {
-        self.work = work
-        self.place = place
-        self.events = events
-        self.traits = traits
+        (self.work, self.place, self.events, self.traits) = (work, place, events, traits)
     }
 
     /// Whether a program outside Alight does the work.
@@ -68,10 +65,7 @@ package struct HandlerReference: Sendable, Hashable {
     /// The plugin's directory or executable; nil for a built-in handler.
     package var location: PathBytes?
 
-    package init(name: String, location: PathBytes? = nil) {
-        self.name = name
-        self.location = location
-    }
+    package init(name: String, location: PathBytes? = nil) { (self.name, self.location) = (name, location) }
 }
 
 /// The description of a handler, which rules are checked against when they are loaded.
@@ -101,12 +95,8 @@ package struct HandlerDescription: Sendable {
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,
         types: Set<FileType>? = nil, neededEvents: EventMask = [], traits: HandlerTraits = []
     ) {
-        self.reference = reference
-        self.parameters = parameters
-        self.events = events
-        self.types = types
-        self.neededEvents = neededEvents
-        self.traits = traits
+        (self.reference, self.parameters, self.events, self.types) = (reference, parameters, events, types)
+        (self.neededEvents, self.traits) = (neededEvents, traits)
     }
 }
 
@@ -115,10 +105,7 @@ package struct HandlerProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String?
 
-    package init(message: String, help: String?) {
-        self.message = message
-        self.help = help
-    }
+    package init(message: String, help: String?) { (self.message, self.help) = (message, help) }
 }
 
 /// A catalog that resolves the names in `use:`.

@@ -92,12 +92,8 @@ package struct ProgramUser: Sendable, Hashable {
     package var home: PathBytes
 
     package init(text: String, name: String?, uid: UInt32, gid: UInt32, groups: [UInt32], home: PathBytes) {
-        self.text = text
-        self.name = name
-        self.uid = uid
-        self.gid = gid
-        self.groups = groups
-        self.home = home
+        (self.text, self.name, self.uid, self.gid) = (text, name, uid, gid)
+        (self.groups, self.home) = (groups, home)
     }
 
     /// Whether the mode bits of a file allow the user to read it; the directories above it are not checked.

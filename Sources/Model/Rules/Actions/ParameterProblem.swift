@@ -13,9 +13,6 @@ package struct ParameterProblem: Error, Sendable, Hashable {
     package var help: String?
 
     package init(path: [Step], isAboutKey: Bool = false, message: String, help: String? = nil) {
-        self.path = path
-        self.isAboutKey = isAboutKey
-        self.message = message
-        self.help = help
+        (self.path, self.isAboutKey, self.message, self.help) = (path, isAboutKey, message, help)
     }
 }

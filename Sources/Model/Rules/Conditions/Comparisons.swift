@@ -13,10 +13,7 @@ package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, H
         package var relation: Relation
         package var value: Value
 
-        package init(_ relation: Relation, _ value: Value) {
-            self.relation = relation
-            self.value = value
-        }
+        package init(_ relation: Relation, _ value: Value) { (self.relation, self.value) = (relation, value) }
 
         func holds(_ found: Value) -> Bool {
             switch relation {
@@ -35,10 +32,7 @@ package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, H
     /// The comparison as written, for messages.
     package var text: String
 
-    package init(_ bounds: [Bound], text: String) {
-        self.bounds = bounds
-        self.text = text
-    }
+    package init(_ bounds: [Bound], text: String) { (self.bounds, self.text) = (bounds, text) }
 
     package func hold(_ found: Value) -> Bool { bounds.allSatisfy { $0.holds(found) } }
 
@@ -64,10 +58,7 @@ package enum ComparisonText {
         package var message: String
         package var help: String
 
-        package init(message: String, help: String) {
-            self.message = message
-            self.help = help
-        }
+        package init(message: String, help: String) { (self.message, self.help) = (message, help) }
     }
 
     /// Parses `> VALUE`, one of the other relations, or the inclusive range `VALUE..VALUE`.

@@ -37,10 +37,7 @@ package indirect enum Condition: Sendable, Hashable {
         package var type: String?
         package var subtype: String?
 
-        package init(type: String?, subtype: String?) {
-            self.type = type
-            self.subtype = subtype
-        }
+        package init(type: String?, subtype: String?) { (self.type, self.subtype) = (type, subtype) }
 
         func matches(_ found: String) -> Bool {
             let parts = found.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
@@ -58,11 +55,7 @@ package indirect enum Condition: Sendable, Hashable {
         /// The owner as it was written.
         package var text: String
 
-        package init(uid: UInt32?, gid: UInt32?, text: String) {
-            self.uid = uid
-            self.gid = gid
-            self.text = text
-        }
+        package init(uid: UInt32?, gid: UInt32?, text: String) { (self.uid, self.gid, self.text) = (uid, gid, text) }
 
         func matches(_ snapshot: Snapshot) -> Bool {
             (uid.map { $0 == snapshot.uid } ?? true) && (gid.map { $0 == snapshot.gid } ?? true)
@@ -114,12 +107,8 @@ package struct ConditionFacts: Sendable, Hashable {
         path: PathBytes, root: PathBytes, snapshot: Snapshot?, content: Content = .notAsked,
         author: Writer = .notAsked, now: Timestamp
     ) {
-        self.path = path
-        self.root = root
-        self.snapshot = snapshot
-        self.content = content
-        self.author = author
-        self.now = now
+        (self.path, self.root, self.snapshot, self.content) = (path, root, snapshot, content)
+        (self.author, self.now) = (author, now)
     }
 
     /// Creates the facts of an event; for a moved file, those of its new name.

@@ -9,9 +9,6 @@ package struct AttemptRecord: Sendable, Hashable {
     package var outcome: Outcome
 
     package init(number: Int, started: Timestamp, duration: Duration, outcome: Outcome) {
-        self.number = number
-        self.started = started
-        self.duration = duration
-        self.outcome = outcome
+        (self.number, self.started, self.duration, self.outcome) = (number, started, duration, outcome)
     }
 }

@@ -37,10 +37,7 @@ package struct FileChange: Sendable, Hashable {
     ///   - kind: The change.
     ///   - left: The file at ``path`` after the change, read without following links: by the descriptor of the written
     ///     or moved file if there is one, and otherwise at once.
-    package init(_ kind: Kind, left: FileMark) {
-        self.kind = kind
-        self.left = left
-    }
+    package init(_ kind: Kind, left: FileMark) { (self.kind, self.left) = (kind, left) }
 
     /// All paths that undoing the change could modify.
     package var paths: [PathBytes] {
@@ -130,10 +127,7 @@ package struct FileMark: Sendable, Hashable {
     package var modified: Timestamp
 
     package init(identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp) {
-        self.identity = identity
-        self.type = type
-        self.size = size
-        self.modified = modified
+        (self.identity, self.type, self.size, self.modified) = (identity, type, size, modified)
     }
 
     package init(_ snapshot: Snapshot) {

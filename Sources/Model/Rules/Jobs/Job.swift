@@ -121,9 +121,7 @@ package struct Job: Sendable, Hashable {
     package var due: ContinuousClock.Instant?
 
     package init(id: JobID, rule: String, event: FileEvent) {
-        self.id = id
-        self.rule = rule
-        self.event = event
+        (self.id, self.rule, self.event) = (id, rule, event)
         attempt = 0
         isInterrupted = false
     }

@@ -50,12 +50,8 @@ package struct Outcome: Sendable, Hashable {
         _ ending: Ending, _ message: String = "", code: String? = nil, retryAfter: Duration? = nil,
         outputs: [PathBytes] = [], values: [String: JSONValue] = [:]
     ) {
-        self.ending = ending
-        self.message = message
-        self.code = code
-        self.retryAfter = retryAfter
-        self.outputs = outputs
-        self.values = values
+        (self.ending, self.message, self.code, self.retryAfter) = (ending, message, code, retryAfter)
+        (self.outputs, self.values) = (outputs, values)
     }
 
     /// Creates the outcome of an attempt that exceeded its timeout.
@@ -87,8 +83,6 @@ package struct ProcessFacts: Sendable, Hashable {
     package var request: String
 
     package init(status: Int32? = nil, signal: Int32? = nil, request: String) {
-        self.status = status
-        self.signal = signal
-        self.request = request
+        (self.status, self.signal, self.request) = (status, signal, request)
     }
 }

@@ -19,9 +19,7 @@ package struct RetryPolicy: Sendable, Hashable {
     }
 
     package init(attempts: Int = 5, delay: Duration = .seconds(10), maximumDelay: Duration = .seconds(900)) {
-        self.attempts = attempts
-        self.delay = delay
-        self.maximumDelay = maximumDelay
+        (self.attempts, self.delay, self.maximumDelay) = (attempts, delay, maximumDelay)
     }
 
     /// Whether a job with this outcome is not retried.

@@ -25,8 +25,5 @@ package struct Waiting: Sendable, Hashable {
     /// A message of one line.
     package var message: String
 
-    package init(_ cause: Cause, _ message: String) {
-        self.cause = cause
-        self.message = message
-    }
+    package init(_ cause: Cause, _ message: String) { (self.cause, self.message) = (cause, message) }
 }

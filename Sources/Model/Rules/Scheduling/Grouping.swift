@@ -10,20 +10,14 @@ package struct Grouping: Sendable, Hashable {
         /// The glob for the names of such files.
         package var glob: Glob
 
-        package init(text: String, glob: Glob) {
-            self.text = text
-            self.glob = glob
-        }
+        package init(text: String, glob: Glob) { (self.text, self.glob) = (text, glob) }
     }
 
     /// The key of the group, equal for all files of a directory that belong together.
     package var key: Template
     package var required: [Kind]
 
-    package init(key: Template, required: [Kind]) {
-        self.key = key
-        self.required = required
-    }
+    package init(key: Template, required: [Kind]) { (self.key, self.required) = (key, required) }
 
     package func key(of path: PathBytes) -> [UInt8] { key.expanded(with: PlaceholderFacts(name: path)) }
 

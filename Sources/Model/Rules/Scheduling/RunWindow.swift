@@ -16,9 +16,7 @@ package struct RunWindow: Sendable, Hashable {
         package var end: Int
 
         package init(days: Set<Int> = Set(0..<7), start: Int, end: Int) {
-            self.days = days
-            self.start = start
-            self.end = end
+            (self.days, self.start, self.end) = (days, start, end)
         }
 
         /// Whether the span contains a second of a day.

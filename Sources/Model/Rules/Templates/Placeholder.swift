@@ -88,13 +88,8 @@ package struct PlaceholderFacts: Sendable {
         event: FileEvent, rule: String, job: String, attempt: Int, now: Timestamp, stepOutputs: [[PathBytes]] = [],
         captures: Captures = Captures()
     ) {
-        self.event = event
-        self.rule = rule
-        self.job = job
-        self.attempt = attempt
-        self.now = now
-        self.stepOutputs = stepOutputs
-        self.captures = captures
+        (self.event, self.rule, self.job, self.attempt, self.now) = (event, rule, job, attempt, now)
+        (self.stepOutputs, self.captures) = (stepOutputs, captures)
     }
 
     /// Returns the value as bytes; empty if the event has no such value.

@@ -133,8 +133,5 @@ package struct DurationProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String
 
-    init(_ message: String, help: String) {
-        self.message = message
-        self.help = help
-    }
+    init(_ message: String, help: String) { (self.message, self.help) = (message, help) }
 }

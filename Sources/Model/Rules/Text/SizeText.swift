@@ -48,8 +48,5 @@ package struct SizeProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String
 
-    package init(_ message: String, help: String) {
-        self.message = message
-        self.help = help
-    }
+    package init(_ message: String, help: String) { (self.message, self.help) = (message, help) }
 }

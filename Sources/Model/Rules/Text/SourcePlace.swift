@@ -7,11 +7,7 @@ package struct SourcePlace: Sendable, Hashable, CustomStringConvertible {
     /// The column in characters, from 1.
     package var column: Int
 
-    package init(file: String, line: Int, column: Int) {
-        self.file = file
-        self.line = line
-        self.column = column
-    }
+    package init(file: String, line: Int, column: Int) { (self.file, self.line, self.column) = (file, line, column) }
 
     package var description: String { "\(file):\(line):\(column)" }
 }
