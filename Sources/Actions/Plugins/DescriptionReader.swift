@@ -49,7 +49,7 @@ struct DescriptionReader {
         description.types = try words(fields, "types", FileType.allCases.map(\.rawValue) + ["any"])
         description.timeout = try fields.text("timeout")
         if let text = description.timeout {
-            do throws(DurationProblem) {
+            do throws(TextProblem) {
                 _ = try DurationText.parse(text)
             } catch {
                 throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help)

@@ -8,33 +8,24 @@ import System
 extension RuleDecoder {
     // MARK: - Numbers
 
-    func sizeValue(_ text: String) throws(ComparisonText.Problem) -> UInt64 {
-        do throws(SizeProblem) {
-            return UInt64(try SizeText.parse(text))
-        } catch {
-            throw ComparisonText.Problem(message: error.message, help: error.help)
-        }
-    }
+    func sizeValue(_ text: String) throws(TextProblem) -> UInt64 { UInt64(try SizeText.parse(text)) }
 
     /// Parses an age; it can exceed any delay in Alight, so the maximum is a century.
-    func ageValue(_ text: String) throws(ComparisonText.Problem) -> Duration {
-        do throws(DurationProblem) {
+    func ageValue(_ text: String) throws(TextProblem) -> Duration {
+        do throws(TextProblem) {
             return try DurationText.parse(text, days: 36_500)
         } catch {
-            if Int(text) != nil {
-                throw ComparisonText.Problem(
-                    message: "the duration '\(text)' has no unit", help: "write one, such as '\(text)d' for days")
-            }
-            throw ComparisonText.Problem(message: error.message, help: error.help)
+            guard Int(text) != nil else { throw error }
+            throw TextProblem("the duration '\(text)' has no unit", help: "write one, such as '\(text)d' for days")
         }
     }
 
-    func depthValue(_ text: String) throws(ComparisonText.Problem) -> Int {
+    func depthValue(_ text: String) throws(TextProblem) -> Int {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
             let depth = Int(text), depth <= 1_000
         else {
-            throw ComparisonText.Problem(
-                message: "invalid depth \(quoted(text))",
+            throw TextProblem(
+                "invalid depth \(quoted(text))",
                 help: "write how many directories are above the file, 0 to 1000")
         }
         return depth

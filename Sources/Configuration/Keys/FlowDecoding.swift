@@ -45,7 +45,7 @@ extension RuleDecoder {
             guard let text = text(node, name: "'window'", at: range, help: "write hours such as '22:00-06:00'") else {
                 return nil
             }
-            do throws(WindowProblem) {
+            do throws(TextProblem) {
                 return try WindowText.parse(text)
             } catch {
                 problems.error(error.message, at: range, help: error.help)

@@ -82,7 +82,7 @@ extension NodeReading {
             reportType(entry, "a duration", help: "write a number and a unit, such as '2s'")
             return nil
         }
-        do throws(DurationProblem) {
+        do throws(TextProblem) {
             let duration = try DurationText.parse(text)
             if duration == .zero, !allowsZero {
                 problems.error(
@@ -109,7 +109,7 @@ extension NodeReading {
             reportType(entry, "a size", help: "write a number and a unit, such as '64 KB'")
             return nil
         }
-        do throws(SizeProblem) {
+        do throws(TextProblem) {
             let size = try SizeText.parse(text)
             if range.contains(size) { return size }
             problems.error(

@@ -74,7 +74,7 @@ extension RuleDecoder {
 
     private static func comparisons<Value>(
         _ quantity: SchemaForm.Quantity, _ example: String,
-        _ parse: @escaping @Sendable (RuleDecoder) -> (String) throws(ComparisonText.Problem) -> Value
+        _ parse: @escaping @Sendable (RuleDecoder) -> (String) throws(TextProblem) -> Value
     ) -> Form<RuleDecoder, Comparisons<Value>> {
         Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
             decoder.comparisons(entry, example: example, allowsBare: quantity == .depth, parse(decoder))
@@ -204,12 +204,12 @@ extension RuleDecoder {
 
     private func comparisons<Value>(
         _ entry: YAMLNode.Entry, example: String, allowsBare: Bool = false,
-        _ parse: (String) throws(ComparisonText.Problem) -> Value
+        _ parse: (String) throws(TextProblem) -> Value
     ) -> Comparisons<Value>? {
         guard let texts = texts(entry, example: example) else { return nil }
         var bounds: [Comparisons<Value>.Bound] = []
         for (text, node) in texts {
-            do throws(ComparisonText.Problem) {
+            do throws(TextProblem) {
                 bounds += try ComparisonText.parse(text, noun: entry.name, allowsBare: allowsBare, parse)
             } catch {
                 problems.error(error.message, at: mark(node), help: error.help)

@@ -77,7 +77,7 @@ package enum ConfigurationValues {
     ///
     /// - Throws: The reason why the period is invalid.
     package static func period(_ text: String) throws(HandlerProblem) -> Duration {
-        do throws(DurationProblem) {
+        do throws(TextProblem) {
             return try DurationText.parse(text, days: Configuration.longestRetentionDays)
         } catch {
             throw HandlerProblem(message: error.message, help: error.help)
@@ -88,10 +88,10 @@ package enum ConfigurationValues {
     ///
     /// - Throws: The reason why the size is invalid.
     package static func retentionSize(_ text: String) throws(HandlerProblem) -> Int {
-        do throws(SizeProblem) {
+        do throws(TextProblem) {
             let size = try SizeText.parse(text)
             if size >= Configuration.leastRetentionSize { return size }
-            throw SizeProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
+            throw TextProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
         } catch {
             throw HandlerProblem(message: error.message, help: error.help)
         }

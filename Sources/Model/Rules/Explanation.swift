@@ -68,7 +68,7 @@ package struct Explanation: Sendable {
     package var verdict: Verdict
     /// The reason why the root is polled; nil if the kernel reports changes, or if no root contains the path.
     package var polling: PollingReason?
-    package var holds: [Hold]
+    package var holds: [Hold] = []
     /// The reason why the rule's conditions cannot be evaluated; nil if they can.
     package var untoldCondition: String?
     /// The values that make the rule's conditions hold, each with the expected value.
@@ -119,16 +119,10 @@ extension Explanation {
     ///   - sights: The observed state of the disk.
     package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, sights: Inspection) {
         (self.rule, self.path) = (rule, path)
-        holds = []
         if case .present(let snapshot) = sights.path { type = snapshot.type }
-        let place: Place
-        if let root = rule.root(taking: path) {
-            place = Place(root: root, relative: PathBytes(path.relative(to: root) ?? []))
-        } else if let unit = rule.filter.trees(holding: path.bytes).first.map({ PathBytes($0) }),
-            let root = rule.root(taking: unit)
-        {
-            place = Place(root: root, relative: PathBytes(path.relative(to: root) ?? []), unit: unit)
-        } else {
+        let unit =
+            rule.root(taking: path) == nil ? rule.filter.trees(holding: path.bytes).first.map { PathBytes($0) } : nil
+        guard let root = rule.root(taking: unit ?? path) else {
             guard let refusal = rule.filter.refusal(of: path.bytes) else {
                 preconditionFailure("a rule has a glob, and what it leaves has a reason")
             }
@@ -139,20 +133,21 @@ extension Explanation {
             }
             return
         }
-        polling = Self.polling([rule], Self.folders(from: place.root, to: path), sights.polling)
+        polling = Self.polling([rule], Self.folders(from: root, to: path), sights.polling)
+        let place = Place(root: root, relative: PathBytes(path.relative(to: root) ?? []), unit: unit)
         if let reason = Self.obstacle(rule, path, place, sights) ?? (isEnabled ? nil : .disabled) {
             verdict = .left(reason)
-        } else {
-            let (answer, findings) = Self.conditions(rule, path, place, sights)
-            if case .fails(let reason) = answer {
-                verdict = .left(.condition(reason))
-                return
-            }
-            if case .untold(let reason) = answer { untoldCondition = reason }
-            self.findings = findings
-            verdict = .taken(place)
-            holds = Self.holds(rule, sights, isPolled: polling != nil)
+            return
         }
+        let (answer, findings) = Self.conditions(rule, path, place, sights)
+        if case .fails(let reason) = answer {
+            verdict = .left(.condition(reason))
+            return
+        }
+        if case .untold(let reason) = answer { untoldCondition = reason }
+        self.findings = findings
+        verdict = .taken(place)
+        holds = Self.holds(rule, sights, isPolled: polling != nil)
     }
 
     /// Returns the first reason on the disk, or in the rule, that prevents an event for a path with a matching name.
@@ -186,9 +181,7 @@ extension Explanation {
         var facts = ConditionFacts(path: path, root: place.root, snapshot: nil, now: sights.now)
         if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
         let isThere = facts.snapshot != nil
-        let answer = condition.answer(&facts) {
-            isThere ? sights.content() : .untold("the file does not exist")
-        }
+        let answer = condition.answer(&facts) { isThere ? sights.content() : .untold("the file does not exist") }
         return (answer, answer == .holds ? condition.sights(facts) : [])
     }
 

@@ -140,9 +140,7 @@ package struct Rule: Sendable {
     package var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 
     /// Returns the root of the first glob that matches the path by name; nil if no glob does.
-    package func root(taking path: PathBytes) -> PathBytes? {
-        filter.root(taking: path.bytes).map { PathBytes($0) }
-    }
+    package func root(taking path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
 
     /// Whether the writer must be known.
     package var needsAuthor: Bool { tellsAuthor || condition?.asksForAuthor ?? false }

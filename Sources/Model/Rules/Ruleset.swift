@@ -8,18 +8,16 @@ package struct Ruleset: Sendable {
     package let rules: [Rule]
     /// All rules in the same order, including the disabled ones, for display.
     package let listed: [Rule]
-    /// The distinct settle policies; rules with the same policy settle a path once.
-    package let policies: [SettlePolicy]
     /// The literal directories before the rules' wildcards, where watching starts.
     package let roots: [PathBytes]
     /// Whether any rule requests the writer.
     package let needsAuthors: Bool
     private let places: [String: Int]
-    let filters: PathFilterIndex
+    private let filters: PathFilterIndex
     /// For each rule, the number of rules that precede it.
-    let ranks: [Int]
+    private let ranks: [Int]
     /// The lowest rank of a rule that stops later rules; nil if there is none.
-    let firstStop: Int?
+    private let firstStop: Int?
 
     /// - Parameters:
     ///   - rules: The enabled rules.
@@ -29,34 +27,15 @@ package struct Ruleset: Sendable {
         self.listed = listed ?? rules
         filters = PathFilterIndex(rules.map(\.filter))
         needsAuthors = rules.contains(where: \.needsAuthor)
-        let ranks = Self.ranks(rules)
+        // By priority, then by their order in the files.
+        let order = rules.indices.sorted { (-rules[$0].priority, $0) < (-rules[$1].priority, $1) }
+        var ranks = rules.map { _ in 0 }
+        for (rank, index) in order.enumerated() { ranks[index] = rank }
         self.ranks = ranks
         firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
-        var policies: [SettlePolicy] = []
-        var roots: Set<PathBytes> = []
         // By index, because a rule is expensive to copy.
-        for index in rules.indices {
-            if !policies.contains(rules[index].settle) { policies.append(rules[index].settle) }
-            roots.formUnion(rules[index].roots)
-        }
-        self.policies = policies
-        self.roots = roots.sorted()
-    }
-
-    /// A rule that matches a path, by its index in `rules`.
-    package struct Match: Sendable {
-        package var rule: Int
-        package var root: PathBytes
-    }
-
-    /// Returns the rules that match the path by name, in order.
-    package func rules(taking path: PathBytes) -> [Match] {
-        var matches: [Match] = []
-        for index in filters.candidates(for: path.bytes) {
-            if let root = rules[index].root(taking: path) { matches.append(Match(rule: index, root: root)) }
-        }
-        return matches
+        roots = Set(rules.indices.flatMap { rules[$0].roots }).sorted()
     }
 
     /// Whether any rule matches the path by name, or a directory above it as a unit with its contents.
@@ -78,4 +57,58 @@ package struct Ruleset: Sendable {
 
     /// Returns the index in `rules` of the rule with that name.
     package func index(of name: String) -> Int? { places[name] }
+
+    // MARK: Stopping
+
+    /// Whether any preceding rule stops later rules.
+    package func isAfterStop(_ index: Int) -> Bool { firstStop.map { $0 < ranks[index] } ?? false }
+
+    /// Returns the rule that stops a later rule from receiving an event; nil if there is none.
+    ///
+    /// Evaluates only rules that could match the path, even if many rules have `stop`.
+    package func stopper(of event: FileEvent, to index: Int, looking look: Rule.Look = Rule.noLook) -> Rule? {
+        guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
+        let path = event.path.bytes
+        let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
+        return could.filter { rules[$0].isLast && ranks[$0] < ranks[index] }.sorted { ranks[$0] < ranks[$1] }.lazy
+            .map { rules[$0] }.first { $0.takes(event, looking: look) }
+    }
+}
+
+extension Rule {
+    /// Reads the content type of the file of an event; may block.
+    package typealias Look = (FileEvent) -> ConditionFacts.Content
+
+    /// Returns an unknown content type without reading the file.
+    package static let noLook: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
+        .untold("its content is not checked")
+    }
+
+    /// Whether the rule matches an event that another rule would receive: by name, type and kind.
+    ///
+    /// The result is independent of time: the rule may settle later, or may have received the event already. All tests
+    /// that decide what a rule matches belong here, so that `stop` is consistent with them.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - look: Reads the content type, if the result depends on it.
+    /// - Returns: Whether the rule matches; false if its conditions cannot be evaluated.
+    func takes(_ event: FileEvent, looking look: Look) -> Bool {
+        // The contents of a directory that is a unit belong to that unit.
+        if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return true }
+        guard let root = root(taking: event.path), types.contains(event.snapshot.type) else { return false }
+        var event = event
+        event.root = root
+        // A rule without `moved` receives a move as a new name.
+        let asksForIt =
+            events.takes(event.kind, changed: event.changed) || event.kind == .moved && events.contains(.created)
+        guard asksForIt else { return false }
+        let isPast = event.kind == .deleted
+        // Evaluated as for an existing file, to find out whether the result depends on the former content.
+        if isPast { event.kind = .created }
+        let answer = admits(event)
+        guard answer == .needsContent else { return answer == .holds }
+        // The former content of a deleted file cannot be determined.
+        return !isPast && admits(event, content: look(event)) == .holds
+    }
 }

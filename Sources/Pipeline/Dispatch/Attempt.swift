@@ -208,8 +208,7 @@ struct Attempt: Sendable {
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
         guard steps.count > 1 else { return }
         var seen = Set(outcome.outputs)
-        outcome.outputs =
-            written.filter { seen.insert($0).inserted && files.look(at: $0) != .absent } + outcome.outputs
+        outcome.outputs = written.filter { seen.insert($0).inserted && files.look(at: $0) != .absent } + outcome.outputs
         part.termination = .outcome(outcome)
     }
 

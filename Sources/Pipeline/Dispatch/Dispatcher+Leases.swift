@@ -78,17 +78,13 @@ extension Dispatcher {
     mutating func take(
         _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
-        guard isFree(candidate, index, &reconciler, at: time.now) else { return nil }
         let state = jobs.rules[index]
         let event = candidate.event
         let retried = candidate.retried.flatMap { state.jobs[$0.number] }
         let job = DueJob(
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
             isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
-        if let wait = state.gates.wait(for: job, at: time) {
-            hold(candidate, wait, index, &reconciler)
-            return nil
-        }
+        guard mayRun(candidate, job, index, &reconciler, at: time) else { return nil }
         let isLooping =
             candidate.retried == nil && !event.kind.isLifecycle && state.rule.group == nil
             && isOneTooMany(event.path, of: event.path, state, at: time.now)
@@ -111,8 +107,19 @@ extension Dispatcher {
         return true
     }
 
+    /// Whether other actions and the gates let a candidate run; otherwise it waits.
+    func mayRun(
+        _ candidate: Reconciler.Candidate, _ job: DueJob, _ index: Int, _ reconciler: inout Reconciler,
+        at time: GateTime
+    ) -> Bool {
+        guard isFree(candidate, index, &reconciler, at: time.now) else { return false }
+        guard let wait = jobs.rules[index].gates.wait(for: job, at: time) else { return true }
+        hold(candidate, wait, index, &reconciler)
+        return false
+    }
+
     /// Whether no other action excludes one for the candidate; otherwise the candidate waits.
-    func isFree(
+    private func isFree(
         _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) -> Bool {
         let rule = jobs.rules[index].rule

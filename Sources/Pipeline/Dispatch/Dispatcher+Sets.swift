@@ -32,13 +32,9 @@ extension Dispatcher {
         guard members.contains(where: { $0.path == event.path }) else {
             return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
         }
-        guard isFree(candidate, index, &reconciler, at: time.now) else { return [] }
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted, isInterrupted: candidate.retried?.isInterrupted ?? false)
-        if let wait = state.gates.wait(for: job, at: time) {
-            hold(candidate, wait, index, &reconciler)
-            return []
-        }
+        guard mayRun(candidate, job, index, &reconciler, at: time) else { return [] }
         if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, index, group, jobs, reconciler) {
             let gate = state.rule.groupGate(of: event.path)
             let wait = GateWait(gate: gate, until: pause.map { time.now + $0 }, waiting: waiting)
@@ -79,8 +75,7 @@ extension Dispatcher {
             }
             guard uses.allows(member.path, false), offer == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is running or waits for a retry")
-                let wait = GateWait(
-                    gate: Self.busy(member.path), until: time.now + .seconds(2), waiting: waiting)
+                let wait = GateWait(gate: Self.busy(member.path), until: time.now + .seconds(2), waiting: waiting)
                 hold(first, wait, index, &reconciler)
                 return nil
             }
@@ -88,9 +83,7 @@ extension Dispatcher {
             candidates.append(Reconciler.Candidate(view: index, event: event))
         }
         let paths = group.sorted(candidates.map(\.event.path))
-        return candidates.sorted {
-            paths.firstIndex(of: $0.event.path) ?? 0 < paths.firstIndex(of: $1.event.path) ?? 0
-        }
+        return candidates.sorted { paths.firstIndex(of: $0.event.path) ?? 0 < paths.firstIndex(of: $1.event.path) ?? 0 }
     }
 
     private mutating func lease(

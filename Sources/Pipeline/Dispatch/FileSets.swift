@@ -93,8 +93,7 @@ struct FileSets {
             let patience = jobs.engine.options.patience
             guard age >= patience else { return (waiting, patience - age) }
             if state.reportedSets.insert(group.name(of: event.path)).inserted {
-                jobs.engine.report(
-                    .incomplete(rule: state.rule.name, path: event.path, missing: missing, for: age))
+                jobs.engine.report(.incomplete(rule: state.rule.name, path: event.path, missing: missing, for: age))
             }
             return (waiting, nil)
         }

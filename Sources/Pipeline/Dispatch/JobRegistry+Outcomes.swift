@@ -49,8 +49,7 @@ extension JobRegistry {
         case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
         case .gone, .changed:
             if case .changed = ended.part.termination {
-                engine.report(
-                    .superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
+                engine.report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
             state.jobs[ended.number]?.attempt -= 1
             reconciler.withdraw(ended.index, ended.number, at: ended.now)

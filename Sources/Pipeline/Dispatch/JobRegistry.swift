@@ -119,8 +119,7 @@ struct JobRegistry: ~Copyable {
 
     /// Stores an unfinished job.
     mutating func store(_ job: StoredJob, hasNewEvent: Bool = false) {
-        changes.jobs[job.job.id] = JobChange(
-            .unfinished(job), isNew: hasNewEvent || newJobs.contains(job.job.id))
+        changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: hasNewEvent || newJobs.contains(job.job.id))
     }
 
     mutating func storeFrozen(_ number: UInt64, _ index: Int) {

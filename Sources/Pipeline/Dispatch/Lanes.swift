@@ -128,9 +128,7 @@ package struct Lanes {
 
     /// Records the end of an attempt, identified by its first job.
     package mutating func end(_ id: JobID, at now: ContinuousClock.Instant) {
-        guard let attempt = running.removeValue(forKey: id) else {
-            preconditionFailure("an end without a start")
-        }
+        guard let attempt = running.removeValue(forKey: id) else { preconditionFailure("an end without a start") }
         change(attempt.isBrief) { slots in
             if attempt.isExtra {
                 slots.extraUsed -= 1

@@ -107,8 +107,7 @@ final class Conditions {
     func stopListening() { writers = .none }
 
     /// Returns the scope to watch for the rules.
-    func scope(of ruleset: Ruleset? = nil, watchesBeside: Int) -> WatchScope {
-        let ruleset = ruleset ?? self.ruleset
+    func scope(of ruleset: Ruleset, watchesBeside: Int) -> WatchScope {
         var scope = ruleset.scope
         if ruleset.needsAuthors, case .recorder(let recorder) = writers { scope.recorder = recorder }
         scope.watchesBeside = watchesBeside

@@ -135,8 +135,7 @@ extension EngineLoop {
         persist()
         let running = Set(dispatcher.jobs.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded
-        let start = RuleStarts(
-            next.ruleset, engine.store, engine.options, running: running, on: engine.host)
+        let start = RuleStarts(next.ruleset, engine.store, engine.options, running: running, on: engine.host)
         dispatcher.change(to: next.ruleset, start.rules)
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)

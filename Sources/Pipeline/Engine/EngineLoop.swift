@@ -40,7 +40,7 @@ package struct EngineLoop: ~Copyable {
         if ruleset.needsAuthors, !options.isOnce { conditions.listen(engine.report) }
         let watcher: any HintProducer
         do {
-            watcher = try watch(conditions.scope(watchesBeside: options.watchesBeside), queue)
+            watcher = try watch(conditions.scope(of: ruleset, watchesBeside: options.watchesBeside), queue)
         } catch {
             throw .watching(error)
         }

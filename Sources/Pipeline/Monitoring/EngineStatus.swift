@@ -67,6 +67,8 @@ package struct EngineStatus: Sendable {
         package var skipped = 0
         package var failed = 0
         package var last: EndedJob?
+
+        package init() {}
     }
 
     /// A comparison of all roots with the ledger.

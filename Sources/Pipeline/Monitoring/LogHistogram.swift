@@ -29,9 +29,7 @@ package struct LogHistogram: Sendable, Hashable {
         var seen = 0
         for (place, count) in counts.enumerated() {
             seen += Int(count)
-            if seen >= wanted {
-                return .seconds(Self.least * exp2((Double(place) + 0.5) / Self.fineness))
-            }
+            if seen >= wanted { return .seconds(Self.least * exp2((Double(place) + 0.5) / Self.fineness)) }
         }
         return nil
     }

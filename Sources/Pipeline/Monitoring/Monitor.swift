@@ -57,9 +57,7 @@ package final class Monitor: Sendable {
     }
 
     /// Returns the status of the watcher; nil when its thread does not answer in time.
-    package func survey(within limit: Duration) -> WatchStatus? {
-        state.withLock { $0.watcher }?.survey(within: limit)
-    }
+    package func survey(within limit: Duration) -> WatchStatus? { state.withLock { $0.watcher }?.survey(within: limit) }
 
     // MARK: Recording
 

@@ -21,7 +21,7 @@ struct ConditionTests {
     }
 
     static func size(_ text: String) throws -> Condition {
-        let bounds = try ComparisonText.parse(text, noun: "size") { text throws(ComparisonText.Problem) in
+        let bounds = try ComparisonText.parse(text, noun: "size") { text throws(TextProblem) in
             UInt64(text) ?? 0
         }
         return .size(Comparisons(bounds, text: text))
@@ -235,9 +235,9 @@ struct ConditionTests {
 
 /// The parser of comparisons.
 struct ComparisonTextTests {
-    private static func parse(_ text: String) throws(ComparisonText.Problem) -> [Comparisons<Int>.Bound] {
-        try ComparisonText.parse(text, noun: "count", allowsBare: true) { text throws(ComparisonText.Problem) in
-            guard let number = Int(text) else { throw ComparisonText.Problem(message: "no number '\(text)'", help: "") }
+    private static func parse(_ text: String) throws(TextProblem) -> [Comparisons<Int>.Bound] {
+        try ComparisonText.parse(text, noun: "count", allowsBare: true) { text throws(TextProblem) in
+            guard let number = Int(text) else { throw TextProblem("no number '\(text)'", help: "") }
             return number
         }
     }
@@ -255,8 +255,8 @@ struct ComparisonTextTests {
         ("> x", "no number 'x'", ""), ("1..x", "no number 'x'", ""), ("", "no number ''", ""),
     ])
     func `a mistake is reported with a correction`(text: String, message: String, help: String) {
-        let problem = #expect(throws: ComparisonText.Problem.self) { try Self.parse(text) }
-        #expect(problem == ComparisonText.Problem(message: message, help: help))
+        let problem = #expect(throws: TextProblem.self) { try Self.parse(text) }
+        #expect(problem == TextProblem(message, help: help))
     }
 
     @Test(arguments: [

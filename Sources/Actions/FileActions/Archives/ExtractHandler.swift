@@ -41,7 +41,7 @@ package struct ExtractHandler: Handler {
 
     private func extract(_ invocation: Invocation) throws(FileError) -> Outcome {
         let limits: ExtractLimits
-        do throws(SizeProblem) {
+        do throws(TextProblem) {
             limits = try ExtractLimits(invocation.parameters["limits"])
         } catch {
             return Outcome(.failed, "'limits.size': \(error.message); \(error.help)", code: "bad-parameters")

@@ -28,8 +28,8 @@ struct ExtractLimits {
         ], additionalProperties: false, examples: [["size": "500 MiB", "files": 2000]],
         description: "The limits for unpacking.")
 
-    /// - Throws: A `SizeProblem` if a size is invalid.
-    init(_ parameter: Parameter?) throws(SizeProblem) {
+    /// - Throws: A `TextProblem` if a size is invalid.
+    init(_ parameter: Parameter?) throws(TextProblem) {
         if let text = parameter?["size"]?.bytes {
             size = UInt64(try SizeText.parse(String(decoding: text, as: UTF8.self)))
         }

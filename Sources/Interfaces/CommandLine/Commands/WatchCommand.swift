@@ -103,7 +103,7 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func duration(_ text: String, _ option: String) throws -> Duration {
-        do throws(DurationProblem) {
+        do throws(TextProblem) {
             return try DurationText.parse(text)
         } catch {
             throw ValidationError("\(option): \(error.message); \(error.help)")

@@ -19,7 +19,7 @@ enum TimeText {
     /// - Throws: The error and its remedy.
     static func parse(_ text: String, now: Timestamp) throws(MomentProblem) -> Timestamp {
         if let moment = date(text, now: now) { return moment }
-        do throws(DurationProblem) {
+        do throws(TextProblem) {
             let length = try DurationText.parse(text)
             return now.advanced(by: .zero - length)
         } catch {

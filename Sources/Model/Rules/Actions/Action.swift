@@ -43,6 +43,34 @@ package struct Action: Sendable, Hashable {
         case .shell: "shell"
         }
     }
+
+    /// The placeholders of the action without duplicates, in the order of their first use.
+    package var placeholders: [Placeholder] {
+        let templates: [Template] =
+            switch work {
+            case .use(_, let with): with.templates
+            case .exec(let templates): templates
+            case .shell: []
+            }
+        var seen: Set<Placeholder> = []
+        return templates.flatMap(\.placeholders).filter { seen.insert($0).inserted }
+    }
+
+    /// A digest of the action: 64 bits in hexadecimal digits, the same in each run of the program.
+    ///
+    /// It is FNV-1a over a string of the values.
+    package var digest: String {
+        let text =
+            switch work {
+            case .use(let handler, let parameters):
+                "use \(handler.name) \(handler.location.map { "\($0.bytes)" } ?? "") \(parameters.text)"
+            case .exec(let arguments): "exec \(arguments)"
+            case .shell(let line): "shell \(line)"
+            }
+        var sum: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in text.utf8 { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return String(sum, radix: 16)
+    }
 }
 
 /// The properties of a handler that decide which of its actions run at a time.

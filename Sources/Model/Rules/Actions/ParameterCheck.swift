@@ -1,4 +1,4 @@
-package import JSON
+import JSON
 package import PluginProtocol
 import RegularExpressions
 
@@ -6,10 +6,13 @@ import RegularExpressions
 ///
 /// A string with placeholders has no value before its event, so only its type is checked. A value that the schema marks
 /// `writeOnly` is never quoted.
-package enum ParameterCheck {
+package struct ParameterCheck {
+    private let schema: ParameterSchema
+    private let path: [ParameterProblem.Step]
+
     /// Returns all problems in the order of the keys; empty if the parameters are valid.
     package static func problems(in parameters: ParameterTemplate, schema: ParameterSchema) -> [ParameterProblem] {
-        problems(in: parameters, schema: schema, path: [])
+        ParameterCheck(schema: schema, path: []).problems(in: parameters)
     }
 
     /// Returns the parameters with the defaults of missing members, at every depth.
@@ -38,17 +41,17 @@ package enum ParameterCheck {
 
     // MARK: - One value
 
-    private static func problems(
-        in value: ParameterTemplate, schema: ParameterSchema, path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
-        let name = ParameterWords.name(of: path)
-        func problem(_ message: String, help: String? = nil) -> [ParameterProblem] {
-            [ParameterProblem(path: path, message: message, help: help)]
-        }
-        if let type = schema.type, !fits(value, type: type) {
+    private var name: String { ParameterWords.name(of: path) }
+
+    private func problem(_ message: String, help: String? = nil) -> [ParameterProblem] {
+        [ParameterProblem(path: path, message: message, help: help)]
+    }
+
+    private func problems(in value: ParameterTemplate) -> [ParameterProblem] {
+        if let type = schema.type, !Self.fits(value, type: type) {
             return problem(
                 "\(name) must be \(ParameterWords.noun(for: type)), not \(ParameterWords.shown(value, schema))",
-                help: type == "string" && isPlain(value) ? "put it into quotes" : schema.description)
+                help: type == "string" && Self.isPlain(value) ? "put it into quotes" : schema.description)
         }
         if let constant = value.constant {
             if let choices = schema.enum, !choices.contains(where: { $0.isSame(as: constant) }) {
@@ -62,62 +65,54 @@ package enum ParameterCheck {
         }
         switch value {
         case .value(let constant):
-            return constant.double.map { numberProblems($0, schema: schema, path: path) } ?? []
+            return constant.double.map(numberProblems) ?? []
         case .text(let template):
             guard let text = template.literal.map({ String(decoding: $0, as: UTF8.self) }) else {
                 guard schema.role == ParameterSchema.literal else { return [] }
                 return problem("\(name) can't contain a placeholder", help: "write a literal value, without '${…}'")
             }
-            return textProblems(text, schema: schema, path: path)
+            return textProblems(text)
         case .array(let elements):
-            return arrayProblems(elements, schema: schema, path: path)
+            return arrayProblems(elements)
         case .object(let members):
-            return objectProblems(members, schema: schema, path: path)
+            return objectProblems(members)
         }
     }
 
-    private static func numberProblems(
-        _ number: Double, schema: ParameterSchema, path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
-        let name = ParameterWords.name(of: path)
+    private func numberProblems(_ number: Double) -> [ParameterProblem] {
         let value = schema.writeOnly == true ? "" : " \(ParameterWords.shown(number))"
         let help = ParameterWords.range("a number", from: schema.minimum, to: schema.maximum)
         if let minimum = schema.minimum, number < minimum {
-            let message = "\(name)\(value) is below the minimum of \(ParameterWords.shown(minimum))"
-            return [ParameterProblem(path: path, message: message, help: help)]
+            return problem("\(name)\(value) is below the minimum of \(ParameterWords.shown(minimum))", help: help)
         }
         if let maximum = schema.maximum, number > maximum {
-            let message = "\(name)\(value) is above the maximum of \(ParameterWords.shown(maximum))"
-            return [ParameterProblem(path: path, message: message, help: help)]
+            return problem("\(name)\(value) is above the maximum of \(ParameterWords.shown(maximum))", help: help)
         }
         return []
     }
 
-    private static func textProblems(
-        _ text: String, schema: ParameterSchema, path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
-        let name = ParameterWords.name(of: path)
-        let count = text.unicodeScalars.count
-        let minimum = schema.minLength ?? 0
-        let maximum = schema.maxLength ?? Int.max
-        if count < minimum || count > maximum {
-            let limit = count < minimum ? "at least \(minimum) are needed" : "at most \(maximum) are allowed"
-            let message =
-                count == 0 && minimum == 1 ? "\(name) is empty" : "\(name) has \(count) characters, but \(limit)"
-            return [ParameterProblem(path: path, message: message, help: schema.description)]
+    /// Returns the error of a number of characters or elements; nil if it is allowed.
+    private func countError(_ count: Int, _ noun: String, _ minimum: Int?, _ maximum: Int?) -> String? {
+        if let minimum, count < minimum { return "\(name) has \(count) \(noun), but at least \(minimum) are needed" }
+        if let maximum, count > maximum { return "\(name) has \(count) \(noun), but at most \(maximum) are allowed" }
+        return nil
+    }
+
+    private func textProblems(_ text: String) -> [ParameterProblem] {
+        if let error = countError(text.unicodeScalars.count, "characters", schema.minLength, schema.maxLength) {
+            return problem(text.isEmpty && schema.minLength == 1 ? "\(name) is empty" : error, help: schema.description)
         }
         guard let pattern = schema.pattern else { return [] }
-        let value = schema.writeOnly == true ? "" : " '\(text)'"
-        switch search(for: pattern, in: text) {
+        // A pattern that cannot be compiled was rejected with the schema.
+        switch (try? RegularExpression(pattern))?.search(text.utf8) ?? .notFound {
         case .found: return []
         case .notFound:
-            let message = "\(name)\(value) doesn't match the pattern \(pattern)"
-            return [ParameterProblem(path: path, message: message, help: schema.description)]
+            let value = schema.writeOnly == true ? "" : " '\(text)'"
+            return problem("\(name)\(value) doesn't match the pattern \(pattern)", help: schema.description)
         case .tooComplex:
-            let message = "the pattern \(pattern) is too complex for \(name)"
-            return [
-                ParameterProblem(path: path, message: message, help: "simplify 'pattern' in the plugin's description")
-            ]
+            return problem(
+                "the pattern \(pattern) is too complex for \(name)",
+                help: "simplify 'pattern' in the plugin's description")
         }
     }
 
@@ -131,47 +126,34 @@ package enum ParameterCheck {
         }
     }
 
-    private static func search(for pattern: String, in text: String) -> RegularExpression.Search {
-        // A pattern that cannot be compiled was rejected with the schema.
-        guard let expression = try? RegularExpression(pattern) else { return .notFound }
-        return expression.search(text.utf8)
-    }
-
-    private static func arrayProblems(
-        _ elements: [ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
+    private func arrayProblems(_ elements: [ParameterTemplate]) -> [ParameterProblem] {
         var found: [ParameterProblem] = []
-        let minimum = schema.minItems ?? 0
-        let maximum = schema.maxItems ?? Int.max
-        if elements.count < minimum || elements.count > maximum {
-            let limit = elements.count < minimum ? "at least \(minimum) are needed" : "at most \(maximum) are allowed"
-            let message = "\(ParameterWords.name(of: path)) has \(elements.count) elements, but \(limit)"
-            found.append(ParameterProblem(path: path, message: message, help: schema.description))
+        if let error = countError(elements.count, "elements", schema.minItems, schema.maxItems) {
+            found += problem(error, help: schema.description)
         }
         guard let items = schema.items else { return found }
         for (index, element) in elements.enumerated() {
-            found += problems(in: element, schema: items, path: path + [.index(index)])
+            found += ParameterCheck(schema: items, path: path + [.index(index)]).problems(in: element)
         }
         return found
     }
 
-    private static func objectProblems(
-        _ members: [String: ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
+    private func objectProblems(_ members: [String: ParameterTemplate]) -> [ParameterProblem] {
         let properties = schema.properties ?? [:]
         var found: [ParameterProblem] = []
         for key in (schema.required ?? []).sorted() where members[key] == nil && properties[key]?.default == nil {
             let what = properties[key]?.description.map { ": \($0)" } ?? ""
-            let message = "parameter '\(ParameterWords.path(path + [.key(key)]))' is missing"
-            found.append(ParameterProblem(path: path, message: message, help: "add '\(key):'\(what)"))
+            let word = ParameterWords.path(path + [.key(key)])
+            found += problem("parameter '\(word)' is missing", help: "add '\(key):'\(what)")
         }
-        found += memberProblems(members, schema: schema, path: path)
+        found += memberProblems(members)
         for (key, member) in members.sorted(by: { $0.key < $1.key }) {
             let inner = path + [.key(key)]
             if let property = properties[key] {
-                found += problems(in: member, schema: property, path: inner)
+                let check = ParameterCheck(schema: property, path: inner)
+                found += check.problems(in: member)
                 if let extensions = property.extensions?.list({ schema.text($0, in: members) }) {
-                    found += extensionProblems(member, extensions, path: inner)
+                    found += check.extensionProblems(member, extensions)
                 }
             } else if schema.additionalProperties == false {
                 let known = properties.keys.sorted()
@@ -190,41 +172,33 @@ package enum ParameterCheck {
     }
 
     /// Returns the problems of the members as a whole: too few members, or members that exclude each other.
-    private static func memberProblems(
-        _ members: [String: ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
-        func problem(_ message: String, help: String) -> ParameterProblem {
-            ParameterProblem(path: path, message: message, help: help)
-        }
+    private func memberProblems(_ members: [String: ParameterTemplate]) -> [ParameterProblem] {
         func list(_ keys: [String], _ word: String) -> String { keys.map { "'\($0)'" }.joined(separator: " \(word) ") }
         var found: [ParameterProblem] = []
         if let minimum = schema.minProperties, members.count < minimum {
             let known = list((schema.properties ?? [:]).keys.sorted(), "or")
-            let message = "\(ParameterWords.name(of: path)) needs at least \(minimum) of its parameters"
-            found.append(problem(message, help: "write \(known)"))
+            found += problem("\(name) needs at least \(minimum) of its parameters", help: "write \(known)")
         }
         let dependent = (schema.dependentRequired ?? [:]).sorted { $0.key < $1.key }
         for (key, needed) in dependent where members[key] != nil {
             for other in needed where members[other] == nil {
-                found.append(problem("parameter '\(key)' needs '\(other)'", help: "add '\(other):'"))
+                found += problem("parameter '\(key)' needs '\(other)'", help: "add '\(other):'")
             }
         }
         guard let choices = schema.oneOf, found.isEmpty else { return found }
-        let fitting = choices.filter { problems(in: .object(members), schema: $0, path: path).isEmpty }
+        let fitting = choices.filter { ParameterCheck(schema: $0, path: path).problems(in: .object(members)).isEmpty }
         let words = choices.map { list($0.required ?? [], "and") }
         if fitting.isEmpty {
-            found.append(problem("one of \(words.joined(separator: ", ")) is needed", help: "write one of them"))
+            found += problem("one of \(words.joined(separator: ", ")) is needed", help: "write one of them")
         } else if fitting.count > 1 {
             let words = fitting.map { list($0.required ?? [], "and") }
-            found.append(problem("\(words.joined(separator: ", ")) exclude each other", help: "write one of them"))
+            found += problem("\(words.joined(separator: ", ")) exclude each other", help: "write one of them")
         }
         return found
     }
 
     /// Returns a problem if a destination ends with an extension that the handler cannot write.
-    private static func extensionProblems(
-        _ value: ParameterTemplate, _ extensions: [String], path: [ParameterProblem.Step]
-    ) -> [ParameterProblem] {
+    private func extensionProblems(_ value: ParameterTemplate, _ extensions: [String]) -> [ParameterProblem] {
         guard !extensions.isEmpty, case .text(let template) = value, case .literal(let tail)? = template.parts.last,
             tail.last != UInt8(ascii: "/")
         else { return [] }
@@ -232,12 +206,9 @@ package enum ParameterCheck {
         let name = template.parts.count == 1 ? tail : Array("x".utf8) + tail
         guard !DestinationExtensions.has(name, extensions) else { return [] }
         let end = tail[(tail.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
-        let message = "\(ParameterWords.name(of: path)) can't end in '\(String(decoding: end, as: UTF8.self))'"
-        return [
-            ParameterProblem(
-                path: path, message: message,
-                help: "end it in \(extensions.joined(separator: ", ")), or in '/' for a directory")
-        ]
+        return problem(
+            "\(name) can't end in '\(String(decoding: end, as: UTF8.self))'",
+            help: "end it in \(extensions.joined(separator: ", ")), or in '/' for a directory")
     }
 
     // MARK: - Types
@@ -258,46 +229,6 @@ package enum ParameterCheck {
     private static func isPlain(_ value: ParameterTemplate) -> Bool {
         guard case .value(let constant) = value else { return false }
         return constant.bool != nil || constant.double != nil
-    }
-}
-
-extension ParameterTemplate {
-    /// Creates a template without placeholders from a value.
-    package init(_ value: JSONValue) {
-        switch value {
-        case .string(let text): self = .text(Template(literal: text))
-        case .array(let elements): self = .array(elements.map { ParameterTemplate($0) })
-        case .object(let members): self = .object(members.mapValues { ParameterTemplate($0) })
-        default: self = .value(value)
-        }
-    }
-
-    /// Creates a template from an example of a schema, whose strings may contain placeholders.
-    package init(example value: JSONValue) {
-        switch value {
-        case .string(let text) where text.contains("${"):
-            // A variable that is not set also has no value to check.
-            self = .text((try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)]))
-        case .array(let elements): self = .array(elements.map { ParameterTemplate(example: $0) })
-        case .object(let members): self = .object(members.mapValues { ParameterTemplate(example: $0) })
-        default: self = ParameterTemplate(value)
-        }
-    }
-
-    /// The value if it contains no placeholder; nil otherwise.
-    package var constant: JSONValue? {
-        switch self {
-        case .value(let value):
-            return value
-        case .text(let template):
-            return template.literal.map { .string(String(decoding: $0, as: UTF8.self)) }
-        case .array(let elements):
-            let constants = elements.compactMap(\.constant)
-            return constants.count == elements.count ? .array(constants) : nil
-        case .object(let members):
-            let constants = members.compactMapValues(\.constant)
-            return constants.count == members.count ? .object(constants) : nil
-        }
     }
 }
 

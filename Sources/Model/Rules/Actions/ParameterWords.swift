@@ -39,9 +39,7 @@ enum ParameterWords {
         }
     }
 
-    static func name(of path: [ParameterProblem.Step]) -> String {
-        path.isEmpty ? "'with'" : "'\(self.path(path))'"
-    }
+    static func name(of path: [ParameterProblem.Step]) -> String { path.isEmpty ? "'with'" : "'\(self.path(path))'" }
 
     /// `sizes[0].width`.
     static func path(_ steps: [ParameterProblem.Step]) -> String {

@@ -34,6 +34,67 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
     }
 }
 
+extension ParameterTemplate {
+    /// Creates a template without placeholders from a value.
+    package init(_ value: JSONValue) {
+        switch value {
+        case .string(let text): self = .text(Template(literal: text))
+        case .array(let elements): self = .array(elements.map { ParameterTemplate($0) })
+        case .object(let members): self = .object(members.mapValues { ParameterTemplate($0) })
+        default: self = .value(value)
+        }
+    }
+
+    /// Creates a template from an example of a schema, whose strings may contain placeholders.
+    package init(example value: JSONValue) {
+        switch value {
+        case .string(let text) where text.contains("${"):
+            // A variable that is not set also has no value to check.
+            self = .text((try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)]))
+        case .array(let elements): self = .array(elements.map { ParameterTemplate(example: $0) })
+        case .object(let members): self = .object(members.mapValues { ParameterTemplate(example: $0) })
+        default: self = ParameterTemplate(value)
+        }
+    }
+
+    /// The value if it contains no placeholder; nil otherwise.
+    package var constant: JSONValue? {
+        switch self {
+        case .value(let value):
+            return value
+        case .text(let template):
+            return template.literal.map { .string(String(decoding: $0, as: UTF8.self)) }
+        case .array(let elements):
+            let constants = elements.compactMap(\.constant)
+            return constants.count == elements.count ? .array(constants) : nil
+        case .object(let members):
+            let constants = members.compactMapValues(\.constant)
+            return constants.count == members.count ? .object(constants) : nil
+        }
+    }
+
+    /// All templates in the value, with members sorted by name.
+    var templates: [Template] {
+        switch self {
+        case .value: []
+        case .text(let template): [template]
+        case .array(let elements): elements.flatMap(\.templates)
+        case .object(let members): members.sorted { $0.key < $1.key }.flatMap(\.value.templates)
+        }
+    }
+
+    /// A string of the values in a fixed order.
+    var text: String {
+        switch self {
+        case .value(let value): "\(value)"
+        case .text(let template): "\(template)"
+        case .array(let elements): "[\(elements.map(\.text).joined(separator: ","))]"
+        case .object(let members):
+            "{\(members.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value.text)" }.joined(separator: ","))}"
+        }
+    }
+}
+
 /// The value of `with:` for one attempt.
 ///
 /// Strings are bytes, because a placeholder may insert a file name.

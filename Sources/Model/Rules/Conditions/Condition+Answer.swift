@@ -1,6 +1,6 @@
 package import FileEvents
 import Globbing
-import RegularExpressions
+package import RegularExpressions
 package import System
 
 extension Condition {
@@ -54,26 +54,6 @@ extension Condition {
         guard answer == .needsContent else { return answer }
         facts.content = look()
         return self.answer(facts)
-    }
-
-    /// Whether any part of the condition tests the content.
-    package var asksForContent: Bool {
-        switch self {
-        case .mime: true
-        case .all(let conditions), .any(let conditions): conditions.contains(where: \.asksForContent)
-        case .not(let condition): condition.asksForContent
-        default: false
-        }
-    }
-
-    /// Whether any part of the condition tests the writer.
-    package var asksForAuthor: Bool {
-        switch self {
-        case .by: true
-        case .all(let conditions), .any(let conditions): conditions.contains(where: \.asksForAuthor)
-        case .not(let condition): condition.asksForAuthor
-        default: false
-        }
     }
 
     // MARK: - One thing
@@ -258,24 +238,45 @@ extension Rule {
         let ages = condition.ages.flatMap { [$0, $0 + .nanoseconds(1)] }.sorted()
         guard !ages.isEmpty else { return nil }
         let times = ages.map { event.snapshot.modified.advanced(by: $0) }.filter { $0 > event.time }
-        for time in [event.time] + times {
+        return ([event.time] + times).first { time in
             event.time = time
-            switch admits(event) {
-            case .holds, .needsContent: return time
-            case .fails, .untold: continue
-            }
+            return [.holds, .needsContent].contains(admits(event))
         }
-        return nil
     }
 }
 
+// The single conditions, whatever combines them.
 extension Condition {
+    /// The conditions that are not combinations of others.
+    private var single: [Condition] {
+        switch self {
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.single)
+        case .not(let condition): condition.single
+        default: [self]
+        }
+    }
+
+    /// Whether any part of the condition tests the content.
+    package var asksForContent: Bool { single.contains { if case .mime = $0 { true } else { false } } }
+
+    /// Whether any part of the condition tests the writer.
+    var asksForAuthor: Bool { single.contains { if case .by = $0 { true } else { false } } }
+
     /// The ages in the condition's comparisons, each of which may change its answer.
     package var ages: [Duration] {
+        single.flatMap { if case .age(let age) = $0 { age.bounds.map(\.value) } else { [Duration]() } }
+    }
+
+    /// All regular expressions of the condition.
+    package var expressions: [RegularExpression] {
+        single.compactMap { if case .regex(let expression) = $0 { expression } else { nil } }
+    }
+
+    /// The regular expressions that have matched whenever the condition holds: none below `any` and `not`.
+    package var certainExpressions: [RegularExpression] {
         switch self {
-        case .all(let conditions), .any(let conditions): conditions.flatMap(\.ages)
-        case .not(let condition): condition.ages
-        case .age(let age): age.bounds.map(\.value)
+        case .regex(let expression): [expression]
+        case .all(let conditions): conditions.flatMap(\.certainExpressions)
         default: []
         }
     }

@@ -50,13 +50,7 @@ package struct FileChange: Sendable, Hashable {
     }
 
     /// The path of the file that the change left: the new name, or the twin of a removed file.
-    package var path: PathBytes {
-        switch kind {
-        case .moved(_, let to), .trashed(_, let to, _): to
-        case .made(let path, _), .unpacked(let path, _, _), .madeFolder(let path), .overwritten(let path): path
-        case .removed(_, let twin): twin
-        }
-    }
+    package var path: PathBytes { if case .removed(_, let twin) = kind { twin } else { paths[0] } }
 }
 
 extension FileChange {
@@ -131,8 +125,7 @@ package struct FileMark: Sendable, Hashable {
     }
 
     package init(_ snapshot: Snapshot) {
-        self.init(
-            identity: snapshot.identity, type: snapshot.type, size: snapshot.size, modified: snapshot.modified)
+        self.init(identity: snapshot.identity, type: snapshot.type, size: snapshot.size, modified: snapshot.modified)
     }
 
     /// Whether this is the file that was left: the same file, with the same content as far as size and time show.

@@ -70,16 +70,10 @@ package struct Readiness: Sendable, Hashable {
             return (Waiting(.doneFile, "it waits for '\(marker)'"), nil)
         }
         if let minimumAge {
-            let time = snapshot.modified
-            let age =
-                Duration.seconds(now.seconds - time.seconds)
-                + .nanoseconds(
-                    Int64(now.nanoseconds) - Int64(time.nanoseconds))
+            let age = now.since(snapshot.modified)
             if age < minimumAge {
-                return (
-                    Waiting(.age, "it reaches the minimum age at \(time.advanced(by: minimumAge))"),
-                    minimumAge - age
-                )
+                let time = snapshot.modified.advanced(by: minimumAge)
+                return (Waiting(.age, "it reaches the minimum age at \(time)"), minimumAge - age)
             }
         }
         return nil

@@ -5,49 +5,48 @@ package enum WindowText {
     private static let form = "write hours such as '22:00-06:00', or with days 'Mon-Fri 22:00-06:00'"
 
     /// Parses one span.
-    package static func parse(_ text: String) throws(WindowProblem) -> RunWindow.Span {
+    package static func parse(_ text: String) throws(TextProblem) -> RunWindow.Span {
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         let words = text.split(separator: " ")
         guard let hours = words.last, words.count <= 2 else {
-            throw WindowProblem(message: "invalid hours '\(shown)'", help: form)
+            throw TextProblem("invalid hours '\(shown)'", help: form)
         }
         let parts = hours.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy({ $0.contains(":") }) else {
-            throw WindowProblem(message: "invalid hours '\(shown)'", help: form)
+            throw TextProblem("invalid hours '\(shown)'", help: form)
         }
         let days = words.count == 2 ? try Self.days(words[0]) : Set(0..<7)
         let start = try minutes(parts[0])
         let end = try minutes(parts[1])
         guard start < 1440 else {
-            throw WindowProblem(message: "'\(shown)' starts at the end of the day", help: "write '00:00' instead")
+            throw TextProblem("'\(shown)' starts at the end of the day", help: "write '00:00' instead")
         }
         guard start != end else {
-            throw WindowProblem(
-                message: "'\(shown)' ends when it starts", help: "write '00:00-24:00' for the whole day")
+            throw TextProblem("'\(shown)' ends when it starts", help: "write '00:00-24:00' for the whole day")
         }
         return RunWindow.Span(days: days, start: start, end: end)
     }
 
-    private static func minutes(_ text: Substring) throws(WindowProblem) -> Int {
+    private static func minutes(_ text: Substring) throws(TextProblem) -> Int {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         let isDigits = parts.count == 2 && parts.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
         guard isDigits, (1...2).contains(parts[0].count), parts[1].count == 2, let hour = Int(parts[0]),
             let minute = Int(parts[1]), minute < 60, hour < 24 || hour == 24 && minute == 0
         else {
-            throw WindowProblem(
-                message: "invalid time of day '\(text.prefix(40))'", help: "write hours and minutes from 00:00 to 24:00"
+            throw TextProblem(
+                "invalid time of day '\(text.prefix(40))'", help: "write hours and minutes from 00:00 to 24:00"
             )
         }
         return hour * 60 + minute
     }
 
     /// Parses days: `Mon`, `Mon-Fri`, `Sat-Mon`, `Mon,Wed,Fri`.
-    private static func days(_ text: Substring) throws(WindowProblem) -> Set<Int> {
+    private static func days(_ text: Substring) throws(TextProblem) -> Set<Int> {
         var days: Set<Int> = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let ends = part.split(separator: "-", omittingEmptySubsequences: false)
             guard let first = ends.first, let last = ends.last, ends.count <= 2 else {
-                throw WindowProblem(message: "invalid days '\(part.prefix(40))'", help: form)
+                throw TextProblem("invalid days '\(part.prefix(40))'", help: form)
             }
             var day = try Self.day(first)
             let end = try Self.day(last)
@@ -60,20 +59,13 @@ package enum WindowText {
         return days
     }
 
-    private static func day(_ word: Substring) throws(WindowProblem) -> Int {
+    private static func day(_ word: Substring) throws(TextProblem) -> Int {
         let wanted = word.lowercased()
         for names in [days, fullDays] {
             if let day = names.firstIndex(where: { $0.lowercased() == wanted }) { return day }
         }
         let near = Spelling.nearest(to: String(word), in: days + fullDays)
         let list = "the days are Mon, Tue, Wed, Thu, Fri, Sat, Sun"
-        throw WindowProblem(
-            message: "invalid day '\(word.prefix(40))'", help: near.map { "write '\($0)'; \(list)" } ?? list)
+        throw TextProblem("invalid day '\(word.prefix(40))'", help: near.map { "write '\($0)'; \(list)" } ?? list)
     }
-}
-
-/// An error in hours, as the message and help of a diagnostic.
-package struct WindowProblem: Error, Sendable, Hashable {
-    package var message: String
-    package var help: String
 }

@@ -31,24 +31,3 @@ package struct Captures: Sendable, Hashable {
         capture == [.dot] || capture == [.dot, .dot] ? capture.map { _ in UInt8(ascii: "_") } : capture
     }
 }
-
-extension Condition {
-    /// The regular expressions that have matched whenever the condition holds: none below `any` and `not`.
-    package var certainExpressions: [RegularExpression] {
-        switch self {
-        case .regex(let expression): [expression]
-        case .all(let conditions): conditions.flatMap(\.certainExpressions)
-        default: []
-        }
-    }
-
-    /// All regular expressions of the condition.
-    package var expressions: [RegularExpression] {
-        switch self {
-        case .regex(let expression): [expression]
-        case .all(let conditions), .any(let conditions): conditions.flatMap(\.expressions)
-        case .not(let condition): condition.expressions
-        default: []
-        }
-    }
-}

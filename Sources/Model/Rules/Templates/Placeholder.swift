@@ -26,31 +26,39 @@ package enum Placeholder: Sendable, Hashable {
 
     /// Creates the placeholder of a word between `${` and `}`; nil for an unknown word.
     package init?(word: String) {
-        if let plain = Self.plain[word] {
-            self = plain
-            return
-        }
-        if word.hasPrefix("mtime:"), word.utf8.count > 6 {
-            self = .mtime(format: String(word.dropFirst(6)))
-            return
-        }
-        if word.hasPrefix("now:"), word.utf8.count > 4 {
-            self = .now(format: String(word.dropFirst(4)))
-            return
-        }
-        if let number = Self.index(word[...]), word.first != "0", number < 100 {
-            self = .group(number)
-            return
-        }
-        if word.hasPrefix("match."), word.utf8.count > 6 {
-            self = .namedGroup(String(word.dropFirst(6)))
-            return
+        func argument(of prefix: String) -> String? {
+            word.hasPrefix(prefix) && word != prefix ? String(word.dropFirst(prefix.count)) : nil
         }
         let parts = word.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[0] == "steps", parts[2] == "outputs",
-            let step = Self.index(parts[1]), let output = Self.index(parts[3])
-        else { return nil }
-        self = .stepOutput(step: step, output: output)
+        if let plain = Self.plain[word] {
+            self = plain
+        } else if let format = argument(of: "mtime:") {
+            self = .mtime(format: format)
+        } else if let format = argument(of: "now:") {
+            self = .now(format: format)
+        } else if let number = Self.index(word[...]), word.first != "0", number < 100 {
+            self = .group(number)
+        } else if let name = argument(of: "match.") {
+            self = .namedGroup(name)
+        } else if parts.count == 4, parts[0] == "steps", parts[2] == "outputs", let step = Self.index(parts[1]),
+            let output = Self.index(parts[3])
+        {
+            self = .stepOutput(step: step, output: output)
+        } else {
+            return nil
+        }
+    }
+
+    /// The placeholder as it is written: `path`, `mtime:%Y`, `steps.0.outputs.0`.
+    package var word: String {
+        switch self {
+        case .mtime(let format): format.map { "mtime:\($0)" } ?? "mtime"
+        case .now(let format): format.map { "now:\($0)" } ?? "now"
+        case .stepOutput(let step, let output): "steps.\(step).outputs.\(output)"
+        case .group(let number): "\(number)"
+        case .namedGroup(let name): "match.\(name)"
+        default: "\(self)"
+        }
     }
 
     /// Whether it is a capture of a group of a regular expression.

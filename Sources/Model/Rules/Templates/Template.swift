@@ -42,44 +42,37 @@ package struct Template: Sendable, Hashable {
     ///     set.
     /// - Throws: The first error, with its offset in the string.
     package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
-        let bytes = Array(text.utf8)
+        var rest = Array(text.utf8)[...]
         var parts: [Part] = []
         var literal: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            guard bytes[index] == UInt8(ascii: "$"), index + 1 < bytes.count else {
-                literal.append(bytes[index])
-                index += 1
+        while let dollar = rest.firstIndex(of: UInt8(ascii: "$")) {
+            literal += rest[..<dollar]
+            rest = rest[dollar...]
+            if rest.starts(with: "$${".utf8) {
+                literal += "${".utf8
+                rest = rest.dropFirst(3)
                 continue
             }
-            if bytes[index...].starts(with: Array("$${".utf8)) {
-                literal += Array("${".utf8)
-                index += 3
+            guard rest.starts(with: "${".utf8) else {
+                literal += rest.prefix(1)
+                rest = rest.dropFirst()
                 continue
             }
-            guard bytes[index + 1] == UInt8(ascii: "{") else {
-                literal.append(bytes[index])
-                index += 1
-                continue
-            }
-            guard let end = bytes[index...].firstIndex(of: UInt8(ascii: "}")) else {
-                throw .unclosed(offset: index)
-            }
-            let word = String(decoding: bytes[(index + 2)..<end], as: UTF8.self)
+            guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else { throw .unclosed(offset: dollar) }
+            let word = String(decoding: rest[(dollar + 2)..<end], as: UTF8.self)
+            rest = rest[(end + 1)...]
             if word.hasPrefix("env:") {
                 let name = String(word.dropFirst(4))
-                guard let value = environment(name) else { throw .unsetVariable(name, offset: index) }
-                literal += Array(value.utf8)
-            } else {
-                guard let placeholder = Placeholder(word: word) else {
-                    throw .unknownPlaceholder(word, offset: index)
-                }
-                if !literal.isEmpty { parts.append(.literal(literal)) }
-                literal = []
-                parts.append(.placeholder(placeholder))
+                guard let value = environment(name) else { throw .unsetVariable(name, offset: dollar) }
+                literal += value.utf8
+                continue
             }
-            index = end + 1
+            guard let placeholder = Placeholder(word: word) else { throw .unknownPlaceholder(word, offset: dollar) }
+            if !literal.isEmpty { parts.append(.literal(literal)) }
+            literal = []
+            parts.append(.placeholder(placeholder))
         }
+        literal += rest
         if !literal.isEmpty { parts.append(.literal(literal)) }
         self.parts = parts
     }

@@ -24,9 +24,7 @@ package enum EventSpelling {
     /// Returns the help of a diagnostic: `write 'modified'; the events are created, …`.
     package static func help(for word: String) -> String {
         var meant = synonyms[word.lowercased()] ?? Spelling.nearest(to: word, in: EventMask.words)
-        if word.uppercased().hasPrefix("IN_") {
-            meant = EventMask.inotifyWords.first { $0 == word.uppercased() }
-        }
+        if word.uppercased().hasPrefix("IN_") { meant = EventMask.inotifyWords.first { $0 == word.uppercased() } }
         return meant.map { "write '\($0)'; \(list)" } ?? list
     }
 

@@ -146,7 +146,7 @@ struct TestPluginCommand: ParsableCommand {
     }
 
     private func duration(_ text: String, of option: String) throws -> Duration {
-        do throws(DurationProblem) {
+        do throws(TextProblem) {
             return try DurationText.parse(text)
         } catch {
             throw Exit(.usage, error: "'\(option)': \(error.message)", help: error.help)
