@@ -49,9 +49,7 @@ package struct Rule: Sendable {
         /// The maximum time that the first event waits for others.
         package var maximumWait: Duration
 
-        package init(
-            files: Int = 1_000, wait: Duration = .milliseconds(500), maximumWait: Duration = .seconds(60)
-        ) {
+        package init(files: Int = 1_000, wait: Duration = .milliseconds(500), maximumWait: Duration = .seconds(60)) {
             (self.files, self.wait, self.maximumWait) = (files, wait, maximumWait)
         }
     }
@@ -68,17 +66,17 @@ package struct Rule: Sendable {
     package var types: Set<FileType>
     package var events: EventMask
     package var settle: SettlePolicy
-    package var existing: Existing
-    package var missing: Missing
+    package var existing: Existing = .ignore
+    package var missing: Missing = .wait
     /// The handling of a rewrite with the same bytes.
-    package var sameContent: Telling
+    package var sameContent: Telling = .report
     /// The handling of changes that the rule's own actions make to their input file.
-    package var ownWrites: Telling
+    package var ownWrites: Telling = .ignore
     package var tail: Tail?
     package var batch: Batch?
     package var backend: Backend
     /// The interval between two scans of a polled root.
-    package var pollInterval: Duration
+    package var pollInterval: Duration = .seconds(10)
     /// The actions, run in order; the list stops at the first action that does not succeed.
     package var actions: [Action]
     package var timeout: Duration
@@ -118,20 +116,14 @@ package struct Rule: Sendable {
     package var confinement = Confinement()
 
     package init(
-        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil,
-        filter: PathFilter = PathFilter(globs: []),
+        name: String, place: SourcePlace, folder: PathBytes = "/", filter: PathFilter = PathFilter(globs: []),
         types: Set<FileType> = [.file], events: EventMask = [.created, .modified],
-        settle: SettlePolicy = SettlePolicy(), existing: Existing = .ignore, missing: Missing = .wait,
-        sameContent: Telling = .report, ownWrites: Telling = .ignore, tail: Tail? = nil, batch: Batch? = nil,
-        backend: Backend = .auto, pollInterval: Duration = .seconds(10), actions: [Action] = [],
+        settle: SettlePolicy = SettlePolicy(), backend: Backend = .auto, actions: [Action] = [],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
-        (self.name, self.place, self.folder, self.summary) = (name, place, folder, summary)
-        (self.filter, self.types, self.events, self.settle) = (filter, types, events, settle)
-        (self.existing, self.missing, self.sameContent) = (existing, missing, sameContent)
-        (self.ownWrites, self.tail, self.batch, self.backend) = (ownWrites, tail, batch, backend)
-        (self.pollInterval, self.actions, self.timeout) = (pollInterval, actions, timeout)
-        (self.concurrency, self.retry) = (concurrency, retry)
+        (self.name, self.place, self.folder, self.filter) = (name, place, folder, filter)
+        (self.types, self.events, self.settle, self.backend) = (types, events, settle, backend)
+        (self.actions, self.timeout, self.concurrency, self.retry) = (actions, timeout, concurrency, retry)
     }
 
     package var globs: [Glob] { filter.globs }

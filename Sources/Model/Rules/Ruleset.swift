@@ -104,11 +104,9 @@ extension Rule {
             events.takes(event.kind, changed: event.changed) || event.kind == .moved && events.contains(.created)
         guard asksForIt else { return false }
         let isPast = event.kind == .deleted
-        // Evaluated as for an existing file, to find out whether the result depends on the former content.
+        // Evaluated as for an existing file, to find out whether the result depends on the former content, which cannot
+        // be determined.
         if isPast { event.kind = .created }
-        let answer = admits(event)
-        guard answer == .needsContent else { return answer == .holds }
-        // The former content of a deleted file cannot be determined.
-        return !isPast && admits(event, content: look(event)) == .holds
+        return admits(event) { isPast ? .untold("the former content is unknown") : look($0) } == .holds
     }
 }

@@ -52,9 +52,6 @@ extension Engine {
         done.wait(until: .now + timeout)
         return found.withLock { $0 }
     }
-
-    /// The paths that were due at the end of a dry run.
-    package var dueAtEnd: [DuePath] { lastDuePaths.withLock { $0 } }
 }
 
 extension EngineLoop {
@@ -66,10 +63,9 @@ extension EngineLoop {
         for request in requests { request.answer(request.paths(dispatcher, &reconciler, at: now)) }
     }
 
-    mutating func keepDuePaths() {
-        let all = DuePathRequest(limit: .max, isWanted: { _ in true }, answer: { _ in })
-        let paths = all.paths(dispatcher, &reconciler, at: now)
-        engine.lastDuePaths.withLock { $0 = paths }
+    /// Returns all due paths.
+    mutating func duePaths() -> [DuePath] {
+        DuePathRequest(limit: .max, isWanted: { _ in true }, answer: { _ in }).paths(dispatcher, &reconciler, at: now)
     }
 }
 

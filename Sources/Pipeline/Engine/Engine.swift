@@ -60,7 +60,6 @@ package final class Engine: Sendable {
     let stopSignal = StopSignal()
     /// The requests for due paths that have no answer yet.
     let dueRequests = Mutex<[DuePathRequest]>([])
-    let lastDuePaths = Mutex<[DuePath]>([])
     var host: Host { options.host }
 
     /// Creates an engine that is not running.
@@ -105,7 +104,6 @@ package final class Engine: Sendable {
         }
         defer { monitor.end() }
         repeat { mailbox.wait(until: loop.nextWake) } while !loop.next()
-        if options.isDry { loop.keepDuePaths() }
         return loop.end()
     }
 }

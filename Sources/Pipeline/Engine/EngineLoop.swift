@@ -365,13 +365,14 @@ package struct EngineLoop: ~Copyable {
 
     /// Stops watching, and returns the summary.
     package mutating func end() -> EngineSummary {
+        let due = engine.options.isDry ? duePaths() : []
         watcher.stop()
         dispatcher.prepared.refuse()
         late += hints.take().excluding(run.ignored).hints
         let counts = counts
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, failed: counts.failed, unfinished: counts.open,
-            unsettled: reconciler.unsettled(and: late), isForced: run.isForced, fault: run.fault,
+            unsettled: reconciler.unsettled(and: late), due: due, isForced: run.isForced, fault: run.fault,
             journalFault: run.storeFault)
     }
 }

@@ -103,6 +103,8 @@ package struct EngineSummary: Sendable {
     package var unfinished: Int
     /// The paths that had not settled.
     package var unsettled: [PathBytes]
+    /// The paths that were due at the end of a dry run.
+    package var due: [DuePath]
     /// Whether everything was stopped immediately.
     package var isForced: Bool
     /// The reason why the engine could not continue.

@@ -157,7 +157,7 @@ struct RunCommand: ParsableCommand {
             throw Exit(.runtimeError)
         }
         if let dry {
-            dry.end(summary, waiting: kept.journal.openJobs().adding(engine.dueAtEnd.map(\.entry)))
+            dry.end(summary, waiting: kept.journal.openJobs().adding(summary.due.map(\.entry)))
             throw Exit(status(summary))
         }
         // A write that failed earlier and has succeeded since is not an error.

@@ -18,9 +18,7 @@ package struct ParameterCheck {
     /// Returns the parameters with the defaults of missing members, at every depth.
     ///
     /// A missing object is created only if the schema has a default for the object itself.
-    package static func fillingDefaults(
-        _ parameters: ParameterTemplate, schema: ParameterSchema
-    ) -> ParameterTemplate {
+    package static func fillingDefaults(_ parameters: ParameterTemplate, schema: ParameterSchema) -> ParameterTemplate {
         switch parameters {
         case .object(var members):
             for (key, property) in schema.properties ?? [:] {

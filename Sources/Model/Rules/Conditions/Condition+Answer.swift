@@ -63,6 +63,8 @@ extension Condition {
         case told(Bool, String)
         case needsContent
         case untold(String)
+
+        static let noMetadata = Finding.untold("the metadata of the file is unknown")
     }
 
     private func finding(_ facts: ConditionFacts) -> Finding {
@@ -89,23 +91,16 @@ extension Condition {
             }
         case .mime(let patterns): return content(facts, patterns)
         case .by(let programs): return author(facts.author, programs)
-        case .size, .age, .owner:
-            guard let snapshot = facts.snapshot else { return .untold("the metadata of the file is unknown") }
-            return finding(snapshot, now: facts.now)
-        }
-    }
-
-    private func finding(_ snapshot: Snapshot, now: Timestamp) -> Finding {
-        switch self {
         case .size(let wanted):
-            return .told(wanted.hold(snapshot.size), "size is \(SizeText.shown(snapshot.size))")
+            guard let size = facts.snapshot?.size else { return .noMetadata }
+            return .told(wanted.hold(size), "size is \(SizeText.shown(size))")
         case .age(let wanted):
-            let age = now.since(snapshot.modified)
+            guard let modified = facts.snapshot?.modified else { return .noMetadata }
+            let age = facts.now.since(modified)
             return .told(wanted.hold(age), "age is \(DurationText.shown(age))")
         case .owner(let owners):
-            let isMatch = owners.contains { $0.matches(snapshot) }
-            return .told(isMatch, "owner is \(snapshot.uid):\(snapshot.gid)")
-        default: preconditionFailure("the others need no snapshot")
+            guard let snapshot = facts.snapshot else { return .noMetadata }
+            return .told(owners.contains { $0.matches(snapshot) }, "owner is \(snapshot.uid):\(snapshot.gid)")
         }
     }
 
@@ -213,12 +208,12 @@ extension Rule {
     /// Evaluates whether the conditions let an event become a job.
     ///
     /// Events about the watching, not about a file, always pass.
-    package func admits(_ event: FileEvent, content: ConditionFacts.Content = .notAsked) -> ConditionAnswer {
+    package func admits(_ event: FileEvent) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
-        return condition.answer(ConditionFacts(event, content: content))
+        return condition.answer(ConditionFacts(event))
     }
 
-    /// Like ``admits(_:content:)``, but reads the content type if the result depends on it.
+    /// Like ``admits(_:)``, but reads the content type if the result depends on it.
     package func admits(_ event: FileEvent, looking look: Look) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
         var facts = ConditionFacts(event)

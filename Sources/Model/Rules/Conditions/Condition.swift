@@ -115,10 +115,10 @@ package struct ConditionFacts: Sendable, Hashable {
     ///
     /// Ages are relative to the time of the event, so that a job that waits, or is retried, is evaluated as when it was
     /// created.
-    package init(_ event: FileEvent, content: Content = .notAsked) {
+    package init(_ event: FileEvent) {
         self.init(
             path: event.path, root: event.root, snapshot: event.snapshot == .unseen ? nil : event.snapshot,
-            content: event.kind == .deleted ? .untold("the file was deleted, so its content is unknown") : content,
+            content: event.kind == .deleted ? .untold("the file was deleted, so its content is unknown") : .notAsked,
             author: event.author, now: event.time)
     }
 }

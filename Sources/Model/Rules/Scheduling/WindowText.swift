@@ -1,7 +1,6 @@
 /// Parses hours in the form of a rules file: `22:00-06:00`, `Mon-Fri 22:00-06:00`, `Sat,Sun 00:00-24:00`.
 package enum WindowText {
-    private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    private static let fullDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+    private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
     private static let form = "write hours such as '22:00-06:00', or with days 'Mon-Fri 22:00-06:00'"
 
     /// Parses one span.
@@ -61,10 +60,9 @@ package enum WindowText {
 
     private static func day(_ word: Substring) throws(TextProblem) -> Int {
         let wanted = word.lowercased()
-        for names in [days, fullDays] {
-            if let day = names.firstIndex(where: { $0.lowercased() == wanted }) { return day }
-        }
-        let near = Spelling.nearest(to: String(word), in: days + fullDays)
+        let isWanted = { (name: String) in [name, String(name.prefix(3))].contains { $0.lowercased() == wanted } }
+        if let day = days.firstIndex(where: isWanted) { return day }
+        let near = Spelling.nearest(to: String(word), in: days + days.map { String($0.prefix(3)) })
         let list = "the days are Mon, Tue, Wed, Thu, Fri, Sat, Sun"
         throw TextProblem("invalid day '\(word.prefix(40))'", help: near.map { "write '\($0)'; \(list)" } ?? list)
     }
