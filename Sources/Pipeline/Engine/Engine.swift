@@ -79,12 +79,9 @@ package final class Engine: Sendable {
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         let monitor = Monitor(metrics, on: options.host)
-        self.monitor = monitor
-        self.ruleset = ruleset
-        self.options = options
+        (self.monitor, self.ruleset, self.options) = (monitor, ruleset, options)
+        (self.perform, self.log) = (perform, log)
         self.store = store
-        self.perform = perform
-        self.log = log
         self.report = {
             monitor.note($0)
             report($0)

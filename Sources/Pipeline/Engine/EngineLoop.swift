@@ -348,7 +348,7 @@ package struct EngineLoop: ~Copyable {
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ index: Int) -> Bool {
         let state = dispatcher.jobs.rules[index]
-        return state.frozen.all.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
+        return state.frozen.entries.values.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
             && state.jobs.isEmpty && reconciler.dueCount(index) == reconciler.heldCount(index)
     }
 

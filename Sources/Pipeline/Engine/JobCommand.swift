@@ -1,4 +1,8 @@
+import FileEvents
+import PluginProtocol
+import Reconciling
 package import Rules
+import Storage
 package import System
 
 /// A file for which a user runs a rule.
@@ -21,4 +25,136 @@ package enum JobCommand: Sendable {
     case undo([JobID])
     /// Runs a rule for files.
     case apply([JobRequest])
+}
+
+/// Carries out the requests of users for jobs.
+struct JobCommandRunner {
+    let engine: Engine
+    let now: ContinuousClock.Instant
+
+    func carryOut(_ command: JobCommand, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
+        switch command {
+        case .retry(let ids): for id in ids { retry(id, &dispatcher, &reconciler) }
+        case .discard(let ids): for id in ids { discard(id, &dispatcher, &reconciler) }
+        case .undo(let ids): undo(ids, &dispatcher.jobs, &reconciler)
+        case .apply(let requests): for request in requests { apply(request, &dispatcher.jobs) }
+        }
+    }
+
+    /// Returns the stored job with the id, unless it changes in this turn.
+    private func stored(_ id: JobID, _ jobs: borrowing JobRegistry) -> StoredJob? {
+        jobs.changes.jobs[id] == nil ? engine.store.job(id, at: ClockPair(engine.host.clock.time(), now)) : nil
+    }
+
+    /// Makes the next attempt of a job due; a failed job starts again as if it were new.
+    private func retry(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
+        if let (index, number, isFrozen) = dispatcher.find(id) {
+            if isFrozen {
+                dispatcher.jobs.rules[index].frozen[number]?.due = now
+            } else {
+                reconciler.hasten(index, number, at: now)
+            }
+        } else if let stored = stored(id, dispatcher.jobs), stored.state == .failed {
+            restart(stored, &dispatcher.jobs, &reconciler)
+        }
+    }
+
+    /// Makes a failed job pending.
+    private func restart(_ stored: StoredJob, _ jobs: inout JobRegistry, _ reconciler: inout Reconciler) {
+        var job = stored.job
+        job.attempt = 0
+        job.isInterrupted = false
+        job.due = now
+        guard let index = jobs.rules.ruleset.index(of: job.rule) else {
+            return jobs.store(StoredJob(job, .pending, stored.offer, number: stored.number, due: now))
+        }
+        let state = jobs.rules[index]
+        job.rule = state.rule.name
+        guard var offer = stored.offer else {
+            jobs.rules.append(FrozenQueue.Entry(job: job, number: stored.number, due: now), index)
+            reconciler.restoreFrozen(index, [job.event])
+            return jobs.storeFrozen(stored.number, index)
+        }
+        offer.isUncertain = true
+        state.jobs[offer.number] = job
+        reconciler.retry(index, offer, at: now)
+        guard reconciler.offer(of: index, number: offer.number) == nil else { return }
+        // A newer event of its paths was leased since: they are compared instead.
+        state.jobs[offer.number] = nil
+        jobs.changes.jobs[job.id] = JobChange(.deleted, isNew: false)
+    }
+
+    /// Ends a job that is not running as skipped, and deletes a failed one.
+    private func discard(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
+        let outcome = Outcome(.skipped, "discarded", code: "discarded")
+        guard let (index, number, isFrozen) = dispatcher.find(id) else {
+            return discardStored(id, outcome, &dispatcher.jobs)
+        }
+        if isFrozen {
+            guard dispatcher.jobs.rules[index].frozen[number]?.isRunning == false else { return }
+            dispatcher.jobs.endFrozen(number, index, .skipped, outcome, &reconciler, at: now)
+        } else if let offer = reconciler.offer(of: index, number: number), !offer.isRunning {
+            dispatcher.jobs.end(number, index, .skipped, outcome, reconciler)
+            reconciler.finish(index, number, .succeeded, at: now)
+        }
+    }
+
+    /// Discards a failed job, or a job of a rule that does not run; its offered state is recorded as handled.
+    private func discardStored(_ id: JobID, _ outcome: Outcome, _ jobs: inout JobRegistry) {
+        guard jobs.changes.jobs[id] == nil else { return }
+        guard let stored = stored(id, jobs), stored.state != .failed else {
+            // A job with an unreadable row is a failed job.
+            jobs.changes.jobs[id] = JobChange(.deleted, isNew: false)
+            return
+        }
+        guard stored.state == .pending || stored.state == .running else { return }
+        let ended = StoredJob(stored.job, .skipped, stored.offer, number: stored.number)
+        jobs.changes.jobs[id] = JobChange(.ended(ended, outcome), isNew: false)
+        guard let rule = engine.store.id(of: stored.job.rule), stored.offer != nil else { return }
+        jobs.changes.setHandled(stored.job.event, of: rule)
+    }
+
+    /// Runs a rule for a file in its current state, whether or not the rule matches it.
+    private func apply(_ request: JobRequest, _ jobs: inout JobRegistry) {
+        guard let index = jobs.rules.ruleset.index(of: request.rule) else { return }
+        let rule = jobs.rules[index].rule
+        let root =
+            rule.root(taking: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
+        var snapshot = Snapshot.unseen
+        let files = WatchedPaths(roots: [root], in: engine.host.fileSystem)
+        if case .present(let present) = files.look(at: request.path) { snapshot = present }
+        let event = FileEvent(
+            kind: .created, path: request.path, root: root, snapshot: snapshot, origin: .manual,
+            time: engine.host.clock.time())
+        jobs.freeze(event, index, id: request.id, at: now)
+    }
+
+    // MARK: Undo
+
+    /// Undoes the changes of jobs, the last one first; no rule receives an event for that.
+    private func undo(_ ids: [JobID], _ jobs: inout JobRegistry, _ reconciler: inout Reconciler) {
+        var attempts: [KeptChanges] = []
+        for id in ids { attempts += engine.store.changes(of: id).filter { !attempts.contains($0) } }
+        let pending = jobs.changes.undos.map(\.changes)
+        for attempt in attempts where !attempt.isUndone && !pending.contains(attempt) {
+            var reasons: [String?] = attempt.undo?.reasons ?? attempt.changes.map { _ in "" }
+            for (index, change) in attempt.changes.enumerated().reversed() where reasons[index] != nil {
+                reasons[index] = engine.options.undo(change, attempt.event)
+                if reasons[index] == nil {
+                    for path in change.paths { recordOwnWrite(path, jobs.rules.indices, &reconciler) }
+                } else if case .unpacked(let path, _, _) = change.kind {
+                    recordOwnWrite(path, jobs.rules.indices, &reconciler)
+                }
+            }
+            let record = UndoRecord(time: engine.host.clock.time(), reasons: reasons)
+            jobs.changes.undos.append((attempt, record))
+        }
+    }
+
+    /// Records the current state of a path and everything below it as handled, for every rule.
+    private func recordOwnWrite(_ path: PathBytes, _ rules: Range<Int>, _ reconciler: inout Reconciler) {
+        for index in rules {
+            for known in reconciler.knownPaths(index, inside: path) { _ = reconciler.undo(index, known) {} }
+        }
+    }
 }

@@ -38,7 +38,6 @@ struct FrozenQueue {
 
     /// The number of jobs that are not running.
     var waitingCount: Int { entries.count - runningCount }
-    var all: [Entry] { entries.values.sorted { $0.number < $1.number } }
     /// The earliest time at which a further job is due, or an earlier time.
     var nextDue: ContinuousClock.Instant? { pauses.min?.due }
 

@@ -145,8 +145,6 @@ struct ConditionTests {
         #expect(Condition.any([Self.images, .not(small)]).answer(Self.facts()) == .holds)
         #expect(Condition.not(.all([Self.images, small])).answer(Self.facts()) == .holds)
         #expect(Condition.all([Self.images, .not(small)]).answer(Self.facts()) == .needsContent)
-        #expect(Self.images.asksForContent && Condition.not(.any([Self.images])).asksForContent)
-        #expect(!small.asksForContent)
     }
 
     @Test func `a content type matches completely or by its type before the slash`() {

@@ -37,16 +37,9 @@ package enum IOPriority: Sendable, Hashable {
 
     /// Parses the string; nil if it is invalid.
     package init?(_ text: String) {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        let isDigit = parts.count == 2 && parts[1].utf8.count == 1
-        let level = isDigit ? Int(parts[1]).flatMap { (0...7).contains($0) ? $0 : nil } : nil
-        switch (parts[0], parts.count, level) {
-        case ("idle", 1, _): self = .idle
-        case ("best-effort", 1, _): self = .bestEffort(nil)
-        case ("best-effort", 2, let level?): self = .bestEffort(level)
-        case ("realtime", 2, let level?): self = .realtime(level)
-        default: return nil
-        }
+        let levels = (0...7).flatMap { [IOPriority.bestEffort($0), .realtime($0)] }
+        guard let found = ([.idle, .bestEffort(nil)] + levels).first(where: { $0.text == text }) else { return nil }
+        self = found
     }
 }
 

@@ -251,9 +251,6 @@ extension Condition {
         }
     }
 
-    /// Whether any part of the condition tests the content.
-    package var asksForContent: Bool { single.contains { if case .mime = $0 { true } else { false } } }
-
     /// Whether any part of the condition tests the writer.
     var asksForAuthor: Bool { single.contains { if case .by = $0 { true } else { false } } }
 
