@@ -16,15 +16,15 @@ extension Dispatcher {
 
     /// Leases up to a number of jobs of a rule for one attempt.
     mutating func nextInputs(
-        _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+        _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        var inputs = nextFrozen(index, count, &reconciler, at: time)
+        var inputs = nextFrozen(state, count, &reconciler, at: time)
         var bytes: UInt64 = 0
-        let isBatch = jobs.rules[index].rule.batch != nil
+        let isBatch = state.rule.batch != nil
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
-            let candidate = reconciler.nextCandidate(index, at: time.now)
+            let candidate = reconciler.nextCandidate(state.index, at: time.now)
         {
-            guard let input = take(candidate, index, &reconciler, at: time) else { continue }
+            guard let input = take(candidate, state, &reconciler, at: time) else { continue }
             bytes += input.job.event.snapshot.size
             inputs.append(input)
         }
@@ -33,19 +33,18 @@ extension Dispatcher {
 
     /// Leases due frozen jobs, up to a number, unless a due path has to be leased before.
     mutating func nextFrozen(
-        _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+        _ state: RuleState, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
         var inputs: [Attempt.Input] = []
-        let state = jobs.rules[index]
         for number in state.frozen.due {
             guard inputs.count < count else { break }
             guard let entry = state.frozen[number] else { continue }
-            if entry.after > 0, entry.after >= reconciler.nextDuePosition(index) ?? .max { continue }
+            if entry.after > 0, entry.after >= reconciler.nextDuePosition(state.index) ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
-            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
-            guard entry.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, index, at: time),
-                let input = jobs.lease(entry, index, &reconciler, at: time)
+            if event.kind.isRaw, reconciler.isDue(state.index, event.path, before: event.time) { continue }
+            guard entry.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, state, at: time),
+                let input = jobs.lease(entry, state, &reconciler, at: time)
             else { continue }
             inputs.append(input)
         }
@@ -53,8 +52,7 @@ extension Dispatcher {
     }
 
     /// Whether the gates let a due job of the frozen queue run; otherwise it waits.
-    private mutating func opens(_ entry: FrozenQueue.Entry, _ index: Int, at time: GateTime) -> Bool {
-        let state = jobs.rules[index]
+    private mutating func opens(_ entry: FrozenQueue.Entry, _ state: RuleState, at time: GateTime) -> Bool {
         let event = entry.job.event
         let job = DueJob(
             event: event, hasStartedBefore: entry.job.hasStarted,
@@ -63,7 +61,7 @@ extension Dispatcher {
             state.frozen[entry.number]?.due = wait.until ?? time.now + .seconds(60)
             guard wait.waiting != entry.job.waiting else { return false }
             state.frozen[entry.number]?.job.waiting = wait.waiting
-            jobs.storeFrozen(entry.number, index)
+            jobs.storeFrozen(entry.number, state)
             return false
         }
         guard entry.job.attempt == 0, !event.kind.isLifecycle,
@@ -76,24 +74,23 @@ extension Dispatcher {
 
     /// Leases a candidate if the gates let it run.
     mutating func take(
-        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
+        _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
-        let state = jobs.rules[index]
         let event = candidate.event
         let retried = candidate.retried.flatMap { state.jobs[$0.number] }
         let job = DueJob(
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
             isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
-        guard mayRun(candidate, job, index, &reconciler, at: time) else { return nil }
+        guard mayRun(candidate, job, state, &reconciler, at: time) else { return nil }
         let isLooping =
             candidate.retried == nil && !event.kind.isLifecycle && state.rule.group == nil
             && isOneTooMany(event.path, of: event.path, state, at: time.now)
-        let input = jobs.lease(candidate, index, &reconciler)
+        let input = jobs.lease(candidate, state, &reconciler)
         let refusal =
             isLooping
             ? Outcome.loop("path", state.gates.loop.limit) : input.job.interruptedTooOften(state.rule.retry)
         guard let refusal else { return input }
-        jobs.endUnrun(input, index, refusal, &reconciler, at: time.now)
+        jobs.endUnrun(input, state, refusal, &reconciler, at: time.now)
         return nil
     }
 
@@ -109,20 +106,21 @@ extension Dispatcher {
 
     /// Whether other actions and the gates let a candidate run; otherwise it waits.
     func mayRun(
-        _ candidate: Reconciler.Candidate, _ job: DueJob, _ index: Int, _ reconciler: inout Reconciler,
+        _ candidate: Reconciler.Candidate, _ job: DueJob, _ state: RuleState, _ reconciler: inout Reconciler,
         at time: GateTime
     ) -> Bool {
-        guard isFree(candidate, index, &reconciler, at: time.now) else { return false }
-        guard let wait = jobs.rules[index].gates.wait(for: job, at: time) else { return true }
-        hold(candidate, wait, index, &reconciler)
+        guard isFree(candidate, state, &reconciler, at: time.now) else { return false }
+        guard let wait = state.gates.wait(for: job, at: time) else { return true }
+        hold(candidate, wait, state, &reconciler)
         return false
     }
 
     /// Whether no other action excludes one for the candidate; otherwise the candidate waits.
     private func isFree(
-        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+        _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
     ) -> Bool {
-        let rule = jobs.rules[index].rule
+        let rule = state.rule
         if let busy = candidate.event.paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
             reconciler.hold(candidate, for: Self.busy(busy))
             return false
@@ -131,22 +129,21 @@ extension Dispatcher {
         guard rule.removesInput, let other = preceding(rule.priority, path, reconciler) else { return true }
         let waiting = Waiting(.precedence, "it waits for rule '\(other)', which has a higher priority")
         let wait = GateWait(gate: Self.busy(path), until: now + Self.precedenceRecheck, waiting: waiting)
-        hold(candidate, wait, index, &reconciler)
+        hold(candidate, wait, state, &reconciler)
         return false
     }
 
     /// Returns a rule of higher priority that has not finished with a file.
     private func preceding(_ priority: Int, _ path: PathBytes, _ reconciler: borrowing Reconciler) -> String? {
-        for (index, other) in jobs.rules.enumerated() where other.rule.priority > priority {
-            if reconciler.isUnfinished(index, path) || other.frozen.contains(path) { return other.rule.name }
+        for other in jobs.rules where other.rule.priority > priority {
+            if reconciler.isUnfinished(other.index, path) || other.frozen.contains(path) { return other.rule.name }
         }
         return nil
     }
 
     /// Makes a candidate wait; a closed window is reported once.
-    func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ index: Int, _ reconciler: inout Reconciler) {
+    func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ state: RuleState, _ reconciler: inout Reconciler) {
         reconciler.hold(candidate, for: wait.gate, until: wait.until, wait.waiting?.reason)
-        let state = jobs.rules[index]
         guard wait.waiting?.cause == .window, let opens = state.gates.window?.opens, state.reportedOpening != opens
         else { return }
         state.reportedOpening = opens

@@ -8,37 +8,36 @@ import System
 extension Dispatcher {
     /// Leases the next due file and all files of its set, once the set is complete.
     mutating func nextSet(
-        _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
+        _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        let frozen = nextFrozen(index, 1, &reconciler, at: time)
+        let frozen = nextFrozen(state, 1, &reconciler, at: time)
         guard frozen.isEmpty else { return frozen }
-        while let candidate = reconciler.nextCandidate(index, at: time.now) {
-            let inputs = set(of: candidate, index, group, &reconciler, at: time)
+        while let candidate = reconciler.nextCandidate(state.index, at: time.now) {
+            let inputs = set(of: candidate, state, group, &reconciler, at: time)
             if !inputs.isEmpty { return inputs }
         }
         return []
     }
 
     private mutating func set(
-        of candidate: Reconciler.Candidate, _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler,
+        of candidate: Reconciler.Candidate, _ state: RuleState, _ group: Grouping, _ reconciler: inout Reconciler,
         at time: GateTime
     ) -> [Attempt.Input] {
         let event = candidate.event
-        let state = jobs.rules[index]
         let hasStarted = candidate.retried.flatMap { state.jobs[$0.number]?.hasStarted } ?? false
         let members =
             event.kind == .deleted
-            ? [] : sets.members(of: event, index, group, jobs, reconciler, hasStarted: hasStarted)
+            ? [] : sets.members(of: event, state, group, jobs, reconciler, hasStarted: hasStarted)
         guard members.contains(where: { $0.path == event.path }) else {
-            return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
+            return take(candidate, state, &reconciler, at: time).map { [$0] } ?? []
         }
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted, isInterrupted: candidate.retried?.isInterrupted ?? false)
-        guard mayRun(candidate, job, index, &reconciler, at: time) else { return [] }
-        if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, index, group, jobs, reconciler) {
+        guard mayRun(candidate, job, state, &reconciler, at: time) else { return [] }
+        if !hasStarted, let (waiting, pause) = sets.obstacle(to: members, of: event, state, group, jobs, reconciler) {
             let gate = state.rule.groupGate(of: event.path)
             let wait = GateWait(gate: gate, until: pause.map { time.now + $0 }, waiting: waiting)
-            hold(candidate, wait, index, &reconciler)
+            hold(candidate, wait, state, &reconciler)
             return []
         }
         guard let candidates = candidates(members, with: candidate, hasStarted, group, &reconciler, at: time) else {
@@ -46,7 +45,7 @@ extension Dispatcher {
         }
         let name = group.name(of: event.path)
         state.reportedSets.remove(name)
-        return lease(candidates, named: name, index, &reconciler, at: time.now)
+        return lease(candidates, named: name, state, &reconciler, at: time.now)
     }
 
     /// Returns the candidates of all files of a set, in its order; nil if one of them is not free, so that the first
@@ -55,16 +54,16 @@ extension Dispatcher {
         _ members: [FileSets.Member], with first: Reconciler.Candidate, _ hasStarted: Bool, _ group: Grouping,
         _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Reconciler.Candidate]? {
-        let index = first.view
+        let state = jobs.rules[first.view]
         var candidates = [first]
         let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
         for member in members where member.path != first.event.path {
-            if let candidate = reconciler.candidate(index, member.path, at: time.now) {
+            if let candidate = reconciler.candidate(state.index, member.path, at: time.now) {
                 // Files that are new since the first attempt belong to the next run of the set.
                 if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
             }
-            let offer = reconciler.offer(of: index, at: member.path)
+            let offer = reconciler.offer(of: state.index, at: member.path)
             guard !hasStarted else {
                 // Files that failed together are retried together: this one has not settled yet.
                 if case .retrying(let due) = offer?.state, due <= time.now {
@@ -76,23 +75,22 @@ extension Dispatcher {
             guard uses.allows(member.path, false), offer == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is running or waits for a retry")
                 let wait = GateWait(gate: Self.busy(member.path), until: time.now + .seconds(2), waiting: waiting)
-                hold(first, wait, index, &reconciler)
+                hold(first, wait, state, &reconciler)
                 return nil
             }
             let event = member.event(kind, time.time, origin: first.event.origin)
-            candidates.append(Reconciler.Candidate(view: index, event: event))
+            candidates.append(Reconciler.Candidate(view: state.index, event: event))
         }
         let paths = group.sorted(candidates.map(\.event.path))
         return candidates.sorted { paths.firstIndex(of: $0.event.path) ?? 0 < paths.firstIndex(of: $1.event.path) ?? 0 }
     }
 
     private mutating func lease(
-        _ candidates: [Reconciler.Candidate], named name: PathBytes, _ index: Int, _ reconciler: inout Reconciler,
+        _ candidates: [Reconciler.Candidate], named name: PathBytes, _ state: RuleState, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) -> [Attempt.Input] {
-        let state = jobs.rules[index]
         var inputs: [Attempt.Input] = []
-        for candidate in candidates { inputs.append(jobs.lease(candidate, index, &reconciler)) }
+        for candidate in candidates { inputs.append(jobs.lease(candidate, state, &reconciler)) }
         guard candidates.contains(where: { $0.retried == nil }) else { return inputs }
         guard isOneTooMany(name, of: inputs[0].job.event.path, state, at: now) else {
             sets.recordCount(name, inputs[0].job.id)
@@ -100,11 +98,11 @@ extension Dispatcher {
         }
         state.gates.loop.rest(inputs.map(\.job.event.path), at: now)
         for input in inputs where !input.hasStartedBefore {
-            jobs.endUnrun(input, index, .loop("set", LoopGuard.limit), &reconciler, at: now)
+            jobs.endUnrun(input, state, .loop("set", LoopGuard.limit), &reconciler, at: now)
         }
         for input in inputs where input.hasStartedBefore {
             state.jobs[input.number]?.attempt -= 1
-            reconciler.postpone(index, input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
+            reconciler.postpone(state.index, input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []
     }

@@ -56,18 +56,17 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Returns the unfinished job with the id.
-    func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
+    func find(_ id: JobID) -> (state: RuleState, number: UInt64, isFrozen: Bool)? {
         guard let (rule, input) = runningInput(id) else { return jobs.rules.find(id) }
-        return jobs.rules.index(of: rule).map { ($0, input.number, input.isFrozen) }
+        return jobs.rules[rule].map { ($0, input.number, input.isFrozen) }
     }
 
     /// Returns the earliest time after the last turn at which ``fill(_:at:isGathering:)`` may have new work.
     func nextDeadline(
         after last: ContinuousClock.Instant, _ reconciler: borrowing Reconciler
     ) -> ContinuousClock.Instant? {
-        let times = jobs.rules.active(reconciler).flatMap { index in
-            let state = jobs.rules[index]
-            return [state.batch?.deadline, state.breaker?.rests, state.frozen.nextDue]
+        let times = jobs.rules.active(reconciler).flatMap { state in
+            [state.batch?.deadline, state.breaker?.rests, state.frozen.nextDue]
         }
         return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
@@ -75,9 +74,9 @@ struct Dispatcher: ~Copyable {
     /// Returns the number of jobs that run, or would start if a slot were free.
     func dueJobs(_ reconciler: borrowing Reconciler) -> Int {
         guard !pauses.all else { return running.count }
-        let waiting = jobs.rules.active(reconciler).reduce(0) { sum, index in
-            let state = jobs.rules[index]
-            return pauses.hold(state.rule.name) ? sum : sum + reconciler.readyCount(index) + state.frozen.due.count
+        let waiting = jobs.rules.active(reconciler).reduce(0) { sum, state in
+            guard !pauses.hold(state.rule.name) else { return sum }
+            return sum + reconciler.readyCount(state.index) + state.frozen.due.count
         }
         return waiting + runningCount
     }
@@ -98,12 +97,10 @@ struct Dispatcher: ~Copyable {
         sets.forgetListings()
         lanes.beginFilling()
         startGivenUp(at: now)
-        var names: [String: Int] = [:]
-        for index in jobs.rules.active(reconciler) where hasWork(index, reconciler) {
-            names[jobs.rules[index].rule.name] = index
-        }
+        var names: [String: RuleState] = [:]
+        for state in jobs.rules.active(reconciler) where hasWork(state, reconciler) { names[state.rule.name] = state }
         for name in lanes.owed(Set(names.keys)) {
-            if let index = names[name], start(index, &reconciler, at: time, isGathering) { break }
+            if let state = names[name], start(state, &reconciler, at: time, isGathering) { break }
         }
         repeat {
             for level in lanes.levels(Set(names.keys)) {
@@ -111,10 +108,10 @@ struct Dispatcher: ~Copyable {
                 repeat {
                     isProgress = false
                     for name in lanes.round(level, at: now) {
-                        guard let index = names[name] else { continue }
-                        if start(index, &reconciler, at: time, isGathering) {
+                        guard let state = names[name] else { continue }
+                        if start(state, &reconciler, at: time, isGathering) {
                             isProgress = true
-                        } else if !hasWork(index, reconciler) {
+                        } else if !hasWork(state, reconciler) {
                             names[name] = nil
                         }
                     }
@@ -129,21 +126,20 @@ struct Dispatcher: ~Copyable {
         !givenUp.isEmpty || jobs.rules.active(reconciler).contains { hasWork($0, reconciler) }
     }
 
-    private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler) -> Bool {
-        reconciler.hasDue(index) || !jobs.rules[index].frozen.due.isEmpty
+    private func hasWork(_ state: RuleState, _ reconciler: borrowing Reconciler) -> Bool {
+        reconciler.hasDue(state.index) || !state.frozen.due.isEmpty
     }
 
     /// Leases jobs for one attempt of a rule.
     ///
     /// - Returns: False if nothing more can start for the rule in this turn.
     private mutating func start(
-        _ index: Int, _ reconciler: inout Reconciler, at time: GateTime, _ isGathering: Bool
+        _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime, _ isGathering: Bool
     ) -> Bool {
-        let state = jobs.rules[index]
         let rule = state.rule
         let count = lanes.count(of: rule.name)
         guard !pauses.hold(rule.name), !returned.contains(state.id), count < rule.concurrency,
-            hasWork(index, reconciler), state.breaker?.mayBegin(running: count, at: time.now) ?? true
+            hasWork(state, reconciler), state.breaker?.mayBegin(running: count, at: time.now) ?? true
         else { return false }
         if isGathering, state.batch?.mayLease(at: time.now) == false { return false }
         guard lanes.room(for: rule, at: time.now) > 0 else {
@@ -152,10 +148,10 @@ struct Dispatcher: ~Copyable {
         }
         let inputs: [Attempt.Input]
         if let group = rule.group {
-            inputs = nextSet(index, group, &reconciler, at: time)
+            inputs = nextSet(state, group, &reconciler, at: time)
         } else {
-            inputs = nextInputs(index, state.nextSize, &reconciler, at: time)
-            closeBatch(index, reconciler)
+            inputs = nextInputs(state, state.nextSize, &reconciler, at: time)
+            closeBatch(state, reconciler)
         }
         guard !inputs.isEmpty else { return false }
         prepare(inputs, state, at: time.now)
@@ -163,8 +159,8 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Closes the batch of a rule if nothing of it is left to lease, so that the next event starts another one.
-    func closeBatch(_ index: Int, _ reconciler: borrowing Reconciler) {
-        if !hasWork(index, reconciler) { jobs.rules[index].batch?.close() }
+    func closeBatch(_ state: RuleState, _ reconciler: borrowing Reconciler) {
+        if !hasWork(state, reconciler) { state.batch?.close() }
     }
 
     private mutating func prepare(_ inputs: [Attempt.Input], _ state: RuleState, at now: ContinuousClock.Instant) {
@@ -181,8 +177,8 @@ struct Dispatcher: ~Copyable {
 
     /// Stops the attempts at offers whose files have changed.
     func stop(_ overtaken: [(view: Int, number: UInt64)]) {
-        for (index, number) in overtaken {
-            guard let job = jobs.rules[index].jobs[number] else { continue }
+        for (view, number) in overtaken {
+            guard let job = jobs.rules[view].jobs[number] else { continue }
             running[job.id]?.stop?.raise()
         }
     }
@@ -190,16 +186,13 @@ struct Dispatcher: ~Copyable {
     // MARK: on_failure
 
     /// Whether `on_failure` could start for a job if a slot were free.
-    var hasGivenUp: Bool {
-        givenUp.mayStart { id in jobs.rules.index(of: id).map { pauses.hold(jobs.rules[$0].rule.name) } ?? true }
-    }
+    var hasGivenUp: Bool { givenUp.mayStart { jobs.rules[$0].map { pauses.hold($0.rule.name) } ?? true } }
 
     /// Starts `on_failure` for the jobs for which there are slots, and whose files are not in use.
     private mutating func startGivenUp(at now: ContinuousClock.Instant) {
         for group in givenUp.take() {
             // The jobs of a removed rule are stored.
-            guard let index = jobs.rules.index(of: group.rule) else { continue }
-            let state = jobs.rules[index]
+            guard let state = jobs.rules[group.rule] else { continue }
             let inputs = group.jobs.compactMap { state.givenUpInput($0) }
             guard !inputs.isEmpty else { continue }
             let rule = state.rule
@@ -224,17 +217,17 @@ struct Dispatcher: ~Copyable {
     mutating func record(
         _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
     ) {
-        guard let (index, number, isFrozen) = find(id) else { return }
-        for output in outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
-        guard isFrozen else { return jobs.record(steps, number, index, &reconciler) }
-        jobs.rules[index].frozen[number]?.job.finishedSteps = steps
-        jobs.storeFrozen(number, index)
+        guard let (state, number, isFrozen) = find(id) else { return }
+        for output in outputs.sorted() { reconciler.recordOwnWrite(state.index, output, of: number) }
+        guard isFrozen else { return jobs.record(steps, number, state, &reconciler) }
+        state.frozen[number]?.job.finishedSteps = steps
+        jobs.storeFrozen(number, state)
     }
 
     /// Blocks a path that the running step of a job is about to write.
     func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
-        guard let (index, number, isFrozen) = find(id), !isFrozen else { return }
-        reconciler.declareOutput(index, number, path)
+        guard let (state, number, isFrozen) = find(id), !isFrozen else { return }
+        reconciler.declareOutput(state.index, number, path)
     }
 
     /// Records the result of an attempt.
@@ -246,17 +239,14 @@ struct Dispatcher: ~Copyable {
         uses.remove(result.parts.flatMap(\.input.paths))
         let attempt = running.removeValue(forKey: first.id)
         recordEnd(of: result, at: now)
-        guard let id = attempt?.rule, let index = jobs.rules.index(of: id),
-            jobs.rules.knows(result.parts[0].input.number, index)
-        else {
+        guard let id = attempt?.rule, let state = jobs.rules[id], state.knows(result.parts[0].input.number) else {
             if let id = attempt?.rule {
-                if jobs.rules.index(of: id) != nil { returned.insert(id) }
+                if jobs.rules[id] != nil { returned.insert(id) }
                 jobs.recordRetired(result, id)
             }
             for part in result.parts { wake(part.input.paths, &reconciler) }
             return
         }
-        let state = jobs.rules[index]
         sets.takeBackCount(of: result, state)
         let isCollected = result.rule.isCollected
         let wasRestarted = attempt?.stop?.isRaised ?? false
@@ -265,7 +255,7 @@ struct Dispatcher: ~Copyable {
         var reports: [AttemptReport] = []
         for part in result.parts {
             let ended = JobRegistry.EndedAttempt(
-                part: part, index: index, started: result.started,
+                part: part, state: state, started: result.started,
                 // Brief jobs that ran in one attempt are each assigned a part of the time.
                 duration: isCollected ? result.duration : result.duration / result.parts.count,
                 random: isCollected ? random : engine.host.random(), wasRestarted: wasRestarted, now: now)

@@ -47,10 +47,10 @@ struct FileSets {
     /// set. Once an action has started, the conditions are no longer checked: the action may be the reason why they
     /// do not match.
     mutating func members(
-        of event: FileEvent, _ index: Int, _ group: Grouping, _ jobs: borrowing JobRegistry,
+        of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
         _ reconciler: borrowing Reconciler, hasStarted: Bool
     ) -> [Member] {
-        let rule = jobs.rules[index].rule
+        let rule = state.rule
         let directory = event.path.parent
         let key = group.key(of: event.path)
         let files = WatchedPaths(roots: rule.roots + [event.root], in: jobs.host.fileSystem)
@@ -70,10 +70,10 @@ struct FileSets {
         let look: Rule.Look = { ConditionFacts.Content(lookingAt: $0) }
         return ([own] + others).filter { member in
             let isOwn = member.path == event.path
-            if hasStarted || !isOwn && reconciler.isDue(index, member.path) { return true }
+            if hasStarted || !isOwn && reconciler.isDue(state.index, member.path) { return true }
             let event = isOwn ? event : member.event(.created, time, origin: event.origin)
             return rule.admits(event, looking: look) == .holds
-                && (isOwn || ruleset.stopper(of: event, to: index, looking: look) == nil)
+                && (isOwn || ruleset.stopper(of: event, to: state.index, looking: look) == nil)
         }
     }
 
@@ -81,10 +81,9 @@ struct FileSets {
     ///
     /// Without a pause, the next file of the set wakes it.
     func obstacle(
-        to members: [Member], of event: FileEvent, _ index: Int, _ group: Grouping, _ jobs: borrowing JobRegistry,
+        to members: [Member], of event: FileEvent, _ state: RuleState, _ group: Grouping, _ jobs: borrowing JobRegistry,
         _ reconciler: borrowing Reconciler
     ) -> (Waiting, pause: Duration?)? {
-        let state = jobs.rules[index]
         let age = jobs.host.clock.time().since(event.time)
         let missing = group.missing(in: members.map(\.path))
         guard missing.isEmpty else {
@@ -98,7 +97,7 @@ struct FileSets {
             return (waiting, nil)
         }
         let pause = state.rule.retry.pause(whileNotReady: .seconds(1), age: age)
-        for member in members where !reconciler.hasSettled(index, member.path, member.snapshot) {
+        for member in members where !reconciler.hasSettled(state.index, member.path, member.snapshot) {
             return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
         }
         guard state.rule.ready?.command != nil else { return nil }

@@ -12,7 +12,7 @@ extension JobRegistry {
     /// One job at the end of an attempt.
     struct EndedAttempt {
         var part: Attempt.Part
-        var index: Int
+        var state: RuleState
         var started: Timestamp
         var duration: Duration
         /// A number from 0 to 1, for the pause before the next attempt.
@@ -26,16 +26,16 @@ extension JobRegistry {
     }
 
     /// Records the steps of a running job that have succeeded.
-    mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ index: Int, _ reconciler: inout Reconciler) {
-        let state = rules[index]
+    mutating func record(_ steps: [FinishedStep], _ number: UInt64, _ state: RuleState, _ reconciler: inout Reconciler)
+    {
         guard var job = state.jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
-            step.hasRemovedInput = state.rule.mayRemoveInput(job) && !reconciler.hasKeptFile(index, of: number)
-            reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
+            step.hasRemovedInput = state.rule.mayRemoveInput(job) && !reconciler.hasKeptFile(state.index, of: number)
+            reconciler.finishStep(state.index, number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = state.rule.mayRemoveInput(job)
-            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+            reconciler.update(state.index, number) { $0.mayRemoveInput = mayRemove }
         }
         state.jobs[number] = job
     }
@@ -44,7 +44,7 @@ extension JobRegistry {
     ///
     /// - Returns: Nil if its action has not started, or if its outcome is reported when `on_failure` is finished.
     mutating func record(_ ended: EndedAttempt, _ reconciler: inout Reconciler) -> AttemptReport? {
-        let state = rules[ended.index]
+        let state = ended.state
         switch ended.part.termination {
         case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
         case .gone, .changed:
@@ -52,7 +52,7 @@ extension JobRegistry {
                 engine.report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
             state.jobs[ended.number]?.attempt -= 1
-            reconciler.withdraw(ended.index, ended.number, at: ended.now)
+            reconciler.withdraw(ended.state.index, ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
                 outcome.message = "stopped, because the file changed while it ran"
@@ -66,13 +66,13 @@ extension JobRegistry {
     private mutating func postpone(
         _ ended: EndedAttempt, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
     ) {
-        let (state, number) = (rules[ended.index], ended.number)
+        let (state, number) = (ended.state, ended.number)
         if ended.part.input.isFrozen {
             state.frozen[number]?.isRunning = false
             state.frozen[number]?.job.attempt -= 1
             state.frozen[number]?.due = time
             state.frozen[number]?.job.waiting = waiting
-            return storeFrozen(number, ended.index)
+            return storeFrozen(number, state)
         }
         state.jobs[number]?.attempt -= 1
         state.jobs[number]?.waiting = waiting
@@ -80,16 +80,16 @@ extension JobRegistry {
         let gate =
             waiting.cause == .group
             ? state.rule.groupGate(of: path) : state.gates.ready?.gate(of: path, waiting) ?? ReadyGate.gate(path)
-        reconciler.postpone(ended.index, number, for: gate, until: time, waiting.reason)
+        reconciler.postpone(ended.state.index, number, for: gate, until: time, waiting.reason)
     }
 
     private mutating func record(
         _ ended: EndedAttempt, _ outcome: Outcome, _ reconciler: inout Reconciler
     ) -> AttemptReport? {
-        let (index, job, state) = (ended.index, ended.job, rules[ended.index])
+        let (state, job) = (ended.state, ended.job)
         let rule = state.rule
         if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.note(job.event.path, at: ended.now) }
-        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: ended.number) }
+        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(state.index, output, of: ended.number) }
         let record = AttemptRecord(of: ended.part, outcome, ended.started, ended.duration)
         let time = host.clock.time()
         let fate = Fate(of: outcome, job, rule, random: ended.random, at: time)
@@ -113,14 +113,14 @@ extension JobRegistry {
     private mutating func giveUp(
         _ ended: EndedAttempt, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
     ) {
-        let (state, number) = (rules[ended.index], ended.number)
+        let (state, number) = (ended.state, ended.number)
         guard !ended.part.input.isFrozen else {
             state.frozen[number]?.job = job
-            return storeFrozen(number, ended.index)
+            return storeFrozen(number, state)
         }
         recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
         let mayRemove = state.rule.mayRemoveInput(job)
-        reconciler.update(ended.index, number) { $0.mayRemoveInput = mayRemove }
+        reconciler.update(ended.state.index, number) { $0.mayRemoveInput = mayRemove }
         guard var known = state.jobs[number] else { return }
         known.failure = known.failure ?? job.failure
         (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
@@ -132,7 +132,7 @@ extension JobRegistry {
         _ ended: EndedAttempt, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
     ) {
         let digest = ended.job.event.snapshot.digest
-        reconciler.update(ended.index, ended.number) { offer in
+        reconciler.update(ended.state.index, ended.number) { offer in
             if let digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
             // Applies until the step has succeeded, since a later attempt does not show what this one has done.
@@ -140,7 +140,7 @@ extension JobRegistry {
                 offer.isInterrupted = true
             }
         }
-        let state = rules[ended.index]
+        let state = ended.state
         guard var job = state.jobs[ended.number] else { return }
         job.finishedSteps += ended.job.finishedSteps.dropFirst(job.finishedSteps.count)
         job.event.snapshot.digest = digest
@@ -150,24 +150,24 @@ extension JobRegistry {
     private mutating func recordOffer(
         _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
     ) {
-        let (index, number, now) = (ended.index, ended.number, ended.now)
+        let (state, number, now) = (ended.state, ended.number, ended.now)
         // A built-in step that has failed may have removed the file.
-        let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
+        let step = state.rule.actions.dropFirst(ended.job.steps.count).first
         let mayHaveRemoved = outcome.ending == .retry && step?.traits.contains(.removesInput) ?? false
         recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):
-            rules[index].jobs[number]?.putBack(outcome, counts: counts)
+            state.jobs[number]?.putBack(outcome, counts: counts)
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
-            reconciler.finish(
-                index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
-        case .ended(let state):
-            end(number, index, state, outcome, reconciler)
-            let termination = Reconciler.Termination(state, outcome)
+            let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
+            reconciler.finish(state.index, number, termination, at: now)
+        case .ended(let jobState):
+            end(number, state, jobState, outcome, reconciler)
+            let termination = Reconciler.Termination(jobState, outcome)
             if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
-                reconciler.withdraw(index, number, isReported: true, at: now)
+                reconciler.withdraw(state.index, number, isReported: true, at: now)
             } else {
-                reconciler.finish(index, number, termination, at: now)
+                reconciler.finish(state.index, number, termination, at: now)
             }
         }
     }
@@ -175,19 +175,19 @@ extension JobRegistry {
     private mutating func recordFrozen(
         _ ended: EndedAttempt, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
     ) {
-        let (index, number, rule) = (ended.index, ended.number, rules[ended.index])
-        rule.frozen[number]?.job.finishedSteps = ended.job.finishedSteps
+        let (state, number) = (ended.state, ended.number)
+        state.frozen[number]?.job.finishedSteps = ended.job.finishedSteps
         switch fate {
         case .again(let pause, let counts):
-            rule.frozen[number]?.job.putBack(outcome, counts: counts)
-            rule.frozen[number]?.isRunning = false
-            rule.frozen[number]?.due = ended.now + pause
-            storeFrozen(number, index)
-        case .ended(let state):
-            if state == .succeeded, ended.job.event.origin == .manual {
-                reconciler.recordApplied(index, ended.job.event)
+            state.frozen[number]?.job.putBack(outcome, counts: counts)
+            state.frozen[number]?.isRunning = false
+            state.frozen[number]?.due = ended.now + pause
+            storeFrozen(number, state)
+        case .ended(let jobState):
+            if jobState == .succeeded, ended.job.event.origin == .manual {
+                reconciler.recordApplied(state.index, ended.job.event)
             }
-            endFrozen(number, index, state, outcome, &reconciler, at: ended.now)
+            endFrozen(number, state, jobState, outcome, &reconciler, at: ended.now)
         }
     }
 

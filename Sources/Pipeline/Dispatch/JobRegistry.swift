@@ -31,9 +31,8 @@ struct JobRegistry: ~Copyable {
 
     /// Leases a candidate.
     mutating func lease(
-        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler
+        _ candidate: Reconciler.Candidate, _ state: RuleState, _ reconciler: inout Reconciler
     ) -> Attempt.Input {
-        let state = rules[index]
         var candidate = candidate
         if let age = state.gates.age { candidate.event = age.opened(candidate.event) }
         reconciler.number = max(reconciler.number, number)
@@ -58,7 +57,7 @@ struct JobRegistry: ~Copyable {
         job.attempt += 1
         job.waiting = nil
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
-        reconciler.update(index, offer.number) { offer in
+        reconciler.update(state.index, offer.number) { offer in
             offer.steps = job.steps.count
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
@@ -75,9 +74,8 @@ struct JobRegistry: ~Copyable {
     ///
     /// - Returns: Nil if it ends without running.
     mutating func lease(
-        _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
+        _ entry: FrozenQueue.Entry, _ state: RuleState, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
-        let state = rules[index]
         var job = entry.job
         job.attempt += 1
         job.waiting = nil
@@ -92,27 +90,27 @@ struct JobRegistry: ~Copyable {
             hasLostInput: hasLostInput)
         state.frozen[entry.number]?.job = job
         state.frozen[entry.number]?.isRunning = true
-        reconciler.beginFrozen(index, entry.job.event)
-        storeFrozen(entry.number, index)
+        reconciler.beginFrozen(state.index, entry.job.event)
+        storeFrozen(entry.number, state)
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
-        endFrozen(entry.number, index, .failed, outcome, &reconciler, at: time.now)
-        reportUnrun(job, index, outcome, .failed)
+        endFrozen(entry.number, state, .failed, outcome, &reconciler, at: time.now)
+        reportUnrun(job, state, outcome, .failed)
         return nil
     }
 
     /// Appends a job whose event is not compared with the ledger.
     mutating func freeze(
-        _ event: FileEvent, _ index: Int, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
+        _ event: FileEvent, _ state: RuleState, id: JobID? = nil, isInterrupted: Bool = false, after: UInt64 = 0,
         at now: ContinuousClock.Instant
     ) {
         number += 1
-        let rule = rules[index].rule
+        let rule = state.rule
         var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
         if !rule.needsAuthor { job.event.author = .notAsked }
         job.isInterrupted = isInterrupted
-        rules.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after), index)
+        rules.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after), state)
         newJobs.insert(job.id)
-        storeFrozen(number, index)
+        storeFrozen(number, state)
     }
 
     // MARK: Rows
@@ -122,8 +120,8 @@ struct JobRegistry: ~Copyable {
         changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: hasNewEvent || newJobs.contains(job.job.id))
     }
 
-    mutating func storeFrozen(_ number: UInt64, _ index: Int) {
-        guard let entry = rules[index].frozen[number] else { return }
+    mutating func storeFrozen(_ number: UInt64, _ state: RuleState) {
+        guard let entry = state.frozen[number] else { return }
         let (state, due): (JobState, ContinuousClock.Instant?) =
             entry.isRunning ? (.running, nil) : (.pending, entry.due)
         store(StoredJob(entry.job, state, nil, number: number, due: due))
@@ -141,30 +139,31 @@ struct JobRegistry: ~Copyable {
 
     /// Stores the end of a job with an offer.
     mutating func end(
-        _ number: UInt64, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: borrowing Reconciler
+        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome,
+        _ reconciler: borrowing Reconciler
     ) {
-        guard let job = rules[index].jobs.removeValue(forKey: number) else { return }
-        end(StoredJob(job, state, reconciler.offer(of: index, number: number), number: number), outcome)
+        guard let job = state.jobs.removeValue(forKey: number) else { return }
+        end(StoredJob(job, jobState, reconciler.offer(of: state.index, number: number), number: number), outcome)
     }
 
     mutating func endFrozen(
-        _ number: UInt64, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: inout Reconciler,
-        at now: ContinuousClock.Instant
+        _ number: UInt64, _ state: RuleState, _ jobState: JobState, _ outcome: Outcome,
+        _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
-        guard let entry = rules[index].frozen[number] else { return }
-        reconciler.endFrozen(index, entry.job.event, Reconciler.Termination(state, outcome), at: now)
-        rules[index].frozen.remove(number)
-        end(StoredJob(entry.job, state, nil, number: number), outcome)
+        guard let entry = state.frozen[number] else { return }
+        reconciler.endFrozen(state.index, entry.job.event, Reconciler.Termination(jobState, outcome), at: now)
+        state.frozen.remove(number)
+        end(StoredJob(entry.job, jobState, nil, number: number), outcome)
     }
 
     /// Ends a leased job without running it.
     mutating func endUnrun(
-        _ input: Attempt.Input, _ index: Int, _ outcome: Outcome, _ reconciler: inout Reconciler,
+        _ input: Attempt.Input, _ state: RuleState, _ outcome: Outcome, _ reconciler: inout Reconciler,
         at now: ContinuousClock.Instant
     ) {
-        end(input.number, index, .failed, outcome, reconciler)
-        reconciler.finish(index, input.number, .gaveUp, at: now)
-        reportUnrun(input.job, index, outcome, .failed)
+        end(input.number, state, .failed, outcome, reconciler)
+        reconciler.finish(state.index, input.number, .gaveUp, at: now)
+        reportUnrun(input.job, state, outcome, .failed)
     }
 
     /// Removes the row of a job that is not committed yet; returns false if the job has a committed row.
@@ -194,20 +193,22 @@ struct JobRegistry: ~Copyable {
     mutating func collect(_ reconciler: inout Reconciler) {
         for report in reconciler.reports {
             switch report {
-            case .gone(let view, let path, let wasHandled): recordGone(view, path, wasHandled ? .modified : .created)
-            case .busy(let view, let path): reportBusy(view, path)
-            case .superseded(let view, let offer): recordSuperseded(view, offer)
+            case .gone(let view, let path, let wasHandled):
+                recordGone(rules[view], path, wasHandled ? .modified : .created)
+            case .busy(let view, let path): reportBusy(rules[view], path)
+            case .superseded(let view, let offer): recordSuperseded(rules[view], offer)
             }
         }
         reconciler.reports = []
-        for index in reconciler.active {
-            for (number, offer) in reconciler.changedOffers(of: index) {
-                guard let job = rules[index].jobs[number] else { continue }
+        for view in reconciler.active {
+            let state = rules[view]
+            for (number, offer) in reconciler.changedOffers(of: view) {
+                guard let job = state.jobs[number] else { continue }
                 if let offer {
                     store(job, offer, number)
                 } else {
                     // Its lease was undone.
-                    rules[index].jobs[number] = nil
+                    state.jobs[number] = nil
                     if !withdraw(job.id) { changes.jobs[job.id] = JobChange(.deleted, isNew: false) }
                 }
             }
@@ -224,23 +225,23 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Records that a path was removed before an action received it.
-    private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
-        let job = unleased(kind, path, index)
+    private mutating func recordGone(_ state: RuleState, _ path: PathBytes, _ kind: EventKind) {
+        let job = unleased(kind, path, state)
         let outcome = Outcome(.skipped, "it was gone before the action started", code: "gone")
         number += 1
         newJobs.insert(job.id)
         end(StoredJob(job, .skipped, nil, number: number), outcome)
-        reportUnrun(job, index, outcome)
+        reportUnrun(job, state, outcome)
     }
 
     /// Reports that a change that settled while its action ran was dropped.
-    private func reportBusy(_ index: Int, _ path: PathBytes) {
+    private func reportBusy(_ state: RuleState, _ path: PathBytes) {
         let outcome = Outcome(.skipped, "its action was running for an earlier state of the file", code: "busy")
-        reportUnrun(unleased(.modified, path, index), index, outcome)
+        reportUnrun(unleased(.modified, path, state), state, outcome)
     }
 
-    private func unleased(_ kind: EventKind, _ path: PathBytes, _ index: Int) -> Job {
-        let rule = rules[index].rule
+    private func unleased(_ kind: EventKind, _ path: PathBytes, _ state: RuleState) -> Job {
+        let rule = state.rule
         let event = FileEvent(
             kind: kind, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
             time: host.clock.time())
@@ -248,18 +249,18 @@ struct JobRegistry: ~Copyable {
     }
 
     /// Ends a job in favor of a newer event; a job without attempts leaves no row.
-    private mutating func recordSuperseded(_ index: Int, _ offer: Offer) {
-        guard let job = rules[index].jobs.removeValue(forKey: offer.number) else { return }
-        engine.report(.superseded(rule: rules[index].rule.name, job: job.id, path: offer.path))
+    private mutating func recordSuperseded(_ state: RuleState, _ offer: Offer) {
+        guard let job = state.jobs.removeValue(forKey: offer.number) else { return }
+        engine.report(.superseded(rule: state.rule.name, job: job.id, path: offer.path))
         if withdraw(job.id) { return }
         let outcome = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
         end(StoredJob(job, .skipped, nil, number: offer.number), outcome)
     }
 
     /// Reports the end of a job that did not run.
-    private func reportUnrun(_ job: Job, _ index: Int, _ outcome: Outcome, _ state: JobState = .skipped) {
+    private func reportUnrun(_ job: Job, _ state: RuleState, _ outcome: Outcome, _ jobState: JobState = .skipped) {
         let attempt = AttemptReport(
-            job, rules[index].rule, attempt: max(0, job.attempt - 1), outcome, duration: .zero, state, pause: nil,
+            job, state.rule, attempt: max(0, job.attempt - 1), outcome, duration: .zero, jobState, pause: nil,
             at: host.clock.time())
         engine.report(.attempt(attempt))
     }
@@ -269,10 +270,9 @@ struct JobRegistry: ~Copyable {
     /// The numbers of jobs by state, and the numbers of pending jobs by rule; due paths count as pending.
     func count(_ reconciler: borrowing Reconciler) -> (jobs: JobCounts, pending: [String: Int]) {
         var (jobs, byRule) = (counts, [String: Int]())
-        for index in rules.active(reconciler) {
-            let state = rules[index]
-            let (retrying, waiting) = (reconciler.retryingCount(index), state.frozen.waitingCount)
-            let pending = reconciler.dueCount(index) + retrying + waiting
+        for state in rules.active(reconciler) {
+            let (retrying, waiting) = (reconciler.retryingCount(state.index), state.frozen.waitingCount)
+            let pending = reconciler.dueCount(state.index) + retrying + waiting
             jobs.pending += pending
             jobs.running += state.jobs.count - retrying + state.frozen.entries.count - waiting
             if pending > 0 { byRule[state.rule.name] = pending }
@@ -282,15 +282,14 @@ struct JobRegistry: ~Copyable {
 
     /// Returns the interrupted actions that may have removed their input, by number.
     func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
-        reconciler.active.reduce(into: [:]) { all, index in
-            if rules[index].jobs.isEmpty { return }
-            all.merge(interrupted(reconciler.interruptedOffers(of: index), index)) { $1 }
+        reconciler.active.reduce(into: [:]) { all, view in
+            if rules[view].jobs.isEmpty { return }
+            all.merge(interrupted(reconciler.interruptedOffers(of: view), rules[view])) { $1 }
         }
     }
 
     /// Returns the interrupted actions of restored offers.
-    func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
-        let state = rules[index]
+    func interrupted(_ offers: [Offer], _ state: RuleState) -> [UInt64: (action: Action, job: Job)] {
         return offers.reduce(into: [:]) { all, offer in
             guard offer.mayHaveRemovedInput, let job = state.jobs[offer.number],
                 let action = state.rule.nextAction(of: job)

@@ -75,11 +75,11 @@ extension DuePathRequest {
     ) -> [DuePath] {
         let time = dispatcher.engine.host.clock.time()
         var paths: [DuePath] = []
-        for (index, state) in dispatcher.jobs.rules.enumerated() {
+        for state in dispatcher.jobs.rules {
             let name = state.rule.name
             guard rule ?? name == name else { continue }
             let isPaused = dispatcher.pauses.hold(name)
-            for due in reconciler.duePaths(index, limit: limit, where: isWanted) {
+            for due in reconciler.duePaths(state.index, limit: limit, where: isWanted) {
                 let (reason, until) = isPaused ? ("the rule is paused", nil) : state.wait(of: due)
                 paths.append(
                     DuePath(

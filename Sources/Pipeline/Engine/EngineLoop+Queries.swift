@@ -32,27 +32,24 @@ extension EngineLoop {
 
     /// Returns the ledger row of a path; nil if there is no such rule.
     package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
-        dispatcher.jobs.rules.ruleset.index(of: rule).map {
-            reconciler.ledger.row(of: dispatcher.jobs.rules[$0].id, at: path)
-        }
+        dispatcher.jobs.rules[rule].map { reconciler.ledger.row(of: $0.id, at: path) }
     }
 
     package func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
-        guard let index = dispatcher.jobs.rules.ruleset.index(of: rule) else { return }
-        reconciler.ledger.visit(dispatcher.jobs.rules[index].id, inside: directory, body)
+        guard let state = dispatcher.jobs.rules[rule] else { return }
+        reconciler.ledger.visit(state.id, inside: directory, body)
     }
 
     /// The paths of jobs whose event is only a change made by their own program.
     package var repeats: [(rule: String, paths: [PathBytes])] {
-        dispatcher.jobs.rules.indices.flatMap { index in
-            reconciler.offers(of: index).filter(\.isRepeat).map { (dispatcher.jobs.rules[index].rule.name, $0.paths) }
+        dispatcher.jobs.rules.flatMap { state in
+            reconciler.offers(of: state.index).filter(\.isRepeat).map { (state.rule.name, $0.paths) }
         }
     }
 
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
-        guard let index = dispatcher.jobs.rules.ruleset.index(of: rule) else { return false }
-        return reconciler.isDue(index, path) || dispatcher.jobs.rules[index].frozen.contains(path)
+        dispatcher.jobs.rules[rule].map { reconciler.isDue($0.index, path) || $0.frozen.contains(path) } ?? false
     }
 }
 

@@ -15,9 +15,9 @@ extension EngineLoop {
     ///
     /// - Parameter running: The rules that are already running.
     mutating func restore(except running: Set<RuleID> = []) {
-        for (index, state) in dispatcher.jobs.rules.enumerated() where !running.contains(state.id) {
-            restoreJobs(index)
-            reconciler.restoreDue(index, engine.store.duePaths(of: state.id), at: now)
+        for state in dispatcher.jobs.rules where !running.contains(state.id) {
+            restoreJobs(state)
+            reconciler.restoreDue(state.index, engine.store.duePaths(of: state.id), at: now)
         }
     }
 
@@ -27,19 +27,16 @@ extension EngineLoop {
         guard !dispatcher.returned.isEmpty else { return }
         // They start in the next turn.
         engine.mailbox.wake()
-        for (index, state) in dispatcher.jobs.rules.enumerated() where dispatcher.returned.contains(state.id) {
-            restoreJobs(index)
-        }
+        for state in dispatcher.jobs.rules where dispatcher.returned.contains(state.id) { restoreJobs(state) }
         dispatcher.returned = []
     }
 
-    private mutating func restoreJobs(_ index: Int) {
+    private mutating func restoreJobs(_ state: RuleState) {
         let clocks = ClockPair(engine.host.clock.time(), now)
-        let state = dispatcher.jobs.rules[index]
         var offers: [Offer] = []
         var frozen: [FrozenQueue.Entry] = []
         for stored in engine.store.unfinishedJobs(of: state.id, at: clocks)
-        where !dispatcher.jobs.rules.knows(stored.number, index) {
+        where !state.knows(stored.number) {
             // Its attempt started before the rule was removed.
             if let (_, input) = dispatcher.runningInput(stored.job.id) {
                 dispatcher.uses.close(input.paths)
@@ -55,10 +52,10 @@ extension EngineLoop {
                         job: job, number: stored.number, due: stored.due ?? now, isRunning: job.failure != nil))
             }
         }
-        for entry in frozen { dispatcher.jobs.rules.append(entry, index) }
-        reconciler.restoreFrozen(index, frozen.map(\.job.event))
-        conditions.interrupted = dispatcher.jobs.interrupted(offers, index)
-        reconciler.restore(index, offers, at: now)
+        for entry in frozen { dispatcher.jobs.rules.append(entry, state) }
+        reconciler.restoreFrozen(state.index, frozen.map(\.job.event))
+        conditions.interrupted = dispatcher.jobs.interrupted(offers, state)
+        reconciler.restore(state.index, offers, at: now)
         dispatcher.givenUp.queue(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, of: state)
     }
 

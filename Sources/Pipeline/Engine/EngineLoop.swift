@@ -239,10 +239,11 @@ package struct EngineLoop: ~Copyable {
         reconciler.frozen = []
         reportEvents(frozen.map { ($0.view, $0.event) })
         for (view, event, isUncertain) in frozen {
+            let state = dispatcher.jobs.rules[view]
             // The end of a listing follows the paths that it found.
             let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
-            dispatcher.jobs.freeze(event, view, isInterrupted: isUncertain, after: after, at: now)
-            dispatcher.jobs.rules[view].batch?.note(event.path, at: now)
+            dispatcher.jobs.freeze(event, state, isInterrupted: isUncertain, after: after, at: now)
+            state.batch?.note(event.path, at: now)
         }
     }
 
@@ -264,9 +265,9 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        for index in dispatcher.jobs.rules.active(reconciler) {
-            dispatcher.jobs.rules[index].frozen.advance(to: now)
-            dispatcher.closeBatch(index, reconciler)
+        for state in dispatcher.jobs.rules.active(reconciler) {
+            state.frozen.advance(to: now)
+            dispatcher.closeBatch(state, reconciler)
         }
         guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler) else { return }
         drain()
@@ -337,7 +338,7 @@ package struct EngineLoop: ~Copyable {
         switch run.phase {
         case .running:
             guard engine.options.isOnce, run.isReady, reconciler.isSettled, running == 0 else { return false }
-            return dispatcher.jobs.rules.indices.allSatisfy { isHandled($0) }
+            return dispatcher.jobs.rules.allSatisfy { isHandled($0) }
         case .draining:
             return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeFault != nil)
         case .ending:
@@ -346,10 +347,9 @@ package struct EngineLoop: ~Copyable {
     }
 
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
-    private func isHandled(_ index: Int) -> Bool {
-        let state = dispatcher.jobs.rules[index]
-        return state.frozen.entries.values.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
-            && state.jobs.isEmpty && reconciler.dueCount(index) == reconciler.heldCount(index)
+    private func isHandled(_ state: RuleState) -> Bool {
+        state.frozen.entries.values.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
+            && state.jobs.isEmpty && reconciler.dueCount(state.index) == reconciler.heldCount(state.index)
     }
 
     private mutating func recordTurn(hints: Int) {

@@ -48,11 +48,11 @@ struct JobCommandRunner {
 
     /// Makes the next attempt of a job due; a failed job starts again as if it were new.
     private func retry(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
-        if let (index, number, isFrozen) = dispatcher.find(id) {
+        if let (state, number, isFrozen) = dispatcher.find(id) {
             if isFrozen {
-                dispatcher.jobs.rules[index].frozen[number]?.due = now
+                state.frozen[number]?.due = now
             } else {
-                reconciler.hasten(index, number, at: now)
+                reconciler.hasten(state.index, number, at: now)
             }
         } else if let stored = stored(id, dispatcher.jobs), stored.state == .failed {
             restart(stored, &dispatcher.jobs, &reconciler)
@@ -65,20 +65,19 @@ struct JobCommandRunner {
         job.attempt = 0
         job.isInterrupted = false
         job.due = now
-        guard let index = jobs.rules.ruleset.index(of: job.rule) else {
+        guard let state = jobs.rules[job.rule] else {
             return jobs.store(StoredJob(job, .pending, stored.offer, number: stored.number, due: now))
         }
-        let state = jobs.rules[index]
         job.rule = state.rule.name
         guard var offer = stored.offer else {
-            jobs.rules.append(FrozenQueue.Entry(job: job, number: stored.number, due: now), index)
-            reconciler.restoreFrozen(index, [job.event])
-            return jobs.storeFrozen(stored.number, index)
+            jobs.rules.append(FrozenQueue.Entry(job: job, number: stored.number, due: now), state)
+            reconciler.restoreFrozen(state.index, [job.event])
+            return jobs.storeFrozen(stored.number, state)
         }
         offer.isUncertain = true
         state.jobs[offer.number] = job
-        reconciler.retry(index, offer, at: now)
-        guard reconciler.offer(of: index, number: offer.number) == nil else { return }
+        reconciler.retry(state.index, offer, at: now)
+        guard reconciler.offer(of: state.index, number: offer.number) == nil else { return }
         // A newer event of its paths was leased since: they are compared instead.
         state.jobs[offer.number] = nil
         jobs.changes.jobs[job.id] = JobChange(.deleted, isNew: false)
@@ -87,15 +86,15 @@ struct JobCommandRunner {
     /// Ends a job that is not running as skipped, and deletes a failed one.
     private func discard(_ id: JobID, _ dispatcher: inout Dispatcher, _ reconciler: inout Reconciler) {
         let outcome = Outcome(.skipped, "discarded", code: "discarded")
-        guard let (index, number, isFrozen) = dispatcher.find(id) else {
+        guard let (state, number, isFrozen) = dispatcher.find(id) else {
             return discardStored(id, outcome, &dispatcher.jobs)
         }
         if isFrozen {
-            guard dispatcher.jobs.rules[index].frozen[number]?.isRunning == false else { return }
-            dispatcher.jobs.endFrozen(number, index, .skipped, outcome, &reconciler, at: now)
-        } else if let offer = reconciler.offer(of: index, number: number), !offer.isRunning {
-            dispatcher.jobs.end(number, index, .skipped, outcome, reconciler)
-            reconciler.finish(index, number, .succeeded, at: now)
+            guard state.frozen[number]?.isRunning == false else { return }
+            dispatcher.jobs.endFrozen(number, state, .skipped, outcome, &reconciler, at: now)
+        } else if let offer = reconciler.offer(of: state.index, number: number), !offer.isRunning {
+            dispatcher.jobs.end(number, state, .skipped, outcome, reconciler)
+            reconciler.finish(state.index, number, .succeeded, at: now)
         }
     }
 
@@ -116,8 +115,8 @@ struct JobCommandRunner {
 
     /// Runs a rule for a file in its current state, whether or not the rule matches it.
     private func apply(_ request: JobRequest, _ jobs: inout JobRegistry) {
-        guard let index = jobs.rules.ruleset.index(of: request.rule) else { return }
-        let rule = jobs.rules[index].rule
+        guard let state = jobs.rules[request.rule] else { return }
+        let rule = state.rule
         let root =
             rule.root(taking: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
         var snapshot = Snapshot.unseen
@@ -126,7 +125,7 @@ struct JobCommandRunner {
         let event = FileEvent(
             kind: .created, path: request.path, root: root, snapshot: snapshot, origin: .manual,
             time: engine.host.clock.time())
-        jobs.freeze(event, index, id: request.id, at: now)
+        jobs.freeze(event, state, id: request.id, at: now)
     }
 
     // MARK: Undo

@@ -2,12 +2,14 @@ import Reconciling
 import Rules
 import System
 
-/// The state of one running rule; its index in the ruleset is that of its view.
+/// The state of one running rule.
 ///
 /// It belongs to the engine's thread. It is a class, so that a rule with its many properties is not copied for each
 /// job.
 final class RuleState {
     let id: RuleID
+    /// The index in the ruleset, which is that of its view.
+    var index = 0
     private(set) var rule: Rule
     var gates = Gates()
     /// The jobs whose events are not compared with the ledger.
@@ -31,6 +33,9 @@ final class RuleState {
         gates.change(to: rule)
         batch = rule.batch.map(BatchWindow.init)
     }
+
+    /// Whether it has the unfinished job with the number.
+    func knows(_ number: UInt64) -> Bool { jobs[number] != nil || frozen[number] != nil }
 
     /// Sets another version of the rule; a batch and waiting jobs are unaffected, unless their times have changed.
     func change(to rule: Rule, at time: Timestamp) {
