@@ -12,13 +12,14 @@ package struct Lanes {
     private struct Entry {
         var position: Int
         var priority: Int
-        var isBrief: Bool
+        /// The index of its slots.
+        var kind: Int
     }
 
     private struct Attempt {
         var rule: String
         var start: ContinuousClock.Instant
-        var isBrief: Bool
+        var kind: Int
         var isExtra: Bool
     }
 
@@ -35,9 +36,8 @@ package struct Lanes {
         var hasExtra: Bool { extraUsed + vacant.count < extra }
     }
 
-    private var slots: Slots
-    /// The slots of brief actions, whose number must also be limited: a disk may hang.
-    private var briefSlots: Slots
+    /// The slots, and those of brief actions, whose number must also be limited: a disk may hang.
+    private var slots: [Slots]
     private var rules: [String: Entry] = [:]
     private var hasPriorities = false
     /// The running attempts, by their first job.
@@ -69,14 +69,13 @@ package struct Lanes {
     ///   - extra: The number of additional slots for rules that wait.
     ///   - rules: The rules in their order.
     package init(limit: Int, extra: Int = 0, rules: [Rule]) {
-        slots = Slots(limit: limit, extra: extra)
-        briefSlots = Slots(limit: limit, extra: limit)
+        slots = [Slots(limit: limit, extra: extra), Slots(limit: limit, extra: limit)]
         change(to: rules)
     }
 
     package mutating func change(to rules: [Rule]) {
         let entries = rules.enumerated().map { position, rule in
-            (rule.name, Entry(position: position, priority: rule.priority, isBrief: !rule.takesSlot))
+            (rule.name, Entry(position: position, priority: rule.priority, kind: rule.takesSlot ? 0 : 1))
         }
         self.rules = Dictionary(entries) { first, _ in first }
         hasPriorities = rules.contains { $0.priority != 0 }
@@ -85,14 +84,15 @@ package struct Lanes {
     package var count: Int { running.count }
 
     /// Whether only extra slots are free.
-    package var isFull: Bool { slots.free == 0 && briefSlots.free == 0 }
+    package var isFull: Bool { slots.allSatisfy { $0.free == 0 } }
 
     /// The maximum number of attempts that can run at the same time.
-    package var limit: Int { slots.limit + slots.extra + briefSlots.limit + briefSlots.extra }
+    package var limit: Int { slots.reduce(0) { $0 + $1.limit + $1.extra } }
 
     package var status: EngineStatus.Slots {
         EngineStatus.Slots(
-            limit: slots.limit, extra: slots.extra, used: slots.used, extraUsed: slots.extraUsed, waiting: waiting)
+            limit: slots[0].limit, extra: slots[0].extra, used: slots[0].used, extraUsed: slots[0].extraUsed,
+            waiting: waiting)
     }
 
     /// Returns the number of running attempts of a rule.
@@ -100,7 +100,7 @@ package struct Lanes {
 
     /// Returns the number of further attempts that the rule may start.
     package func room(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
-        let slots = slots(of: rule.name)
+        let slots = slots[kind(of: rule.name)]
         let isGranted = slots.free == 0 && slots.hasExtra && isOverdue(rule.name, now)
         let hasOwn = isGranted || slots.vacant.contains(rule.name)
         return min(slots.free + (hasOwn ? 1 : 0), rule.concurrency - count(of: rule.name))
@@ -110,13 +110,10 @@ package struct Lanes {
     package mutating func start(_ jobs: [Job], at now: ContinuousClock.Instant) {
         guard let first = jobs.first else { preconditionFailure("an attempt without a job") }
         let rule = first.rule
-        let isBrief = rules[rule]?.isBrief ?? false
-        let isExtra = change(isBrief) { slots in
-            let isExtra = slots.vacant.remove(rule) != nil || slots.free == 0
-            if isExtra { slots.extraUsed += 1 } else { slots.used += 1 }
-            return isExtra
-        }
-        running[first.id] = Attempt(rule: rule, start: now, isBrief: isBrief, isExtra: isExtra)
+        let kind = kind(of: rule)
+        let isExtra = slots[kind].vacant.remove(rule) != nil || slots[kind].free == 0
+        if isExtra { slots[kind].extraUsed += 1 } else { slots[kind].used += 1 }
+        running[first.id] = Attempt(rule: rule, start: now, kind: kind, isExtra: isExtra)
         perRule[rule, default: 0] += 1
         waiting[rule] = nil
         formerlyWaiting[rule] = nil
@@ -129,13 +126,11 @@ package struct Lanes {
     /// Records the end of an attempt, identified by its first job.
     package mutating func end(_ id: JobID, at now: ContinuousClock.Instant) {
         guard let attempt = running.removeValue(forKey: id) else { preconditionFailure("an end without a start") }
-        change(attempt.isBrief) { slots in
-            if attempt.isExtra {
-                slots.extraUsed -= 1
-                slots.vacant.insert(attempt.rule)
-            } else {
-                slots.used -= 1
-            }
+        if attempt.isExtra {
+            slots[attempt.kind].extraUsed -= 1
+            slots[attempt.kind].vacant.insert(attempt.rule)
+        } else {
+            slots[attempt.kind].used -= 1
         }
         perRule[attempt.rule, default: 1] -= 1
         used[attempt.rule, default: .zero] += now - attempt.start
@@ -169,12 +164,13 @@ package struct Lanes {
         var times: [String: Duration] = [:]
         for name in names { times[name] = max(used[name, default: .zero], virtualTime) }
         for attempt in running.values { times[attempt.rule]? += now - attempt.start }
-        var free = (slots.free, briefSlots.free)
+        var free = slots.map(\.free)
         var first: [String] = []
         var rest: [String] = []
         for name in sorted(names, by: times) {
-            let isFree = rules[name]?.isBrief ?? false ? Self.take(&free.1) : Self.take(&free.0)
-            if isFree { first.append(name) } else { rest.append(name) }
+            let kind = kind(of: name)
+            if free[kind] > 0 { first.append(name) } else { rest.append(name) }
+            free[kind] -= 1
         }
         return first.sorted { position($0) < position($1) } + rest
     }
@@ -193,12 +189,6 @@ package struct Lanes {
     }
 
     private func position(_ name: String) -> Int { rules[name]?.position ?? .max }
-
-    private static func take(_ free: inout Int) -> Bool {
-        guard free > 0 else { return false }
-        free -= 1
-        return true
-    }
 
     // MARK: Waiting
 
@@ -221,16 +211,15 @@ package struct Lanes {
             used = [:]
             virtualTime = .zero
         }
-        let isReleased = !slots.vacant.isEmpty || !briefSlots.vacant.isEmpty
-        slots.vacant = []
-        briefSlots.vacant = []
+        let isReleased = slots.contains { !$0.vacant.isEmpty }
+        for kind in slots.indices { slots[kind].vacant = [] }
         if isReleased { formerlyWaiting = waiting }
         return isReleased && !waiting.isEmpty
     }
 
     /// The time at which a waiting rule gets an extra slot; nil if no rule waits, or no extra slot is left.
     package var deadline: ContinuousClock.Instant? {
-        waiting.filter { slots(of: $0.key).hasExtra }.values.min().map { $0 + Self.patience }
+        waiting.filter { slots[kind(of: $0.key)].hasExtra }.values.min().map { $0 + Self.patience }
     }
 
     private func isOverdue(_ rule: String, _ now: ContinuousClock.Instant) -> Bool {
@@ -238,10 +227,5 @@ package struct Lanes {
         return now - since >= Self.patience
     }
 
-    private func slots(of rule: String) -> Slots { rules[rule]?.isBrief ?? false ? briefSlots : slots }
-
-    @discardableResult
-    private mutating func change<Result>(_ isBrief: Bool, _ body: (inout Slots) -> Result) -> Result {
-        isBrief ? body(&briefSlots) : body(&slots)
-    }
+    private func kind(of rule: String) -> Int { rules[rule]?.kind ?? 0 }
 }

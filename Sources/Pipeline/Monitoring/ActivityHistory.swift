@@ -1,3 +1,5 @@
+import PluginProtocol
+package import Rules
 package import System
 
 /// The activity of the last half hour, in slots of five seconds.
@@ -58,17 +60,15 @@ package struct ActivityHistory: Sendable {
 
     package enum Phase: Sendable { case settle, wait, run }
 
-    package mutating func noteAttempt(_ kind: Ending, at now: ContinuousClock.Instant) {
+    /// Records the state of a job after an attempt, and the ending of that.
+    package mutating func note(_ state: JobState, _ ending: Outcome.Ending, at now: ContinuousClock.Instant) {
         advance(to: now)
-        switch kind {
+        switch state {
         case .succeeded: open.succeeded += 1
         case .skipped: open.skipped += 1
-        case .failed: open.failed += 1
+        case .pending, .running, .failed: if ending != .notReady { open.failed += 1 }
         }
     }
-
-    /// The result of an attempt, as it is counted.
-    package enum Ending: Sendable { case succeeded, skipped, failed }
 
     private mutating func advance(to now: ContinuousClock.Instant) {
         let next = Self.slot(of: now, since: start)

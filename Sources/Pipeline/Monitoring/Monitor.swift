@@ -205,24 +205,18 @@ package final class Monitor: Sendable {
                 case .succeeded:
                     state.status.counts.succeeded += 1
                     tally.succeeded += 1
-                    state.history.noteAttempt(.succeeded, at: now)
                 case .skipped:
                     state.status.counts.skipped += 1
                     tally.skipped += 1
-                    state.history.noteAttempt(.skipped, at: now)
                 case .failed:
                     state.status.counts.failedAttempts += 1
                     state.status.counts.failed += 1
                     tally.failed += 1
-                    state.history.noteAttempt(.failed, at: now)
-                    state.status.failures.insert(job, at: 0)
-                    if state.status.failures.count > Self.failures { state.status.failures.removeLast() }
+                    state.status.failures = Array(([job] + state.status.failures).prefix(Self.failures))
                 case .pending, .running:
-                    if attempt.outcome.ending != .notReady {
-                        state.status.counts.failedAttempts += 1
-                        state.history.noteAttempt(.failed, at: now)
-                    }
+                    if ending != .notReady { state.status.counts.failedAttempts += 1 }
                 }
+                state.history.note(attempt.state, ending, at: now)
                 tally.last = job
                 state.status.rules[attempt.rule] = tally
             }

@@ -1,4 +1,6 @@
 import Pipeline
+import PluginProtocol
+import Rules
 import System
 import Testing
 
@@ -14,9 +16,9 @@ struct ActivityHistoryTests {
     @Test func `a slot is reported when it has ended, and empty slots are not`() {
         var history = ActivityHistory(start: start)
         history.note(events: 3, queue: 2, at: start + .seconds(6))
-        history.noteAttempt(.succeeded, at: start + .seconds(7))
-        history.noteAttempt(.failed, at: start + .seconds(7))
-        history.noteAttempt(.skipped, at: start + .seconds(9))
+        history.note(.succeeded, .succeeded, at: start + .seconds(7))
+        history.note(.failed, .failed, at: start + .seconds(7))
+        history.note(.skipped, .skipped, at: start + .seconds(9))
         history.note(.seconds(2), of: .run, at: start + .seconds(9))
         #expect(points(history, after: 9).count == 1)
         let told = points(history, after: 21)
@@ -41,7 +43,7 @@ struct ActivityHistoryTests {
     @Test func `rates are those of the last minute`() {
         var history = ActivityHistory(start: start)
         history.note(events: 60, queue: 0, at: start + .seconds(1))
-        for _ in 0..<30 { history.noteAttempt(.succeeded, at: start + .seconds(2)) }
+        for _ in 0..<30 { history.note(.succeeded, .succeeded, at: start + .seconds(2)) }
         #expect(history.rates(at: start + .seconds(10)).events == 6)
         #expect(history.rates(at: start + .seconds(59)).jobs == 30.0 / 59)
         #expect(history.rates(at: start + .seconds(70)).events == 0)
