@@ -22,7 +22,7 @@ extension Dispatcher {
         var bytes: UInt64 = 0
         let isBatch = state.rule.batch != nil
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
-            let candidate = reconciler.nextCandidate(state.index, at: time.now)
+            let candidate = reconciler.views[state.index].nextCandidate(at: time.now)
         {
             guard let input = take(candidate, state, &reconciler, at: time) else { continue }
             bytes += input.job.event.snapshot.size
@@ -39,7 +39,7 @@ extension Dispatcher {
         for number in state.frozen.due {
             guard inputs.count < count else { break }
             guard let entry = state.frozen[number] else { continue }
-            if entry.after > 0, entry.after >= reconciler.nextDuePosition(state.index) ?? .max { continue }
+            if entry.after > 0, entry.after >= reconciler.views[state.index].nextDuePosition ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
             if event.kind.isRaw, reconciler.isDue(state.index, event.path, before: event.time) { continue }
@@ -122,7 +122,7 @@ extension Dispatcher {
     ) -> Bool {
         let rule = state.rule
         if let busy = candidate.event.paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
-            reconciler.hold(candidate, for: Self.busy(busy))
+            reconciler.views[candidate.view].hold(candidate, for: Self.busy(busy))
             return false
         }
         let path = candidate.event.path
@@ -136,14 +136,16 @@ extension Dispatcher {
     /// Returns a rule of higher priority that has not finished with a file.
     private func preceding(_ priority: Int, _ path: PathBytes, _ reconciler: borrowing Reconciler) -> String? {
         for other in jobs.rules where other.rule.priority > priority {
-            if reconciler.isUnfinished(other.index, path) || other.frozen.contains(path) { return other.rule.name }
+            if reconciler.views[other.index].isUnfinished(path) || other.frozen.contains(path) {
+                return other.rule.name
+            }
         }
         return nil
     }
 
     /// Makes a candidate wait; a closed window is reported once.
     func hold(_ candidate: Reconciler.Candidate, _ wait: GateWait, _ state: RuleState, _ reconciler: inout Reconciler) {
-        reconciler.hold(candidate, for: wait.gate, until: wait.until, wait.waiting?.reason)
+        reconciler.views[candidate.view].hold(candidate, for: wait.gate, until: wait.until, wait.waiting?.reason)
         guard wait.waiting?.cause == .window, let opens = state.gates.window?.opens, state.reportedOpening != opens
         else { return }
         state.reportedOpening = opens

@@ -12,7 +12,7 @@ extension Dispatcher {
     ) -> [Attempt.Input] {
         let frozen = nextFrozen(state, 1, &reconciler, at: time)
         guard frozen.isEmpty else { return frozen }
-        while let candidate = reconciler.nextCandidate(state.index, at: time.now) {
+        while let candidate = reconciler.views[state.index].nextCandidate(at: time.now) {
             let inputs = set(of: candidate, state, group, &reconciler, at: time)
             if !inputs.isEmpty { return inputs }
         }
@@ -58,16 +58,17 @@ extension Dispatcher {
         var candidates = [first]
         let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
         for member in members where member.path != first.event.path {
-            if let candidate = reconciler.candidate(state.index, member.path, at: time.now) {
+            if let candidate = reconciler.views[state.index].candidate(member.path, at: time.now) {
                 // Files that are new since the first attempt belong to the next run of the set.
                 if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
             }
-            let offer = reconciler.offer(of: state.index, at: member.path)
+            let offer = reconciler.views[state.index].offer(at: member.path)
             guard !hasStarted else {
                 // Files that failed together are retried together: this one has not settled yet.
                 if case .retrying(let due) = offer?.state, due <= time.now {
-                    reconciler.hold(first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
+                    reconciler.views[first.view].hold(
+                        first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
                     return nil
                 }
                 continue
@@ -102,7 +103,7 @@ extension Dispatcher {
         }
         for input in inputs where input.hasStartedBefore {
             state.jobs[input.number]?.attempt -= 1
-            reconciler.postpone(state.index, input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
+            reconciler.views[state.index].postpone(input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []
     }

@@ -76,7 +76,7 @@ struct Dispatcher: ~Copyable {
         guard !pauses.all else { return running.count }
         let waiting = jobs.rules.active(reconciler).reduce(0) { sum, state in
             guard !pauses.hold(state.rule.name) else { return sum }
-            return sum + reconciler.readyCount(state.index) + state.frozen.due.count
+            return sum + reconciler.views[state.index].readyCount + state.frozen.due.count
         }
         return waiting + runningCount
     }
@@ -127,7 +127,7 @@ struct Dispatcher: ~Copyable {
     }
 
     private func hasWork(_ state: RuleState, _ reconciler: borrowing Reconciler) -> Bool {
-        reconciler.hasDue(state.index) || !state.frozen.due.isEmpty
+        reconciler.views[state.index].hasDue || !state.frozen.due.isEmpty
     }
 
     /// Leases jobs for one attempt of a rule.
@@ -218,7 +218,7 @@ struct Dispatcher: ~Copyable {
         _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
     ) {
         guard let (state, number, isFrozen) = find(id) else { return }
-        for output in outputs.sorted() { reconciler.recordOwnWrite(state.index, output, of: number) }
+        for output in outputs.sorted() { reconciler.views[state.index].recordOwnWrite(output, of: number) }
         guard isFrozen else { return jobs.record(steps, number, state, &reconciler) }
         state.frozen[number]?.job.finishedSteps = steps
         jobs.storeFrozen(number, state)
@@ -227,7 +227,7 @@ struct Dispatcher: ~Copyable {
     /// Blocks a path that the running step of a job is about to write.
     func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
         guard let (state, number, isFrozen) = find(id), !isFrozen else { return }
-        reconciler.declareOutput(state.index, number, path)
+        reconciler.views[state.index].declareOutput(number, path)
     }
 
     /// Records the result of an attempt.

@@ -97,7 +97,7 @@ struct FileSets {
             return (waiting, nil)
         }
         let pause = state.rule.retry.pause(whileNotReady: .seconds(1), age: age)
-        for member in members where !reconciler.hasSettled(state.index, member.path, member.snapshot) {
+        for member in members where !reconciler.views[state.index].hasSettled(member.path, member.snapshot) {
             return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
         }
         guard state.rule.ready?.command != nil else { return nil }

@@ -31,11 +31,12 @@ extension JobRegistry {
         guard var job = state.jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
-            step.hasRemovedInput = state.rule.mayRemoveInput(job) && !reconciler.hasKeptFile(state.index, of: number)
-            reconciler.finishStep(state.index, number, removedInput: step.hasRemovedInput)
+            step.hasRemovedInput =
+                state.rule.mayRemoveInput(job) && !reconciler.views[state.index].hasKeptFile(of: number)
+            reconciler.views[state.index].finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = state.rule.mayRemoveInput(job)
-            reconciler.update(state.index, number) { $0.mayRemoveInput = mayRemove }
+            reconciler.views[state.index].update(number) { $0.mayRemoveInput = mayRemove }
         }
         state.jobs[number] = job
     }
@@ -52,7 +53,7 @@ extension JobRegistry {
                 engine.report(.superseded(rule: state.rule.name, job: ended.job.id, path: ended.job.event.path))
             }
             state.jobs[ended.number]?.attempt -= 1
-            reconciler.withdraw(ended.state.index, ended.number, at: ended.now)
+            reconciler.views[ended.state.index].withdraw(ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
                 outcome.message = "stopped, because the file changed while it ran"
@@ -80,7 +81,7 @@ extension JobRegistry {
         let gate =
             waiting.cause == .group
             ? state.rule.groupGate(of: path) : state.gates.ready?.gate(of: path, waiting) ?? ReadyGate.gate(path)
-        reconciler.postpone(ended.state.index, number, for: gate, until: time, waiting.reason)
+        reconciler.views[ended.state.index].postpone(number, for: gate, until: time, waiting.reason)
     }
 
     private mutating func record(
@@ -89,7 +90,9 @@ extension JobRegistry {
         let (state, job) = (ended.state, ended.job)
         let rule = state.rule
         if ended.part.hasStarted, !outcome.isInterrupted { state.gates.cooldown?.note(job.event.path, at: ended.now) }
-        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(state.index, output, of: ended.number) }
+        for output in ended.part.outputs.sorted() {
+            reconciler.views[state.index].recordOwnWrite(output, of: ended.number)
+        }
         let record = AttemptRecord(of: ended.part, outcome, ended.started, ended.duration)
         let time = host.clock.time()
         let fate = Fate(of: outcome, job, rule, random: ended.random, at: time)
@@ -120,7 +123,7 @@ extension JobRegistry {
         }
         recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
         let mayRemove = state.rule.mayRemoveInput(job)
-        reconciler.update(ended.state.index, number) { $0.mayRemoveInput = mayRemove }
+        reconciler.views[ended.state.index].update(number) { $0.mayRemoveInput = mayRemove }
         guard var known = state.jobs[number] else { return }
         known.failure = known.failure ?? job.failure
         (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
@@ -132,7 +135,7 @@ extension JobRegistry {
         _ ended: EndedAttempt, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
     ) {
         let digest = ended.job.event.snapshot.digest
-        reconciler.update(ended.state.index, ended.number) { offer in
+        reconciler.views[ended.state.index].update(ended.number) { offer in
             if let digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
             // Applies until the step has succeeded, since a later attempt does not show what this one has done.
@@ -160,14 +163,14 @@ extension JobRegistry {
             state.jobs[number]?.putBack(outcome, counts: counts)
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
             let termination = isOvertaken ? Reconciler.Termination.overtaken : .retry(at: now + pause, counts: counts)
-            reconciler.finish(state.index, number, termination, at: now)
+            reconciler.views[state.index].finish(number, termination, at: now)
         case .ended(let jobState):
             end(number, state, jobState, outcome, reconciler)
             let termination = Reconciler.Termination(jobState, outcome)
             if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
-                reconciler.withdraw(state.index, number, isReported: true, at: now)
+                reconciler.views[state.index].withdraw(number, isReported: true, at: now)
             } else {
-                reconciler.finish(state.index, number, termination, at: now)
+                reconciler.views[state.index].finish(number, termination, at: now)
             }
         }
     }
@@ -185,7 +188,7 @@ extension JobRegistry {
             storeFrozen(number, state)
         case .ended(let jobState):
             if jobState == .succeeded, ended.job.event.origin == .manual {
-                reconciler.recordApplied(state.index, ended.job.event)
+                reconciler.views[state.index].recordApplied(ended.job.event)
             }
             endFrozen(number, state, jobState, outcome, &reconciler, at: ended.now)
         }

@@ -35,8 +35,8 @@ struct JobRegistry: ~Copyable {
     ) -> Attempt.Input {
         var candidate = candidate
         if let age = state.gates.age { candidate.event = age.opened(candidate.event) }
-        reconciler.number = max(reconciler.number, number)
-        let offer = reconciler.lease(candidate)
+        reconciler.shared.number = max(reconciler.shared.number, number)
+        let offer = reconciler.views[candidate.view].lease(candidate)
         number = max(number, offer.number)
         let rule = state.rule
         var hasLostInput = false
@@ -57,7 +57,7 @@ struct JobRegistry: ~Copyable {
         job.attempt += 1
         job.waiting = nil
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
-        reconciler.update(state.index, offer.number) { offer in
+        reconciler.views[state.index].update(offer.number) { offer in
             offer.steps = job.steps.count
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
@@ -90,7 +90,7 @@ struct JobRegistry: ~Copyable {
             hasLostInput: hasLostInput)
         state.frozen[entry.number]?.job = job
         state.frozen[entry.number]?.isRunning = true
-        reconciler.beginFrozen(state.index, entry.job.event)
+        reconciler.views[state.index].beginFrozen(entry.job.event)
         storeFrozen(entry.number, state)
         guard let outcome = job.interruptedTooOften(state.rule.retry) else { return input }
         endFrozen(entry.number, state, .failed, outcome, &reconciler, at: time.now)
@@ -143,7 +143,7 @@ struct JobRegistry: ~Copyable {
         _ reconciler: borrowing Reconciler
     ) {
         guard let job = state.jobs.removeValue(forKey: number) else { return }
-        end(StoredJob(job, jobState, reconciler.offer(of: state.index, number: number), number: number), outcome)
+        end(StoredJob(job, jobState, reconciler.views[state.index].offer(number), number: number), outcome)
     }
 
     mutating func endFrozen(
@@ -151,7 +151,7 @@ struct JobRegistry: ~Copyable {
         _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) {
         guard let entry = state.frozen[number] else { return }
-        reconciler.endFrozen(state.index, entry.job.event, Reconciler.Termination(jobState, outcome), at: now)
+        reconciler.views[state.index].endFrozen(entry.job.event, Reconciler.Termination(jobState, outcome), at: now)
         state.frozen.remove(number)
         end(StoredJob(entry.job, jobState, nil, number: number), outcome)
     }
@@ -162,7 +162,7 @@ struct JobRegistry: ~Copyable {
         at now: ContinuousClock.Instant
     ) {
         end(input.number, state, .failed, outcome, reconciler)
-        reconciler.finish(state.index, input.number, .gaveUp, at: now)
+        reconciler.views[state.index].finish(input.number, .gaveUp, at: now)
         reportUnrun(input.job, state, outcome, .failed)
     }
 
@@ -176,8 +176,8 @@ struct JobRegistry: ~Copyable {
     /// The changes to commit: of jobs, of the ledger and of due paths.
     func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
         var changes = changes
-        for (rule, rows) in reconciler.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
-        changes.due = reconciler.dueChanges
+        for (rule, rows) in reconciler.shared.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
+        changes.due = reconciler.shared.dueChanges
         return changes
     }
 
@@ -191,7 +191,7 @@ struct JobRegistry: ~Copyable {
 
     /// Receives the reports of the reconciler on offers and paths, and stores changed offers.
     mutating func collect(_ reconciler: inout Reconciler) {
-        for report in reconciler.reports {
+        for report in reconciler.shared.reports {
             switch report {
             case .gone(let view, let path, let wasHandled):
                 recordGone(rules[view], path, wasHandled ? .modified : .created)
@@ -199,10 +199,10 @@ struct JobRegistry: ~Copyable {
             case .superseded(let view, let offer): recordSuperseded(rules[view], offer)
             }
         }
-        reconciler.reports = []
-        for view in reconciler.active {
+        reconciler.shared.reports = []
+        for view in reconciler.shared.active {
             let state = rules[view]
-            for (number, offer) in reconciler.changedOffers(of: view) {
+            for (number, offer) in reconciler.views[view].changedOffers {
                 guard let job = state.jobs[number] else { continue }
                 if let offer {
                     store(job, offer, number)
@@ -271,8 +271,8 @@ struct JobRegistry: ~Copyable {
     func count(_ reconciler: borrowing Reconciler) -> (jobs: JobCounts, pending: [String: Int]) {
         var (jobs, byRule) = (counts, [String: Int]())
         for state in rules.active(reconciler) {
-            let (retrying, waiting) = (reconciler.retryingCount(state.index), state.frozen.waitingCount)
-            let pending = reconciler.dueCount(state.index) + retrying + waiting
+            let (retrying, waiting) = (reconciler.views[state.index].retryingCount, state.frozen.waitingCount)
+            let pending = reconciler.views[state.index].dueCount + retrying + waiting
             jobs.pending += pending
             jobs.running += state.jobs.count - retrying + state.frozen.entries.count - waiting
             if pending > 0 { byRule[state.rule.name] = pending }
@@ -282,9 +282,9 @@ struct JobRegistry: ~Copyable {
 
     /// Returns the interrupted actions that may have removed their input, by number.
     func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
-        reconciler.active.reduce(into: [:]) { all, view in
+        reconciler.shared.active.reduce(into: [:]) { all, view in
             if rules[view].jobs.isEmpty { return }
-            all.merge(interrupted(reconciler.interruptedOffers(of: view), rules[view])) { $1 }
+            all.merge(interrupted(reconciler.views[view].interruptedOffers, rules[view])) { $1 }
         }
     }
 

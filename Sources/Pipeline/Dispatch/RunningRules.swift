@@ -50,7 +50,7 @@ struct RunningRules: RandomAccessCollection {
 
     /// Returns the rules that may have jobs or due paths; the others cost nothing.
     func active(_ reconciler: borrowing Reconciler) -> [RuleState] {
-        reconciler.active.union(frozenRules).map { states[$0] }
+        reconciler.shared.active.union(frozenRules).map { states[$0] }
     }
 
     /// Removes the rules without jobs from those that ``active(_:)`` returns.

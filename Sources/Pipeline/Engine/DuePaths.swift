@@ -79,7 +79,7 @@ extension DuePathRequest {
             let name = state.rule.name
             guard rule ?? name == name else { continue }
             let isPaused = dispatcher.pauses.hold(name)
-            for due in reconciler.duePaths(state.index, limit: limit, where: isWanted) {
+            for due in reconciler.views[state.index].duePaths(limit: limit, where: isWanted) {
                 let (reason, until) = isPaused ? ("the rule is paused", nil) : state.wait(of: due)
                 paths.append(
                     DuePath(

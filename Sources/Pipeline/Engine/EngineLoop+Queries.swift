@@ -32,18 +32,18 @@ extension EngineLoop {
 
     /// Returns the ledger row of a path; nil if there is no such rule.
     package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
-        dispatcher.jobs.rules[rule].map { reconciler.ledger.row(of: $0.id, at: path) }
+        dispatcher.jobs.rules[rule].map { reconciler.shared.ledger.row(of: $0.id, at: path) }
     }
 
     package func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
         guard let state = dispatcher.jobs.rules[rule] else { return }
-        reconciler.ledger.visit(state.id, inside: directory, body)
+        reconciler.shared.ledger.visit(state.id, inside: directory, body)
     }
 
     /// The paths of jobs whose event is only a change made by their own program.
     package var repeats: [(rule: String, paths: [PathBytes])] {
         dispatcher.jobs.rules.flatMap { state in
-            reconciler.offers(of: state.index).filter(\.isRepeat).map { (state.rule.name, $0.paths) }
+            reconciler.views[state.index].sortedOffers.filter(\.isRepeat).map { (state.rule.name, $0.paths) }
         }
     }
 

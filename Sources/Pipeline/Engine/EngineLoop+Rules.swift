@@ -17,7 +17,7 @@ extension EngineLoop {
     mutating func restore(except running: Set<RuleID> = []) {
         for state in dispatcher.jobs.rules where !running.contains(state.id) {
             restoreJobs(state)
-            reconciler.restoreDue(state.index, engine.store.duePaths(of: state.id), at: now)
+            reconciler.views[state.index].restoreDue(engine.store.duePaths(of: state.id), at: now)
         }
     }
 
@@ -53,9 +53,9 @@ extension EngineLoop {
             }
         }
         for entry in frozen { dispatcher.jobs.rules.append(entry, state) }
-        reconciler.restoreFrozen(state.index, frozen.map(\.job.event))
+        reconciler.views[state.index].restoreFrozen(frozen.map(\.job.event))
         conditions.interrupted = dispatcher.jobs.interrupted(offers, state)
-        reconciler.restore(state.index, offers, at: now)
+        reconciler.views[state.index].restore(offers, at: now)
         dispatcher.givenUp.queue(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, of: state)
     }
 
@@ -136,7 +136,7 @@ extension EngineLoop {
         dispatcher.change(to: next.ruleset, start.rules)
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)
-        for index in start.rules.indices { reconciler.wakeAll(index) }
+        for index in start.rules.indices { reconciler.views[index].wakeAll() }
         run.reselected = start.reselected
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)
@@ -178,7 +178,7 @@ extension EngineLoop {
     /// Stores the mount points of the roots, in addition to those whose file system is not mounted now.
     mutating func recordMounts(_ known: [MountRecord]) {
         let away = known.filter { $0.isAway(in: engine.host.fileSystem) }
-        reconciler.setAway(away.map(\.point))
+        reconciler.setUnmounted(away.map(\.point))
         let points = Set(away.map(\.point))
         let present = MountRecord.present(for: dispatcher.jobs.rules.ruleset.roots, in: engine.host.fileSystem)
         dispatcher.jobs.changes.mounts = away + present.filter { !points.contains($0.point) }

@@ -196,16 +196,16 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func settle() {
         if run.phase == .running { reconciler.settle(at: now) }
-        watcher.hintAgain(reconciler.doubted)
-        reconciler.doubted = []
+        watcher.hintAgain(reconciler.shared.doubted)
+        reconciler.shared.doubted = []
         if reconciler.mayFreeze {
             drain()
             reconciler.freezeDue()
         }
         freeze()
         recordAccepted()
-        dispatcher.stop(reconciler.overtaken)
-        reconciler.overtaken = []
+        dispatcher.stop(reconciler.shared.overtaken)
+        reconciler.shared.overtaken = []
         if run.isReady, !run.hasStarted {
             for index in run.reselected { forgetUnmatched(index) }
             dispatcher.jobs.changes.hasStarted = true
@@ -223,8 +223,8 @@ package struct EngineLoop: ~Copyable {
 
     /// Reports events for which paths have become due, and counts them for batches and sets.
     private mutating func recordAccepted() {
-        let accepted = reconciler.accepted
-        reconciler.accepted = []
+        let accepted = reconciler.shared.accepted
+        reconciler.shared.accepted = []
         reportEvents(accepted)
         for (view, event) in accepted {
             let state = dispatcher.jobs.rules[view]
@@ -235,13 +235,13 @@ package struct EngineLoop: ~Copyable {
 
     /// Turns events that are not compared with the ledger into jobs.
     private mutating func freeze() {
-        let frozen = reconciler.frozen
-        reconciler.frozen = []
+        let frozen = reconciler.shared.frozen
+        reconciler.shared.frozen = []
         reportEvents(frozen.map { ($0.view, $0.event) })
         for (view, event, isUncertain) in frozen {
             let state = dispatcher.jobs.rules[view]
             // The end of a listing follows the paths that it found.
-            let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
+            let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
             dispatcher.jobs.freeze(event, state, isInterrupted: isUncertain, after: after, at: now)
             state.batch?.note(event.path, at: now)
         }
@@ -256,10 +256,10 @@ package struct EngineLoop: ~Copyable {
     private mutating func forgetUnmatched(_ index: Int) {
         let state = dispatcher.jobs.rules[index]
         var unmatched: [PathBytes] = []
-        reconciler.ledger.visit(state.id, inside: "/") { path, _ in
+        reconciler.shared.ledger.visit(state.id, inside: "/") { path, _ in
             if state.rule.root(taking: path) == nil { unmatched.append(path) }
         }
-        for path in unmatched { reconciler.forget(index, path) }
+        for path in unmatched { reconciler.views[index].forget(path) }
     }
 
     // MARK: Dispatch
@@ -276,7 +276,7 @@ package struct EngineLoop: ~Copyable {
         let isGathering = run.phase == .running && !isLast
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
         // A move that has not settled is frozen only here; its row and its job belong to one commit.
-        guard !reconciler.frozen.isEmpty else { return }
+        guard !reconciler.shared.frozen.isEmpty else { return }
         freeze()
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
     }
@@ -302,7 +302,7 @@ package struct EngineLoop: ~Copyable {
             return
         }
         reconciler.markCommitted()
-        reconciler.dueChanges = [:]
+        reconciler.shared.dueChanges = [:]
         dispatcher.jobs.markCommitted()
         restoreReturned()
         run.storeRetry = nil
@@ -349,7 +349,7 @@ package struct EngineLoop: ~Copyable {
     /// Whether everything of a rule is handled, except jobs that wait for their window or for other files.
     private func isHandled(_ state: RuleState) -> Bool {
         state.frozen.entries.values.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
-            && state.jobs.isEmpty && reconciler.dueCount(state.index) == reconciler.heldCount(state.index)
+            && state.jobs.isEmpty && reconciler.views[state.index].dueCount == reconciler.views[state.index].heldCount
     }
 
     private mutating func recordTurn(hints: Int) {

@@ -52,7 +52,7 @@ struct JobCommandRunner {
             if isFrozen {
                 state.frozen[number]?.due = now
             } else {
-                reconciler.hasten(state.index, number, at: now)
+                reconciler.views[state.index].hasten(number, at: now)
             }
         } else if let stored = stored(id, dispatcher.jobs), stored.state == .failed {
             restart(stored, &dispatcher.jobs, &reconciler)
@@ -71,13 +71,13 @@ struct JobCommandRunner {
         job.rule = state.rule.name
         guard var offer = stored.offer else {
             jobs.rules.append(FrozenQueue.Entry(job: job, number: stored.number, due: now), state)
-            reconciler.restoreFrozen(state.index, [job.event])
+            reconciler.views[state.index].restoreFrozen([job.event])
             return jobs.storeFrozen(stored.number, state)
         }
         offer.isUncertain = true
         state.jobs[offer.number] = job
-        reconciler.retry(state.index, offer, at: now)
-        guard reconciler.offer(of: state.index, number: offer.number) == nil else { return }
+        reconciler.views[state.index].retry(offer, at: now)
+        guard reconciler.views[state.index].offer(offer.number) == nil else { return }
         // A newer event of its paths was leased since: they are compared instead.
         state.jobs[offer.number] = nil
         jobs.changes.jobs[job.id] = JobChange(.deleted, isNew: false)
@@ -92,9 +92,9 @@ struct JobCommandRunner {
         if isFrozen {
             guard state.frozen[number]?.isRunning == false else { return }
             dispatcher.jobs.endFrozen(number, state, .skipped, outcome, &reconciler, at: now)
-        } else if let offer = reconciler.offer(of: state.index, number: number), !offer.isRunning {
+        } else if let offer = reconciler.views[state.index].offer(number), !offer.isRunning {
             dispatcher.jobs.end(number, state, .skipped, outcome, reconciler)
-            reconciler.finish(state.index, number, .succeeded, at: now)
+            reconciler.views[state.index].finish(number, .succeeded, at: now)
         }
     }
 
@@ -153,7 +153,7 @@ struct JobCommandRunner {
     /// Records the current state of a path and everything below it as handled, for every rule.
     private func recordOwnWrite(_ path: PathBytes, _ rules: Range<Int>, _ reconciler: inout Reconciler) {
         for index in rules {
-            for known in reconciler.knownPaths(index, inside: path) { _ = reconciler.undo(index, known) {} }
+            for known in reconciler.views[index].knownPaths(inside: path) { _ = reconciler.views[index].undo(known) {} }
         }
     }
 }
