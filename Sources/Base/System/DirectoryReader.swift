@@ -80,7 +80,7 @@ package struct DirectoryReader {
     /// Calls the closure for each remaining entry; it must not store the entry.
     ///
     /// - Throws: The error that stopped the listing.
-    func forEach(_ body: (Entry) -> Void) throws(SystemError) {
+    package func forEach(_ body: (Entry) -> Void) throws(SystemError) {
         let result = withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
             while true {
                 let count = next(into: buffer, body)

@@ -81,21 +81,21 @@ public struct PathBytes: Hashable, Sendable {
     /// Symbolic links are not resolved: `link/..` becomes the directory of the link.
     public var normalized: PathBytes {
         if isCertainlyNormal { return self }
-        var kept: [ArraySlice<UInt8>] = []
+        var parts: [ArraySlice<UInt8>] = []
         let isAbsolute = bytes.first == .slash
         for part in bytes.split(separator: .slash) {
             if part.elementsEqual([.dot]) { continue }
             if part.elementsEqual([.dot, .dot]) {
-                if let last = kept.last, !last.elementsEqual([.dot, .dot]) {
-                    kept.removeLast()
+                if let last = parts.last, !last.elementsEqual([.dot, .dot]) {
+                    parts.removeLast()
                 } else if !isAbsolute {
-                    kept.append(part)
+                    parts.append(part)
                 }
                 continue
             }
-            kept.append(part)
+            parts.append(part)
         }
-        let joined = Array(kept.joined(separator: [.slash]))
+        let joined = Array(parts.joined(separator: [.slash]))
         if isAbsolute { return PathBytes([.slash] + joined) }
         return joined.isEmpty ? PathBytes(".") : PathBytes(joined)
     }
