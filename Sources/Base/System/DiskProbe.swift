@@ -63,6 +63,16 @@ package enum DiskProbe {
         return PathBytes(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
     }
 
+    /// Returns the target of a symbolic link, as it is stored; nil for any other path.
+    package static func target(of link: PathBytes) -> PathBytes? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            guard let base = buffer.baseAddress else { return nil }
+            let count = link.withCString { readlink($0, base, buffer.count) }
+            guard count > 0, count < buffer.count else { return nil }
+            return PathBytes(UnsafeRawBufferPointer(start: base, count: count))
+        }
+    }
+
     /// The result of a check for processes that have a file open for writing, or locked against writing.
     package enum Holders: Sendable, Hashable {
         case nobody
@@ -85,8 +95,8 @@ package enum DiskProbe {
         case EAGAIN: return .somebody
         case EACCES:
             var status = cal_stat()
-            guard place.name.withCString({ cal_stat_entry(place.descriptor, $0, 0, &status) }) == 0 else { return .unknown }
-            return WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .somebody : .unknown
+            let isKnown = place.name.withCString { cal_stat_entry(place.descriptor, $0, 0, &status) } == 0
+            return isKnown && WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .somebody : .unknown
         default: return .unknown
         }
     }

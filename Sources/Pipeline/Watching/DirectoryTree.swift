@@ -33,6 +33,8 @@ struct DirectoryTree: ~Copyable {
         static let scheduled = Flags(rawValue: 1 << 4)
         /// It has been listed completely.
         static let listed = Flags(rawValue: 1 << 5)
+
+        var isPolled: Bool { !isDisjoint(with: [.polled, .short]) }
     }
 
     /// A directory with its links to others, by their indices.
@@ -60,7 +62,9 @@ struct DirectoryTree: ~Copyable {
     /// The number of directories.
     private(set) var count = 0
     /// A counter that changes whenever a directory is added, changed or removed in a way that affects ``counts(in:)``.
-    private(set) var edition = 0
+    private var edition = 0
+    /// The counts of trees, as of an edition.
+    private var counted: (edition: Int, counts: [ID: Counts]) = (0, [:])
     /// The number of directories without a watch because the limit is reached.
     private(set) var shortCount = 0
     /// The number of directories that could not be watched or listed.
@@ -75,6 +79,9 @@ struct DirectoryTree: ~Copyable {
     func isRoot(_ folder: ID) -> Bool { records[Int(folder.index)].isRoot }
 
     func flags(of folder: ID) -> Flags { records[Int(folder.index)].flags }
+
+    /// Whether it is polled for any reason.
+    func isPolled(_ folder: ID) -> Bool { flags(of: folder).isPolled }
 
     func device(of folder: ID) -> UInt16 { records[Int(folder.index)].device }
 
@@ -219,14 +226,7 @@ struct DirectoryTree: ~Copyable {
         edition &+= 1
         var forgotten = Forgotten()
         var stack: [Int32] = []
-        func push(_ first: Int32) {
-            var index = first
-            while index >= 0 {
-                stack.append(index)
-                index = records[Int(index)].next
-            }
-        }
-        push(records[Int(folder.index)].firstChild)
+        forEachChild(of: folder.index) { stack.append($0) }
         if keepingItself {
             records[Int(folder.index)].firstChild = -1
         } else {
@@ -234,11 +234,11 @@ struct DirectoryTree: ~Copyable {
             stack.append(folder.index)
         }
         while let index = stack.popLast() {
-            if index != folder.index { push(records[Int(index)].firstChild) }
+            if index != folder.index { forEachChild(of: index) { stack.append($0) } }
             let watch = records[Int(index)].watch
             if watch >= 0, unlink(index) { forgotten.watches.append(watch) }
             let flags = records[Int(index)].flags
-            if !flags.isDisjoint(with: [.polled, .short]) { forgotten.polled.append(id(index)) }
+            if flags.isPolled { forgotten.polled.append(id(index)) }
             if flags.contains(.short) { shortCount -= 1 }
             if flags.contains(.failed) { failedCount -= 1 }
             names.forget(index, records)
@@ -259,21 +259,18 @@ struct DirectoryTree: ~Copyable {
         var short = 0
     }
 
-    /// Counts the directory and those below it.
-    func counts(in folder: ID) -> Counts {
+    /// Counts the directory and those below it; takes no time if nothing has changed since the last call.
+    mutating func counts(in folder: ID) -> Counts {
+        if edition != counted.edition { counted = (edition, [:]) }
+        if let known = counted.counts[folder] { return known }
         var counts = Counts()
-        var stack = [folder.index]
-        while let index = stack.popLast() {
+        forEach(in: folder) { index in
             let flags = records[Int(index)].flags
             counts.folders += 1
-            if !flags.isDisjoint(with: [.polled, .short]) { counts.polled += 1 }
+            if flags.isPolled { counts.polled += 1 }
             if flags.contains(.short) { counts.short += 1 }
-            var child = records[Int(index)].firstChild
-            while child >= 0 {
-                stack.append(child)
-                child = records[Int(child)].next
-            }
         }
+        counted.counts[folder] = counts
         return counts
     }
 
@@ -281,15 +278,7 @@ struct DirectoryTree: ~Copyable {
     func failed(in folder: ID) -> [ID] {
         guard failedCount > 0 else { return [] }
         var found: [ID] = []
-        var stack = [folder.index]
-        while let index = stack.popLast() {
-            if records[Int(index)].flags.contains(.failed) { found.append(id(index)) }
-            var child = records[Int(index)].firstChild
-            while child >= 0 {
-                stack.append(child)
-                child = records[Int(child)].next
-            }
-        }
+        forEach(in: folder) { if records[Int($0)].flags.contains(.failed) { found.append(id($0)) } }
         return found
     }
 
@@ -305,15 +294,28 @@ struct DirectoryTree: ~Copyable {
     /// Returns the subdirectories that the listing did not find.
     func unseen(below folder: ID) -> [ID] {
         var found: [ID] = []
-        var index = records[Int(folder.index)].firstChild
-        while index >= 0 {
-            if !records[Int(index)].flags.contains(.seen) { found.append(id(index)) }
-            index = records[Int(index)].next
-        }
+        forEachChild(of: folder.index) { if !records[Int($0)].flags.contains(.seen) { found.append(id($0)) } }
         return found
     }
 
     // MARK: Records
+
+    private func forEachChild(of index: Int32, _ body: (Int32) -> Void) {
+        var child = records[Int(index)].firstChild
+        while child >= 0 {
+            body(child)
+            child = records[Int(child)].next
+        }
+    }
+
+    /// Calls the closure for the directory and those below it.
+    private func forEach(in folder: ID, _ body: (Int32) -> Void) {
+        var stack = [folder.index]
+        while let index = stack.popLast() {
+            body(index)
+            forEachChild(of: index) { stack.append($0) }
+        }
+    }
 
     private func id(_ index: Int32) -> ID { ID(index: index, generation: records[Int(index)].generation) }
 

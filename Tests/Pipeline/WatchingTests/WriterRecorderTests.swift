@@ -10,10 +10,13 @@ import Testing
 @Suite(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
 struct WriterRecorderTests {
     @discardableResult private static func enter(_ path: PathBytes, _ recorder: WriterRecorder) -> Int32 {
-        var error: Int32 = 0
-        guard let reader = DirectoryReader(path, below: path, error: &error) else { return error }
-        defer { reader.close() }
-        return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
+        do throws(SystemError) {
+            let reader = try DirectoryReader(path, below: path)
+            defer { reader.close() }
+            return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
+        } catch {
+            return error.errno
+        }
     }
 
     /// Returns the last process that changed the path.

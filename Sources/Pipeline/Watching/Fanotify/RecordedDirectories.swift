@@ -90,11 +90,6 @@ struct RecordedDirectories {
 
     /// Returns the current path of an open directory, without symbolic links.
     private static func place(of descriptor: Int32) -> PathBytes? {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-            guard let base = buffer.baseAddress else { return nil }
-            let count = readlink("/proc/self/fd/\(descriptor)", base, buffer.count)
-            guard count > 0, count < buffer.count else { return nil }
-            return PathBytes(UnsafeRawBufferPointer(start: base, count: count))
-        }
+        DiskProbe.target(of: PathBytes("/proc/self/fd/\(descriptor)"))
     }
 }

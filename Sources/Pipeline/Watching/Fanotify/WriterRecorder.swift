@@ -43,11 +43,7 @@ package final class WriterRecorder: Sendable {
 
     /// Stops the thread and waits for it; a second call does nothing.
     package func stop() {
-        let running = thread.withLock { thread in
-            let running = thread
-            thread = nil
-            return running
-        }
+        let running = thread.withLock { $0.take() }
         core.stop()
         running?.join()
     }

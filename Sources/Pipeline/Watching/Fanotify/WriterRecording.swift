@@ -100,7 +100,7 @@ final class WriterRecording: Sendable {
         var last: WritingProcess?
         let group = state.group
         return group.read { event in
-            let now = time ?? .now
+            let now = time ?? DiskProbe.now()
             time = now
             if event.isOverflow {
                 state.table.removeAll()
@@ -149,10 +149,9 @@ final class WriterRecording: Sendable {
     }
 
     private static func key(of folder: PathBytes, below root: PathBytes) -> DirectoryKey? {
-        var error: Int32 = 0
         // The path of an event may be its root.
         let top = folder.isInside(root) ? root : folder
-        guard let reader = DirectoryReader(folder, below: top, error: &error) else { return nil }
+        guard let reader = try? DirectoryReader(folder, below: top) else { return nil }
         defer { reader.close() }
         return DirectoryKey(of: reader.descriptor)
     }
@@ -162,19 +161,13 @@ final class WriterRecording: Sendable {
         var found: Set<DirectoryKey> = []
         let top = path.isInside(root) ? root : path
         var rest = [path]
-        var error: Int32 = 0
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 8)
-        defer { buffer.deallocate() }
         while let folder = rest.popLast() {
-            guard let reader = DirectoryReader(folder, below: top, error: &error) else { continue }
+            guard let reader = try? DirectoryReader(folder, below: top) else { continue }
             defer { reader.close() }
             if let key = DirectoryKey(of: reader.descriptor) { found.insert(key) }
-            while reader.next(
-                into: buffer,
-                { entry in
-                    if reader.isFolder(entry) { rest.append(folder.appending(Array(entry.name))) }
-                }) > 0
-            {}
+            try? reader.forEach { entry in
+                if reader.isFolder(entry) { rest.append(folder.appending(entry.name)) }
+            }
         }
         return found
     }
@@ -201,14 +194,5 @@ extension WritingProcess {
             }
             if facts.pointee.has_user != 0 { uid = facts.pointee.user }
         }
-    }
-}
-
-extension Timestamp {
-    /// The current time, by the clock that file timestamps use.
-    fileprivate static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 }

@@ -1,4 +1,5 @@
 import CAlightLinux
+import FileEvents
 import Glibc
 import System
 
@@ -49,6 +50,23 @@ struct InotifyEvent {
     func has(_ bits: InotifyMask) -> Bool { !mask.isDisjoint(with: bits) }
     /// Whether the name is that of a directory.
     var isFolder: Bool { mask.contains(.isFolder) }
+
+    /// The signs of a hint for the name.
+    var signs: Hint.Signs {
+        var signs: Hint.Signs = []
+        if has([.create, .movedTo]) { signs.insert(.appeared) }
+        if has([.delete, .movedFrom]) { signs.insert(.vanished) }
+        if has([.movedFrom, .movedTo]) { signs.insert(.moved) }
+        if has(.modify) { signs.insert(.written) }
+        if has(.closeWrite) { signs.insert(.closed) }
+        if has(.attrib) { signs.insert(.attributes) }
+        // Programs open and read each directory that they list.
+        if isFolder { return signs }
+        if has(.open) { signs.insert(.opened) }
+        if has(.access) { signs.insert(.accessed) }
+        if has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+        return signs
+    }
 }
 
 /// An inotify instance: adds watches, reads events.
