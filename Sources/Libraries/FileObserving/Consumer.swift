@@ -18,12 +18,6 @@ enum Ending: Sendable {
 
 /// The position of one reader: the events that it has not received yet.
 final class Consumer: Sendable {
-    enum Step: Sendable {
-        case events([FileEvent])
-        case ended(Ending)
-        case empty
-    }
-
     private struct State {
         var rows: ReaderRows
         var waiters: [@Sendable () -> Void] = []
@@ -71,15 +65,18 @@ final class Consumer: Sendable {
     // MARK: Reader side
 
     /// Removes and returns one event, or all.
-    func step(takingAll: Bool) -> Step {
-        state.withLock { state in
-            if takingAll {
-                let events = state.rows.takeAll()
-                if !events.isEmpty { return .events(events) }
-            } else if let event = state.rows.takeFirst() {
-                return .events([event])
-            }
-            return state.ending.map { .ended($0) } ?? .empty
+    ///
+    /// - Returns: The events; none when the observer was stopped; nil when there are none yet.
+    /// - Throws: The error that ended the observation, after the collected events.
+    func take(all: Bool) throws(ObservationError) -> [FileEvent]? {
+        let (events, ending) = state.withLock { state in
+            (all ? state.rows.takeAll() : state.rows.takeFirst().map { [$0] } ?? [], state.ending)
+        }
+        if !events.isEmpty { return events }
+        switch ending {
+        case .failed(let error): throw error
+        case .finished: return []
+        case nil: return nil
         }
     }
 

@@ -98,14 +98,21 @@ final class ObservationCore: Sendable {
     /// The number of current and pending readers.
     var readers: Int { state.withLock { $0.consumers.count + $0.orders.newcomers.count } }
 
-    func waitUntilReady() async -> Result<Int, ObservationError> {
+    /// Suspends the caller unless the closure returns an answer; the closure stores the continuation if it does not.
+    private func wait<Answer: Sendable>(
+        _ store: (inout State, CheckedContinuation<Answer, Never>) -> Answer?
+    ) async -> Answer {
         await withCheckedContinuation { continuation in
-            let answer = state.withLock { state -> Result<Int, ObservationError>? in
-                if let answer = Self.start(state) { return answer }
-                state.startWaiters.append(continuation)
-                return nil
-            }
-            if let answer { continuation.resume(returning: answer) }
+            let answer = state.withLock { store(&$0, continuation) }
+            if let answer { continuation.resume(returning: answer) } else { wake.signal() }
+        }
+    }
+
+    func waitUntilReady() async -> Result<Int, ObservationError> {
+        await wait { state, continuation in
+            if let answer = Self.start(state) { return answer }
+            state.startWaiters.append(continuation)
+            return nil
         }
     }
 
@@ -115,32 +122,26 @@ final class ObservationCore: Sendable {
     }
 
     func waitUntilEnded() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if !state.hasEnded { state.endWaiters.append(continuation) }
-                return state.hasEnded
-            }
-            if isOver { continuation.resume() }
+        await wait { state, continuation in
+            if state.hasEnded { return () }
+            state.endWaiters.append(continuation)
+            return nil
         }
     }
 
     func catchUp() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.ending == nil { state.orders.barriers.append(continuation) }
-                return state.ending != nil
-            }
-            if isOver { continuation.resume() } else { wake.signal() }
+        await wait { state, continuation in
+            if state.ending != nil { return () }
+            state.orders.barriers.append(continuation)
+            return nil
         }
     }
 
     func snapshot() async -> ObservationSnapshot? {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.ending == nil { state.orders.snapshots.append(continuation) }
-                return state.ending != nil
-            }
-            if isOver { continuation.resume(returning: nil) } else { wake.signal() }
+        await wait { state, continuation in
+            if state.ending != nil { return .some(nil) }
+            state.orders.snapshots.append(continuation)
+            return nil
         }
     }
 

@@ -10,14 +10,14 @@ import Watching
 /// no other thread needs.
 struct ObservationLoop: ~Copyable {
     private let core: ObservationCore
-    private let source: Source
+    private let source: any HintProducer
     private let store: MemoryStore
     private var reconciler: Reconciler
     private var isReady = false
     /// Roots whose listing was reported as started but not as finished.
     private var openScans: Set<PathBytes> = []
 
-    init(_ core: ObservationCore, _ source: Source) {
+    init(_ core: ObservationCore, _ source: any HintProducer) {
         self.core = core
         self.source = source
         let options = core.plan.options
@@ -114,7 +114,8 @@ struct ObservationLoop: ~Copyable {
     private mutating func commit(_ events: [FileEvent]) {
         source.hintAgain(reconciler.doubted)
         let changes = events.map { event in
-            let replaced = event.kind == .moved && event.isReplaced ? handled(event.path) : nil
+            let isReplacing = event.kind == .moved && event.isReplaced
+            let replaced = isReplacing ? store.row(of: ObservationPlan.rule, at: event.path)?.handled : nil
             return ObservedChange(event: event, replaced: replaced)
         }
         store.set(reconciler.ledger.changes)
@@ -131,8 +132,6 @@ struct ObservationLoop: ~Copyable {
         core.deliver(changes)
     }
 
-    private func handled(_ path: PathBytes) -> Snapshot? { store.row(of: ObservationPlan.rule, at: path)?.handled }
-
     /// The ledger, directories before their contents.
     private var snapshot: ObservationSnapshot {
         let rows = store.rows(of: ObservationPlan.rule, below: "/", after: nil)
@@ -140,6 +139,11 @@ struct ObservationLoop: ~Copyable {
             facts: rows.compactMap { path, row in
                 row.handled.map { ObservationSnapshot.Fact(path: path, snapshot: $0) }
             })
+    }
+
+    /// Returns the metadata of a root, or `unseen` when it can't be read.
+    private static func snapshot(of root: PathBytes) -> Snapshot {
+        if case .present(let snapshot) = DiskProbe.look(at: root) { snapshot } else { .unseen }
     }
 
     /// Forwards a report of the watcher; returns an error when the observation can't continue.
@@ -167,7 +171,7 @@ struct ObservationLoop: ~Copyable {
     /// Delivers the known state to a new consumer, and adds it.
     private func welcome(_ consumer: Consumer) {
         let mask = core.plan.options.events
-        let time = Timestamp.present
+        let time = DiskProbe.now()
         var changes: [ObservedChange] = []
         func add(_ kind: EventKind, _ path: PathBytes, _ snapshot: Snapshot) {
             guard mask.takes(kind) else { return }
@@ -175,10 +179,10 @@ struct ObservationLoop: ~Copyable {
             let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
             changes.append(ObservedChange(event: event))
         }
-        for root in core.plan.roots { add(.scanBegan, root, .present(root)) }
+        for root in core.plan.roots { add(.scanBegan, root, Self.snapshot(of: root)) }
         for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
-        for root in core.plan.roots where !openScans.contains(root) { add(.scanEnded, root, .present(root)) }
+        for root in core.plan.roots where !openScans.contains(root) { add(.scanEnded, root, Self.snapshot(of: root)) }
         consumer.deliver(changes)
         core.admit(consumer)
     }

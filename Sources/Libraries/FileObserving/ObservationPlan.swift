@@ -87,14 +87,13 @@ struct ObservationPlan: Sendable {
         }
     }
 
+    /// The root by which a path is observed; nil when it is not.
+    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+
     /// The scope for the watcher.
     var scope: WatchScope {
-        let backend: Backend =
-            switch options.backend {
-            case .auto: .auto
-            case .inotify: .inotify
-            case .poll: .poll
-            }
+        // Both types have the same cases.
+        let backend = Backend(rawValue: options.backend.rawValue) ?? .auto
         let interval = max(options.pollInterval, .milliseconds(10))
         var scope = WatchScope(
             roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
@@ -121,24 +120,6 @@ struct ObservationPlan: Sendable {
                 isTree: options.isTree),
             initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore,
             receivesAtOnce: true)
-    }
-}
-
-extension ObservationPlan {
-    /// The root by which a path is observed; nil when it is not.
-    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
-}
-
-extension Timestamp {
-    /// The current time of the system clock.
-    static var present: Timestamp { DiskProbe.now() }
-}
-
-extension Snapshot {
-    /// The metadata of a root, or `unseen` when it can't be read.
-    static func present(_ root: PathBytes) -> Snapshot {
-        guard case .present(let snapshot) = DiskProbe.look(at: root) else { return .unseen }
-        return snapshot
     }
 }
 
