@@ -316,9 +316,7 @@ extension JSONValue {
         _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool
     ) throws(JSONError) -> JSONValue {
         func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONError> {
-            Result { () throws(JSONError) in
-                try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient)
-            }
+            Result { () throws(JSONError) in try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient) }
         }
         let found =
             bytes.withContiguousStorageIfAvailable { value(of: $0) }

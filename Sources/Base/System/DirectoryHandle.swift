@@ -89,9 +89,7 @@ package final class DirectoryHandle: Sendable {
             // A directory can replace only an empty directory.
             return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
         }
-        let linked = name.withCString { from in
-            new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) }
-        }
+        let linked = name.withCString { from in new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) } }
         if linked == 0 {
             // A file that another process has put there in the meantime is a different file, and remains.
             guard (try? stat(name))?.identity == snapshot.identity else { return 0 }
@@ -109,9 +107,7 @@ package final class DirectoryHandle: Sendable {
     private func replace(
         _ name: PathBytes, in folder: DirectoryHandle, _ new: PathBytes, remove: (UnsafePointer<CChar>) -> Int32
     ) -> Int32 {
-        let renamed = name.withCString { from in
-            new.withCString { renameat(descriptor, from, folder.descriptor, $0) }
-        }
+        let renamed = name.withCString { from in new.withCString { renameat(descriptor, from, folder.descriptor, $0) } }
         guard renamed != 0 else { return 0 }
         let error = errno
         _ = new.withCString { remove($0) }

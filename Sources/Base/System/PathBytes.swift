@@ -15,9 +15,7 @@ public struct PathBytes: Hashable, Sendable {
     /// Creates a path of the UTF-8 of a string.
     public init(_ text: String) { bytes = Array(text.utf8) }
 
-    public func hash(into hasher: inout Hasher) {
-        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-    }
+    public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 
     /// The bytes after the last slash; the whole path if there is none.
     public var lastComponent: ArraySlice<UInt8> {

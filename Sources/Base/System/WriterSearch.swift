@@ -56,9 +56,7 @@ package enum WriterSearch {
         }
         guard !places.isEmpty else { return [:] }
         var found: [PathBytes: Set<Int32>] = [:]
-        search { process, file in
-            for path in places[file] ?? [] { found[path, default: []].insert(process) }
-        }
+        search { process, file in for path in places[file] ?? [] { found[path, default: []].insert(process) } }
         return found.mapValues { $0.sorted().map { Writer(process: $0, name: name(of: $0)) } }
     }
 

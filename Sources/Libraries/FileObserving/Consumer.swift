@@ -26,9 +26,7 @@ final class Consumer: Sendable {
 
     private let state: Mutex<State>
 
-    init(mask: EventMask, roots: [PathBytes]) {
-        state = Mutex(State(rows: ReaderRows(mask: mask, roots: roots)))
-    }
+    init(mask: EventMask, roots: [PathBytes]) { state = Mutex(State(rows: ReaderRows(mask: mask, roots: roots))) }
 
     // MARK: Observer side
 

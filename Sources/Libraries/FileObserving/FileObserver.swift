@@ -161,9 +161,7 @@ public final class FileObserver: Sendable {
             ///
             /// - Returns: The event; nil when the observer was stopped or the task cancelled.
             /// - Throws: When a root can't be watched; there are no further events then.
-            public mutating func next() async throws(ObservationError) -> FileEvent? {
-                try await next(isolation: nil)
-            }
+            public mutating func next() async throws(ObservationError) -> FileEvent? { try await next(isolation: nil) }
 
             /// Returns the next event, for a caller in the given isolation.
             ///
@@ -172,9 +170,7 @@ public final class FileObserver: Sendable {
             /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(ObservationError)
                 -> FileEvent?
-            {
-                try await position.take(all: false, isolation: actor)?.first
-            }
+            { try await position.take(all: false, isolation: actor)?.first }
         }
     }
 
@@ -208,9 +204,7 @@ public final class FileObserver: Sendable {
             /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
-            ) async throws(ObservationError) -> [FileEvent]? {
-                try await position.take(all: true, isolation: actor)
-            }
+            ) async throws(ObservationError) -> [FileEvent]? { try await position.take(all: true, isolation: actor) }
         }
     }
 

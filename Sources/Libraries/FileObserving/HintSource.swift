@@ -66,9 +66,7 @@ public final class ManualSource: HintSource {
     /// Whether its observer has stopped.
     public var isStopped: Bool { state.withLock { $0.isStopped } }
 
-    public func start(
-        roots: [PathBytes], tell: @escaping @Sendable ([SourceReport]) -> Void
-    ) throws(ObservationError) {
+    public func start(roots: [PathBytes], tell: @escaping @Sendable ([SourceReport]) -> Void) throws(ObservationError) {
         state.withLock { state in
             state.roots = roots
             state.tell = tell
@@ -147,9 +145,7 @@ private struct OtherSource: HintProducer {
 }
 
 extension SourceReport {
-    fileprivate var hint: Hint? {
-        if case .hint(let hint) = self { hint } else { nil }
-    }
+    fileprivate var hint: Hint? { if case .hint(let hint) = self { hint } else { nil } }
 
     fileprivate var watchReport: WatchReport? {
         switch self {

@@ -170,9 +170,7 @@ final class ObservationCore: Sendable {
 
     /// Adds a reader that has received the known state, unless it has unsubscribed meanwhile.
     func admit(_ consumer: Consumer) {
-        state.withLock { state in
-            if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer }
-        }
+        state.withLock { state in if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer } }
     }
 
     func setReady(folders: Int) {

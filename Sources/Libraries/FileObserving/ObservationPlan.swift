@@ -82,9 +82,7 @@ struct ObservationPlan: Sendable {
         if path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, path.bytes.count > 1 else { throw .refused(path, errno: errno) }
         try makeFolder(path.parent)
-        guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else {
-            throw .refused(path, errno: errno)
-        }
+        guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else { throw .refused(path, errno: errno) }
     }
 
     /// The root by which a path is observed; nil when it is not.

@@ -158,9 +158,7 @@ struct DirectoryTree: ~Copyable {
 
     // MARK: Changes
 
-    mutating func addRoot(_ path: PathBytes) -> ID {
-        path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) }
-    }
+    mutating func addRoot(_ path: PathBytes) -> ID { path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) } }
 
     /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {

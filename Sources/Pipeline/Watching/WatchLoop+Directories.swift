@@ -224,9 +224,7 @@ extension WatchLoop {
     }
 
     /// Decides by the file system type as well, at a root and at the top of another file system.
-    private func decidePolling(
-        _ folder: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader, _ index: Int
-    ) {
+    private func decidePolling(_ folder: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader, _ index: Int) {
         let device = polling.devices.number(of: reader.device)
         tree.setDevice(device, of: folder)
         if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
@@ -331,8 +329,7 @@ extension WatchLoop {
                 if scope.reaches(path) { signs.insert(.subtree) }
             }
             if isFolder, signs.contains(.appeared), isEntered(path, listing.root) {
-                listings.add(
-                    ListingQueue.Visit(folder: tree.enter(listing.visit.folder, named: name), origin: .poll))
+                listings.add(ListingQueue.Visit(folder: tree.enter(listing.visit.folder, named: name), origin: .poll))
             } else if change == .attributes, let child {
                 retry(child, origin: .poll)
             }

@@ -252,9 +252,7 @@ final class WatchLoop {
             let counts = tree.counts(in: folder)
             let isPolled = tree.flags(of: folder).contains(.polled)
             var reason: PollingReason?
-            if isPolled {
-                reason = root.wantsPoll ? .asked : PollingReason.untoldFileSystem(of: root.path) ?? .asked
-            }
+            if isPolled { reason = root.wantsPoll ? .asked : PollingReason.untoldFileSystem(of: root.path) ?? .asked }
             return WatchStatus.Root(
                 path: root.path, means: isPolled || kernel.inotify == nil ? .polling : .inotify, polling: reason,
                 folders: counts.folders, polled: counts.polled, short: counts.short)

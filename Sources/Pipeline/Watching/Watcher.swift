@@ -125,17 +125,13 @@ package final class Watcher: HintProducer {
     /// Then it proceeds as at the start: all roots are listed, with the origin `scan`,
     /// and the last report is `ready`. Changes during that time are hinted as usual. Of
     /// two calls in quick succession, the first may never take effect.
-    package func change(to scope: WatchScope, number: Int) {
-        control.request { $0.change = (scope, number) }
-    }
+    package func change(to scope: WatchScope, number: Int) { control.request { $0.change = (scope, number) } }
 
     /// Hints the paths once more, after all polled directories have been polled again.
     ///
     /// For paths that existed when a caller checked them, but perhaps not at the last
     /// poll: if they vanish before the next poll, polling finds no difference.
-    package func hintAgain(_ paths: [PathBytes]) {
-        if !paths.isEmpty { control.request { $0.doubted += paths } }
-    }
+    package func hintAgain(_ paths: [PathBytes]) { if !paths.isEmpty { control.request { $0.doubted += paths } } }
 
     /// Returns once all events that the kernel had queued before the call are hinted.
     ///

@@ -36,9 +36,7 @@ struct GlobFaults {
         GlobError(offset: offset, message: message, help: help)
     }
 
-    func isEmpty() -> GlobError {
-        fault(0, "the glob is empty", help: "write a path, such as 'in/*.jpg'")
-    }
+    func isEmpty() -> GlobError { fault(0, "the glob is empty", help: "write a path, such as 'in/*.jpg'") }
 
     func hasEmptyAlternative() -> GlobError {
         fault(0, "\(glob) has an alternative that is empty", help: "write at least one name in every alternative")
@@ -97,9 +95,7 @@ struct GlobFaults {
     }
 
     func holdsParent(at offset: Int) -> GlobError {
-        fault(
-            offset, "\(glob) contains '..'",
-            help: "write the directory itself; a glob only compares names")
+        fault(offset, "\(glob) contains '..'", help: "write the directory itself; a glob only compares names")
     }
 
     func holdsSlashInClass(at offset: Int) -> GlobError {

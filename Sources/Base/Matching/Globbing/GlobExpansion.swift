@@ -24,9 +24,7 @@ struct GlobExpansion {
         rootCount = alternatives.reduce(Self.folderCount(of: nodes)) { min($0, $1.count - 1) }
     }
 
-    private static func expand(
-        _ nodes: [GlobNode], offset: Int, faults: GlobFaults
-    ) throws(GlobError) -> [[GlobAtom]] {
+    private static func expand(_ nodes: [GlobNode], offset: Int, faults: GlobFaults) throws(GlobError) -> [[GlobAtom]] {
         var lists: [[GlobAtom]] = [[]]
         lists[0].reserveCapacity(nodes.count)
         var length = 0

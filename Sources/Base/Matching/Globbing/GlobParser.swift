@@ -97,9 +97,7 @@ extension GlobParser {
     /// Parses `{…}`: a group, or literal braces if they contain no comma.
     private mutating func group(depth: Int) throws(GlobError) -> [GlobNode] {
         let opening = index
-        guard depth <= Self.maximumNesting else {
-            throw faults.nestsTooDeep(at: opening, limit: Self.maximumNesting)
-        }
+        guard depth <= Self.maximumNesting else { throw faults.nestsTooDeep(at: opening, limit: Self.maximumNesting) }
         let openingBrace = literal(UInt8(ascii: "{"))
         var branches = [try sequence(depth: depth)]
         while peek() == UInt8(ascii: ",") {
@@ -148,9 +146,7 @@ extension GlobParser {
         if isNegated { index += 1 }
         let first = index
         var ranges: [ClosedRange<UInt32>] = []
-        while let byte = peek(), byte != UInt8(ascii: "]") || index == first {
-            ranges += try classItem(of: opening)
-        }
+        while let byte = peek(), byte != UInt8(ascii: "]") || index == first { ranges += try classItem(of: opening) }
         guard peek() != nil else { throw faults.hasNoClosingBracket(at: opening) }
         if let slash = pattern[opening..<index].firstIndex(of: .slash) { throw faults.holdsSlashInClass(at: slash) }
         index += 1

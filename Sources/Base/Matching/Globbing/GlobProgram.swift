@@ -65,9 +65,7 @@ final class GlobProgram: Sendable {
         var parser = GlobParser(pattern)
         let expansion = try GlobExpansion(try parser.parse(), faults: faults)
         var tables = GlobTables(classes: parser.classes, foldsExtension: !options.isCaseSensitive)
-        for alternative in expansion.alternatives {
-            tables.add(alternative.dropFirst(expansion.rootCount))
-        }
+        for alternative in expansion.alternatives { tables.add(alternative.dropFirst(expansion.rootCount)) }
         let folders = expansion.alternatives[0].prefix(expansion.rootCount).map(Self.literalBytes)
         let joined = Array(folders.joined(separator: [.slash]))
         let anchor: [UInt8] = expansion.isAbsolute ? [.slash] : []

@@ -37,9 +37,7 @@ package struct PathFilter: Sendable, Hashable {
     package func root(taking path: [UInt8]) -> [UInt8]? { glob(taking: path)?.root }
 
     /// Returns the first glob that matches the absolute path; nil if no glob does.
-    package func glob(taking path: [UInt8]) -> Glob? {
-        globs.first { decision(on: path, by: $0) == .taken }
-    }
+    package func glob(taking path: [UInt8]) -> Glob? { globs.first { decision(on: path, by: $0) == .taken } }
 
     /// The decision of one glob, including all exclusions, on a path.
     enum Decision: Equatable {

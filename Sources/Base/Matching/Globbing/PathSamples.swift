@@ -31,9 +31,7 @@ package struct PathWords: Sendable {
         }
     }
 
-    private mutating func add(_ word: [UInt8]) {
-        if !word.isEmpty, known.insert(word).inserted { words.append(word) }
-    }
+    private mutating func add(_ word: [UInt8]) { if !word.isEmpty, known.insert(word).inserted { words.append(word) } }
 
     /// Adds whole names, and nested directories.
     private mutating func addPaths(of program: GlobProgram, like texts: [[UInt8]]) {

@@ -165,9 +165,7 @@ final class WriterRecording: Sendable {
             guard let reader = try? DirectoryReader(folder, below: top) else { continue }
             defer { reader.close() }
             if let key = DirectoryKey(of: reader.descriptor) { found.insert(key) }
-            try? reader.forEach { entry in
-                if reader.isFolder(entry) { rest.append(folder.appending(entry.name)) }
-            }
+            try? reader.forEach { entry in if reader.isFolder(entry) { rest.append(folder.appending(entry.name)) } }
         }
         return found
     }
