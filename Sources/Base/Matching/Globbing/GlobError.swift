@@ -6,12 +6,6 @@ package struct GlobError: Error, Sendable, Hashable {
     package var message: String
     /// The remedy.
     package var help: String
-
-    package init(offset: Int, message: String, help: String) {
-        self.offset = offset
-        self.message = message
-        self.help = help
-    }
 }
 
 /// The messages of all errors, composed in one place.

@@ -81,6 +81,13 @@ final class GlobProgram: Sendable {
         classes = tables.classes
     }
 
+    /// Returns the bytes of a literal; nil for another token.
+    func bytes(ofLiteral token: Int) -> ArraySlice<UInt8>? {
+        if case .literal(let literal) = tokens[token] { bytes(of: literal) } else { nil }
+    }
+
+    func bytes(of literal: GlobLiteral) -> ArraySlice<UInt8> { bytes[literal.start..<(literal.start + literal.count)] }
+
     private static func literalBytes(_ component: [GlobAtom]) -> [UInt8] {
         component.compactMap { if case .literal(let byte) = $0.kind { byte } else { nil } }
     }

@@ -84,14 +84,6 @@ extension GlobSet {
         for glob in tables.rest where glob.covers(relativePath) { return true }
         return false
     }
-
-    /// Returns the first glob, in order, that matches the path or a directory above it.
-    package func firstCover(_ relativePath: some Collection<UInt8>) -> Glob? {
-        relativePath.withSpan { span in
-            for glob in globs where glob.covers(span) { return glob }
-            return nil
-        }
-    }
 }
 
 extension Glob {

@@ -55,7 +55,7 @@ package struct PathFilter: Sendable, Hashable {
     func decision(on path: [UInt8], by glob: Glob) -> Decision {
         guard glob.matches(path), let relative = Self.relative(path, to: glob.root) else { return .unmatched }
         if let depth {
-            let levels = relative.count(where: { $0 == Self.slash })
+            let levels = relative.count(where: { $0 == .slash })
             if levels > depth { return .tooDeep(levels: levels) }
         }
         return leftOut(relative).map { .leftOut($0) } ?? .taken
@@ -66,7 +66,7 @@ package struct PathFilter: Sendable, Hashable {
         for glob in globs where glob.canMatch(below: folder) {
             guard let relative = Self.relative(folder, to: glob.root) else { return true }
             if relative.isEmpty { return true }
-            if let depth, relative.count(where: { $0 == Self.slash }) >= depth { continue }
+            if let depth, relative.count(where: { $0 == .slash }) >= depth { continue }
             if leftOut(relative) != nil { continue }
             return true
         }
@@ -88,7 +88,7 @@ package struct PathFilter: Sendable, Hashable {
     package func trees(holding path: [UInt8]) -> [[UInt8]] {
         guard isTree else { return [] }
         var trees: [[UInt8]] = []
-        for index in path.indices.dropFirst() where path[index] == Self.slash {
+        for index in path.indices.dropFirst() where path[index] == .slash {
             let folder = Array(path[..<index])
             guard let root = root(taking: folder), let relative = Self.relative(path, to: root) else { continue }
             if leftOut(relative) == nil { trees.append(folder) }
@@ -102,14 +102,12 @@ package struct PathFilter: Sendable, Hashable {
         return outputs.covers(relative) ? .outputs : nil
     }
 
-    private static let slash = UInt8(ascii: "/")
-
     /// Returns the part of the path below the root, without a leading slash; nil if the path is not inside the root.
     static func relative(_ path: [UInt8], to root: [UInt8]) -> ArraySlice<UInt8>? {
         guard path.starts(with: root) else { return nil }
         if path.count == root.count { return [] }
-        if root.last == slash { return path[root.count...] }
-        guard path[root.count] == slash else { return nil }
+        if root.last == .slash { return path[root.count...] }
+        guard path[root.count] == .slash else { return nil }
         return path[(root.count + 1)...]
     }
 }
