@@ -17,26 +17,13 @@ package struct WatchStatus: Sendable, Hashable {
         /// The reason why it is polled, other than a lack of watches; nil when it isn't polled.
         package var polling: PollingReason?
         /// Whether it can't be read, as opposed to not existing.
-        package var isDenied: Bool
+        package var isDenied = false
         /// The number of directories in it, including itself.
-        package var folders: Int
+        package var folders = 0
         /// The number of polled directories.
-        package var polled: Int
+        package var polled = 0
         /// The number of polled directories that have no watch because the limit is reached.
-        package var short: Int
-
-        package init(
-            path: PathBytes, means: Means, polling: PollingReason? = nil, isDenied: Bool = false, folders: Int = 0,
-            polled: Int = 0, short: Int = 0
-        ) {
-            self.path = path
-            self.means = means
-            self.polling = polling
-            self.isDenied = isDenied
-            self.folders = folders
-            self.polled = polled
-            self.short = short
-        }
+        package var short = 0
     }
 
     /// The roots, sorted by path.

@@ -32,7 +32,7 @@ struct WriterRecorderTests {
             event.snapshot.modified = time(status.st_mtim)
             event.snapshot.changed = time(status.st_ctim)
         }
-        return recorder.authors(of: [.init(event, isTree: isTree)])[0]
+        return recorder.writer(of: event, isTree: isTree)
     }
 
     private static func shell(_ line: String, in tree: borrowing TemporaryTree) -> RunningProgram {

@@ -7,13 +7,13 @@ import System
 /// The state shared by the recorder's thread and its callers.
 final class WriterRecording: Sendable {
     /// The way a file system is marked.
-    private enum AncestorWatch {
-        case whole, byFolder, not
+    private enum Marking {
+        case whole, byDirectory, not
     }
 
     private struct State {
         let group: FanotifyGroup
-        var ways: [UInt64: AncestorWatch] = [:]
+        var markings: [UInt64: Marking] = [:]
         var folders = RecordedDirectories()
         var table = WriterTable()
         /// The time of the last queue overflow; earlier events may be missing.
@@ -60,12 +60,12 @@ final class WriterRecording: Sendable {
 
     func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
         state.withLock { state in
-            switch state.ways[device] {
+            switch state.markings[device] {
             case .not: return 0
             case .whole:
                 if isRoot { _ = state.folders.add(folder, at: path) }
                 return 0
-            case .byFolder:
+            case .byDirectory:
                 _ = state.group.mark(folder, isFileSystem: false)
                 return 0
             case nil: break
@@ -74,21 +74,21 @@ final class WriterRecording: Sendable {
             // their handles, events of a whole file system could not be filtered.
             var error = state.group.mark(folder, isFileSystem: true)
             if error == 0, state.folders.add(folder, at: path) {
-                state.ways[device] = .whole
+                state.markings[device] = .whole
                 return 0
             }
             if error == 0 { state.group.unmarkFileSystem(of: folder) }
             error = state.group.mark(folder, isFileSystem: false)
             // Without a key of its own, the directory could not be recognized in events.
             if error == 0, !state.folders.addMarked(folder) { error = EOPNOTSUPP }
-            state.ways[device] = error == 0 ? .byFolder : .not
+            state.markings[device] = error == 0 ? .byDirectory : .not
             return error
         }
     }
 
-    var isWhole: Bool { state.withLock { $0.ways.values.allSatisfy { $0 == .whole } } }
+    var isWhole: Bool { state.withLock { $0.markings.values.allSatisfy { $0 == .whole } } }
 
-    func forgetDevices() { state.withLock { $0.ways = [:] } }
+    func forgetDevices() { state.withLock { $0.markings = [:] } }
 
     // MARK: Reading
 
@@ -118,31 +118,31 @@ final class WriterRecording: Sendable {
 
     // MARK: Queries
 
-    func authors(of questions: [WriterRecorder.Question]) -> [Writer] {
+    func writer(of event: FileEvent, isTree: Bool) -> Writer {
         state.withLock { state in
             // Bounded, since other processes may cause events indefinitely.
-            var pieces = 0
-            while pieces < 1_000, Self.read(&state) { pieces += 1 }
-            return questions.map { Self.author($0, state) }
+            var chunks = 0
+            while chunks < 1_000, Self.read(&state) { chunks += 1 }
+            return Self.writer(of: event, isTree: isTree, state)
         }
     }
 
-    private static func author(_ question: WriterRecorder.Question, _ state: borrowing State) -> Writer {
-        let deeds = Deeds(for: question.kind)
+    private static func writer(of event: FileEvent, isTree: Bool, _ state: borrowing State) -> Writer {
+        let deeds = Deeds(for: event.kind)
         guard !deeds.isEmpty else { return .notAsked }
-        let snapshot = question.snapshot
+        let snapshot = event.snapshot
         var deed: Deed?
-        if let folder = key(of: question.path.parent, below: question.root) {
-            deed = state.table.deed(deeds, to: question.path.lastComponent, in: folder)
+        if let folder = key(of: event.path.parent, below: event.root) {
+            deed = state.table.deed(deeds, to: event.path.lastComponent, in: folder)
         }
-        if question.isTree, deeds == .content {
-            let inner = state.table.lastDeed(in: folders(inside: question.path, below: question.root))
+        if isTree, deeds == .content {
+            let inner = state.table.lastDeed(in: folders(inside: event.path, below: event.root))
             if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
         }
         // If the file shows a later change, another process made it. Content times can be set to any value.
         let latest = deeds == .content ? min(snapshot.modified, snapshot.changed) : snapshot.changed
         // This check does not apply to a directory with its contents, or to a file that is still being written.
-        if let deed, question.isTree || question.kind == .arriving || latest <= deed.time {
+        if let deed, isTree || event.kind == .arriving || latest <= deed.time {
             return deed.process.map { .process($0) } ?? .unknown(.unseen)
         }
         return .unknown(state.overflow.map { latest <= $0 } ?? false ? .overflow : .unseen)
