@@ -55,17 +55,17 @@ struct RecordedDirectories {
     }
 
     /// Clears the cached results after a directory was renamed.
-    mutating func noteMove() { verdicts = [:] }
+    mutating func forgetResults() { verdicts = [:] }
 
     mutating func contains(_ folder: DirectoryKey) -> Bool {
         if let known = verdicts[folder] { return known }
-        let isInside = markedByFolder.contains(folder.fileSystem) || look(for: folder)
+        let isInside = markedByFolder.contains(folder.fileSystem) || isInside(folder)
         if verdicts.count >= Self.limit { verdicts = [:] }
         verdicts[folder] = isInside
         return isInside
     }
 
-    private func look(for folder: DirectoryKey) -> Bool {
+    private func isInside(_ folder: DirectoryKey) -> Bool {
         for anchor in anchors where anchor.fileSystem == folder.fileSystem {
             // No descriptor stays open, since that would keep the file system from being unmounted.
             guard let mount = Self.open(anchor.roots.values) else { continue }

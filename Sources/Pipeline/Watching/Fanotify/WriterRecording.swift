@@ -102,17 +102,17 @@ final class WriterRecording: Sendable {
         return group.read { event in
             let now = time ?? DiskProbe.now()
             time = now
-            if event.isOverflow {
+            if event.is_overflow != 0 {
                 state.table.removeAll()
                 state.overflow = now
                 return
             }
-            if event.isFolderMove { state.folders.noteMove() }
-            let folder = DirectoryKey(event.folder)
+            if event.is_folder_move != 0 { state.folders.forgetResults() }
+            let folder = event.directory
             // The whole file system is marked: most of its events are discarded here.
             guard state.folders.contains(folder) else { return }
             if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(lookingAt: event.pid) : nil }
-            state.table.note(event.deeds, to: Array(event.name), in: folder, by: last, at: now)
+            state.table.record(event.deeds, to: event.entryName, in: folder, by: last, at: now)
         }
     }
 

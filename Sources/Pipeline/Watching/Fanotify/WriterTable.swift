@@ -74,7 +74,7 @@ struct WriterTable {
     ///   - process: The process; if it had exited, its attributes are copied from an earlier change that it made to the
     ///     name.
     ///   - time: The time at which the change was read, so not before it happened.
-    mutating func note(
+    mutating func record(
         _ deeds: Deeds, to name: [UInt8], in folder: DirectoryKey, by process: WritingProcess?, at time: Timestamp
     ) {
         let name = Name(folder: folder, bytes: name)

@@ -81,7 +81,7 @@ struct PolledDirectory {
     func changes(since earlier: PolledDirectory, _ body: (UnsafeRawBufferPointer, _ isFolder: Bool, Change) -> Void) {
         var (old, new) = (0, 0)
         while old < earlier.entries.count || new < entries.count {
-            let order: Int32
+            let order: Int
             if old == earlier.entries.count {
                 order = 1
             } else if new == entries.count {
@@ -125,24 +125,15 @@ struct PolledDirectory {
     }
 
     /// Returns a negative number when the entry's name sorts before that of the other directory's entry.
-    private func compare(_ entry: Entry, _ other: Entry, _ folder: PolledDirectory) -> Int32 {
-        withName(entry) { name in folder.withName(other) { Self.compare(name, $0) } }
-    }
-
-    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int32 {
-        let (shorter, lengths) = (min(left.count, right.count), left.count - right.count)
-        if let left = left.baseAddress, let right = right.baseAddress {
-            let order = memcmp(left, right, shorter)
-            if order != 0 { return order }
-        }
-        return Int32(lengths)
+    private func compare(_ entry: Entry, _ other: Entry, _ directory: PolledDirectory) -> Int {
+        withName(entry) { name in directory.withName(other) { name.compare($0) } }
     }
 
     private func entry(named name: UnsafeRawBufferPointer) -> Entry? {
         var (low, high) = (0, entries.count)
         while low < high {
             let middle = (low + high) / 2
-            let order = withName(entries[middle]) { Self.compare($0, name) }
+            let order = withName(entries[middle]) { $0.compare(name) }
             if order == 0 { return entries[middle] }
             if order < 0 { low = middle + 1 } else { high = middle }
         }
