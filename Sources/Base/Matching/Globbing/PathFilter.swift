@@ -97,9 +97,9 @@ package struct PathFilter: Sendable, Hashable {
     }
 
     private func leftOut(_ relative: ArraySlice<UInt8>) -> Refusal.LeftOut? {
-        if exclude.covers(relative) { return .exclude }
-        if ignores.covers(relative) { return .ignores }
-        return outputs.covers(relative) ? .outputs : nil
+        if exclude.covers(relative.span) { return .exclude }
+        if ignores.covers(relative.span) { return .ignores }
+        return outputs.covers(relative.span) ? .outputs : nil
     }
 
     /// Returns the part of the path below the root, without a leading slash; nil if the path is not inside the root.

@@ -108,23 +108,16 @@ struct WriterTable {
 
     /// Returns the last change of this type to the name.
     func deed(_ deeds: Deeds, to name: some Sequence<UInt8>, in folder: DirectoryKey) -> Deed? {
-        guard let place = places[Name(folder: folder, bytes: Array(name))], let entry = entries[place] else {
-            return nil
-        }
+        let place = places[Name(folder: folder, bytes: Array(name))]
+        guard let entry = place.flatMap({ entries[$0] }) else { return nil }
         if deeds.contains(.content) { return entry.content }
         return deeds.contains(.removal) ? entry.removal : entry.attributes
     }
 
     /// Returns the last change to the content of the directories, or to the set of names in them.
     func lastDeed(in folders: Set<DirectoryKey>) -> Deed? {
-        var last: Deed?
-        for case let entry? in entries where folders.contains(entry.name.folder) {
-            for deed in [entry.content, entry.removal].compactMap(\.self)
-            where last.map({ $0.number < deed.number }) ?? true {
-                last = deed
-            }
-        }
-        return last
+        let inside = entries.lazy.compactMap(\.self).filter { folders.contains($0.name.folder) }
+        return inside.flatMap { [$0.content, $0.removal].compactMap(\.self) }.max { $0.number < $1.number }
     }
 
     mutating func removeAll() { self = WriterTable(limit: limit) }

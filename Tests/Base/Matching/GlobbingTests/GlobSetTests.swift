@@ -60,9 +60,6 @@ struct GlobSetTests {
         #expect(set.covers(path[...]) == (example.covering != nil))
         #expect(set.covers(path.lazy.map { $0 }) == (example.covering != nil))
         #expect(Self.firstCover(path, in: set)?.description == example.covering)
-        #expect(set.matches(path) == (example.matching != nil))
-        #expect(set.matches(path[...]) == (example.matching != nil))
-        #expect(set.matches(path.lazy.map { $0 }) == (example.matching != nil))
         #expect(set.firstMatch(path)?.description == example.matching)
     }
 
