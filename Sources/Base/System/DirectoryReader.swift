@@ -84,7 +84,7 @@ package struct DirectoryReader {
     }
 
     /// Whether an entry is a directory; a symbolic link to one is not.
-    package func isFolder(_ entry: Entry) -> Bool {
+    package func isDirectory(_ entry: Entry) -> Bool {
         if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
         var status = cal_stat()
         return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)

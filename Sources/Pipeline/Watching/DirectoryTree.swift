@@ -74,36 +74,36 @@ struct DirectoryTree: ~Copyable {
 
     // MARK: Queries
 
-    func contains(_ folder: ID) -> Bool { records[Int(folder.index)].generation == folder.generation }
+    func contains(_ directory: ID) -> Bool { records[Int(directory.index)].generation == directory.generation }
 
-    func isRoot(_ folder: ID) -> Bool { records[Int(folder.index)].isRoot }
+    func isRoot(_ directory: ID) -> Bool { records[Int(directory.index)].isRoot }
 
-    func flags(of folder: ID) -> Flags { records[Int(folder.index)].flags }
+    func flags(of directory: ID) -> Flags { records[Int(directory.index)].flags }
 
     /// Whether it is polled for any reason.
-    func isPolled(_ folder: ID) -> Bool { flags(of: folder).isPolled }
+    func isPolled(_ directory: ID) -> Bool { flags(of: directory).isPolled }
 
-    func device(of folder: ID) -> UInt16 { records[Int(folder.index)].device }
+    func device(of directory: ID) -> UInt16 { records[Int(directory.index)].device }
 
-    func watch(of folder: ID) -> WatchDescriptor? {
-        let watch = records[Int(folder.index)].watch
+    func watch(of directory: ID) -> WatchDescriptor? {
+        let watch = records[Int(directory.index)].watch
         return watch < 0 ? nil : watch
     }
 
-    func parent(of folder: ID) -> ID? {
-        let parent = records[Int(folder.index)].parent
+    func parent(of directory: ID) -> ID? {
+        let parent = records[Int(directory.index)].parent
         return parent < 0 ? nil : id(parent)
     }
 
     /// Returns the root of the tree that contains the directory.
-    func root(of folder: ID) -> ID {
-        var index = folder.index
+    func root(of directory: ID) -> ID {
+        var index = directory.index
         while records[Int(index)].parent >= 0 { index = records[Int(index)].parent }
         return id(index)
     }
 
     /// Returns the directories with this watch, nearly always one.
-    func folders(of watch: WatchDescriptor) -> [ID] {
+    func directories(of watch: WatchDescriptor) -> [ID] {
         var found: [ID] = []
         var index = firstOfWatch[watch] ?? -1
         while index >= 0 {
@@ -114,14 +114,14 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Returns the only directory with this watch; nil when several have it, or none.
-    func onlyFolder(of watch: WatchDescriptor) -> ID? {
+    func onlyDirectory(of watch: WatchDescriptor) -> ID? {
         guard let index = firstOfWatch[watch], records[Int(index)].sharing < 0 else { return nil }
         return id(index)
     }
 
-    func path(of folder: ID) -> PathBytes {
+    func path(of directory: ID) -> PathBytes {
         var length = 0
-        var index = folder.index
+        var index = directory.index
         while index >= 0 {
             length += Int(records[Int(index)].nameLength) + 1
             index = records[Int(index)].parent
@@ -130,12 +130,12 @@ struct DirectoryTree: ~Copyable {
         length -= 1
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
             var end = length
-            var index = folder.index
+            var index = directory.index
             while index >= 0 {
                 let record = records[Int(index)]
                 let start = Int(record.nameStart)
                 let count = Int(record.nameLength)
-                if index != folder.index, !(count == 1 && record.isRoot) {
+                if index != directory.index, !(count == 1 && record.isRoot) {
                     end -= 1
                     buffer[end] = .slash
                 }
@@ -152,7 +152,7 @@ struct DirectoryTree: ~Copyable {
 
     func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
         if records[Int(parent.index)].firstChild < 0 { return nil }
-        let found = names.slots[names.place(of: name, in: parent.index, records)]
+        let found = names.slots[names.slot(of: name, in: parent.index, records)]
         return found < 0 ? nil : id(found)
     }
 
@@ -163,8 +163,8 @@ struct DirectoryTree: ~Copyable {
     /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
         if (count + 1) * 4 > names.slots.count * 3 { names.growSlots(records) }
-        let place = names.place(of: name, in: parent.index, records)
-        let found = names.slots[place]
+        let slot = names.slot(of: name, in: parent.index, records)
+        let found = names.slots[slot]
         if found >= 0 {
             records[Int(found)].flags.insert(.seen)
             return id(found)
@@ -174,39 +174,39 @@ struct DirectoryTree: ~Copyable {
         records[Int(child.index)].next = first
         if first >= 0 { records[Int(first)].previous = child.index }
         records[Int(parent.index)].firstChild = child.index
-        names.fillSlot(place, with: child.index)
+        names.fillSlot(slot, with: child.index)
         return child
     }
 
-    mutating func insert(_ flags: Flags, of folder: ID) {
+    mutating func insert(_ flags: Flags, of directory: ID) {
         edition &+= 1
-        let added = flags.subtracting(records[Int(folder.index)].flags)
+        let added = flags.subtracting(records[Int(directory.index)].flags)
         if added.contains(.short) { shortCount += 1 }
         if added.contains(.failed) { failedCount += 1 }
-        records[Int(folder.index)].flags.formUnion(flags)
+        records[Int(directory.index)].flags.formUnion(flags)
     }
 
-    mutating func remove(_ flags: Flags, of folder: ID) {
+    mutating func remove(_ flags: Flags, of directory: ID) {
         edition &+= 1
-        let removed = flags.intersection(records[Int(folder.index)].flags)
+        let removed = flags.intersection(records[Int(directory.index)].flags)
         if removed.contains(.short) { shortCount -= 1 }
         if removed.contains(.failed) { failedCount -= 1 }
-        records[Int(folder.index)].flags.subtract(flags)
+        records[Int(directory.index)].flags.subtract(flags)
     }
 
-    mutating func setDevice(_ device: UInt16, of folder: ID) { records[Int(folder.index)].device = device }
+    mutating func setDevice(_ device: UInt16, of directory: ID) { records[Int(directory.index)].device = device }
 
     /// Sets or removes the watch of a directory.
     ///
     /// - Returns: The previous watch if no directory uses it any more; the caller removes it.
-    mutating func setWatch(_ watch: WatchDescriptor?, of folder: ID) -> WatchDescriptor? {
-        let old = records[Int(folder.index)].watch
+    mutating func setWatch(_ watch: WatchDescriptor?, of directory: ID) -> WatchDescriptor? {
+        let old = records[Int(directory.index)].watch
         if old == watch ?? -1 { return nil }
-        let freed = old >= 0 && unlink(folder.index) ? old : nil
+        let freed = old >= 0 && unlink(directory.index) ? old : nil
         if let watch {
-            records[Int(folder.index)].watch = watch
-            records[Int(folder.index)].sharing = firstOfWatch[watch] ?? -1
-            firstOfWatch[watch] = folder.index
+            records[Int(directory.index)].watch = watch
+            records[Int(directory.index)].sharing = firstOfWatch[watch] ?? -1
+            firstOfWatch[watch] = directory.index
         }
         return freed
     }
@@ -220,19 +220,19 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Removes everything below a directory, and the directory too unless `keepingItself` is true.
-    mutating func forget(_ folder: ID, keepingItself: Bool = false) -> Forgotten {
+    mutating func forget(_ directory: ID, keepingItself: Bool = false) -> Forgotten {
         edition &+= 1
         var forgotten = Forgotten()
         var stack: [Int32] = []
-        forEachChild(of: folder.index) { stack.append($0) }
+        forEachChild(of: directory.index) { stack.append($0) }
         if keepingItself {
-            records[Int(folder.index)].firstChild = -1
+            records[Int(directory.index)].firstChild = -1
         } else {
-            detach(folder.index)
-            stack.append(folder.index)
+            detach(directory.index)
+            stack.append(directory.index)
         }
         while let index = stack.popLast() {
-            if index != folder.index { forEachChild(of: index) { stack.append($0) } }
+            if index != directory.index { forEachChild(of: index) { stack.append($0) } }
             let watch = records[Int(index)].watch
             if watch >= 0, unlink(index) { forgotten.watches.append(watch) }
             let flags = records[Int(index)].flags
@@ -258,31 +258,31 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Counts the directory and those below it; takes no time if nothing has changed since the last call.
-    mutating func counts(in folder: ID) -> Counts {
+    mutating func counts(in directory: ID) -> Counts {
         if edition != counted.edition { counted = (edition, [:]) }
-        if let known = counted.counts[folder] { return known }
+        if let known = counted.counts[directory] { return known }
         var counts = Counts()
-        forEach(in: folder) { index in
+        forEach(in: directory) { index in
             let flags = records[Int(index)].flags
             counts.folders += 1
             if flags.isPolled { counts.polled += 1 }
             if flags.contains(.short) { counts.short += 1 }
         }
-        counted.counts[folder] = counts
+        counted.counts[directory] = counts
         return counts
     }
 
     /// Returns the directories, from this one down, that could not be watched or listed.
-    func failed(in folder: ID) -> [ID] {
+    func failed(in directory: ID) -> [ID] {
         guard failedCount > 0 else { return [] }
         var found: [ID] = []
-        forEach(in: folder) { if records[Int($0)].flags.contains(.failed) { found.append(id($0)) } }
+        forEach(in: directory) { if records[Int($0)].flags.contains(.failed) { found.append(id($0)) } }
         return found
     }
 
     /// Marks all subdirectories as not seen, at the start of a listing.
-    mutating func markUnseen(below folder: ID) {
-        var index = records[Int(folder.index)].firstChild
+    mutating func markUnseen(below directory: ID) {
+        var index = records[Int(directory.index)].firstChild
         while index >= 0 {
             records[Int(index)].flags.remove(.seen)
             index = records[Int(index)].next
@@ -290,9 +290,9 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Returns the subdirectories that the listing did not find.
-    func unseen(below folder: ID) -> [ID] {
+    func unseen(below directory: ID) -> [ID] {
         var found: [ID] = []
-        forEachChild(of: folder.index) { if !records[Int($0)].flags.contains(.seen) { found.append(id($0)) } }
+        forEachChild(of: directory.index) { if !records[Int($0)].flags.contains(.seen) { found.append(id($0)) } }
         return found
     }
 
@@ -307,8 +307,8 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Calls the closure for the directory and those below it.
-    private func forEach(in folder: ID, _ body: (Int32) -> Void) {
-        var stack = [folder.index]
+    private func forEach(in directory: ID, _ body: (Int32) -> Void) {
+        var stack = [directory.index]
         while let index = stack.popLast() {
             body(index)
             forEachChild(of: index) { stack.append($0) }
@@ -350,13 +350,13 @@ struct DirectoryTree: ~Copyable {
         let after = records[Int(index)].sharing
         records[Int(index)].watch = -1
         records[Int(index)].sharing = -1
-        guard var place = firstOfWatch[watch] else { return false }
-        if place == index {
+        guard var current = firstOfWatch[watch] else { return false }
+        if current == index {
             firstOfWatch[watch] = after < 0 ? nil : after
             return after < 0
         }
-        while records[Int(place)].sharing != index { place = records[Int(place)].sharing }
-        records[Int(place)].sharing = after
+        while records[Int(current)].sharing != index { current = records[Int(current)].sharing }
+        records[Int(current)].sharing = after
         return false
     }
 }

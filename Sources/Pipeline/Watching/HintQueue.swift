@@ -11,7 +11,7 @@ import System
 package final class HintQueue: Sendable {
     private struct State {
         /// The positions of paths in `hints`; filled when the first hint has to be merged.
-        var places: [PathBytes: Int] = [:]
+        var positions: [PathBytes: Int] = [:]
         /// Whether all hints come from the initial listing, which finds each path once, so that nothing has to be
         /// merged.
         var isListing = true
@@ -28,7 +28,7 @@ package final class HintQueue: Sendable {
                     return
                 }
                 isListing = false
-                places.reserveCapacity(hints.count + added.count)
+                positions.reserveCapacity(hints.count + added.count)
                 let waiting = hints
                 hints = []
                 merge(waiting)
@@ -39,13 +39,13 @@ package final class HintQueue: Sendable {
         private mutating func merge(_ added: [Hint]) {
             for hint in added {
                 let next = hints.count
-                let place = Self.settle(&places[hint.path, default: next])
-                if place < next { hints[place].merge(hint) } else { hints.append(hint) }
+                let position = Self.settle(&positions[hint.path, default: next])
+                if position < next { hints[position].merge(hint) } else { hints.append(hint) }
             }
         }
 
         /// Stores the default value of a dictionary access, with a single lookup.
-        private static func settle(_ place: inout Int) -> Int { place }
+        private static func settle(_ position: inout Int) -> Int { position }
     }
 
     /// Everything added since the last `take`.

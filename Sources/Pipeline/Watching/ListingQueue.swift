@@ -5,7 +5,7 @@ import System
 struct ListingQueue {
     /// A directory to be watched and listed.
     struct Visit {
-        var folder: DirectoryTree.ID
+        var directory: DirectoryTree.ID
         var origin: EventOrigin
         /// Whether it belongs to the current scan.
         var isScan = false

@@ -23,7 +23,7 @@ struct RootState {
 
     var presence = Presence.unknown
     /// The top of its tree, while the root is present.
-    fileprivate(set) var folder: DirectoryTree.ID?
+    fileprivate(set) var directory: DirectoryTree.ID?
     var identity: FileIdentity?
     /// The path of the root with all symbolic links resolved.
     var physical: PathBytes?
@@ -89,7 +89,7 @@ struct RootTable {
     func index(of path: PathBytes) -> Int? { indices[path] }
 
     /// Returns the root whose tree has this top.
-    func index(ofTop folder: DirectoryTree.ID) -> Int? { indicesOfTops[folder] }
+    func index(ofTop directory: DirectoryTree.ID) -> Int? { indicesOfTops[directory] }
 
     /// Returns the longest interval of the roots that contain the path, retired ones included.
     func longestInterval(holding path: PathBytes) -> Duration? {
@@ -104,10 +104,10 @@ struct RootTable {
     }
 
     /// Sets or removes the top of a root's tree.
-    mutating func setTop(_ folder: DirectoryTree.ID?, of index: Int) {
-        if let old = states[index].folder { indicesOfTops[old] = nil }
-        if let folder { indicesOfTops[folder] = index }
-        states[index].folder = folder
+    mutating func setTop(_ directory: DirectoryTree.ID?, of index: Int) {
+        if let old = states[index].directory { indicesOfTops[old] = nil }
+        if let directory { indicesOfTops[directory] = index }
+        states[index].directory = directory
     }
 
     /// Adds a root of the scope, or makes the one with its path active again.
@@ -122,7 +122,7 @@ struct RootTable {
             states.append(wanted)
             return (index, false)
         }
-        let wasDropped = retired.remove(index) != nil && states[index].folder == nil
+        let wasDropped = retired.remove(index) != nil && states[index].directory == nil
         return (index, wasDropped || !states[index].isWatchedAs(wanted))
     }
 

@@ -9,29 +9,29 @@ extension WatchLoop {
 
     /// Adds a watch to a directory, then starts to list it.
     func start(_ visit: ListingQueue.Visit) {
-        let folder = visit.folder
-        guard tree.contains(folder), let index = roots.index(ofTop: tree.root(of: folder)) else { return }
-        let path = tree.path(of: folder)
-        inheritPolling(folder, index)
+        let directory = visit.directory
+        guard tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)) else { return }
+        let path = tree.path(of: directory)
+        inheritPolling(directory, index)
         let reader: DirectoryReader
         do throws(SystemError) {
             reader = try open(path, in: index)
         } catch {
             return refuse(visit, path, errno: error.errno)
         }
-        decidePolling(folder, path, reader, index)
-        record(reader, at: path, isRoot: tree.isRoot(folder))
-        if isToBeWatched(folder, index) {
-            let error = watch(folder, path, reader)
+        decidePolling(directory, path, reader, index)
+        record(reader, at: path, isRoot: tree.isRoot(directory))
+        if isToBeWatched(directory, index) {
+            let error = watch(directory, path, reader)
             guard error == 0 || error == ENOSPC else {
                 reader.close()
                 return refuse(visit, path, errno: error)
             }
         }
-        let isPolled = tree.isPolled(folder)
+        let isPolled = tree.isPolled(directory)
         var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed
         if isPolled { signs.insert(.polled) }
-        tree.markUnseen(below: folder)
+        tree.markUnseen(below: directory)
         listings.current = ListingQueue.Listing(
             reader: reader, visit: visit, prefix: path.withSlash, root: index, signs: signs,
             contents: isPolled ? PolledDirectory() : nil)
@@ -48,12 +48,12 @@ extension WatchLoop {
     func advance() {
         guard var listing = listings.current else { return }
         listings.current = nil
-        let folder = listing.visit.folder
-        guard tree.contains(folder) else { return listing.reader.close() }
+        let directory = listing.visit.directory
+        guard tree.contains(directory) else { return listing.reader.close() }
         // Each entry of a polled directory costs a system call, so its chunks are smaller.
         let size = listing.contents == nil ? buffer.count : buffer.count / 8
         let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
-        let earlier = polling.contents.isEmpty ? nil : polling.contents[folder]
+        let earlier = polling.contents.isEmpty ? nil : polling.contents[directory]
         let result = listing.reader.next(into: chunk) { add($0, to: &listing, earlier) }
         if result > 0 {
             listings.current = listing
@@ -63,10 +63,10 @@ extension WatchLoop {
         if result == 0 {
             finish(listing)
         } else if listing.isComparison {
-            fail(folder, tree.path(of: folder), errno: Int32(-result))
-            scheduleFolder(folder, listing.root)
+            fail(directory, tree.path(of: directory), errno: Int32(-result))
+            scheduleDirectory(directory, listing.root)
         } else {
-            refuse(listing.visit, tree.path(of: folder), errno: Int32(-result))
+            refuse(listing.visit, tree.path(of: directory), errno: Int32(-result))
         }
     }
 
@@ -74,10 +74,10 @@ extension WatchLoop {
         _ entry: DirectoryReader.Entry, to listing: inout ListingQueue.Listing, _ earlier: PolledDirectory?
     ) {
         let path = PathBytes(listing.prefix, entry.name)
-        let (folder, origin) = (listing.visit.folder, listing.visit.origin)
-        let isFolder = listing.reader.isFolder(entry)
-        let isHinted = (scope.hintsFoundFolders || !isFolder || origin != .scan) && scope.takes(path)
-        let isEntered = isFolder && isEntered(path, listing.root)
+        let (directory, origin) = (listing.visit.directory, listing.visit.origin)
+        let isDirectory = listing.reader.isDirectory(entry)
+        let isHinted = (scope.hintsFoundFolders || !isDirectory || origin != .scan) && scope.takes(path)
+        let isEntered = isDirectory && isEntered(path, listing.root)
         if listing.contents != nil, isHinted || isEntered {
             var status = cal_stat()
             switch listing.reader.look(at: entry, &status) {
@@ -87,37 +87,37 @@ extension WatchLoop {
             }
         }
         if listing.isComparison {
-            if isEntered, let child = tree.child(of: folder, named: entry.name) { tree.insert(.seen, of: child) }
+            if isEntered, let child = tree.child(of: directory, named: entry.name) { tree.insert(.seen, of: child) }
             return
         }
         if isHinted { hints.append(Hint(path: path, signs: listing.signs, origin: origin)) }
         guard isEntered else { return }
         listings.add(
             ListingQueue.Visit(
-                folder: tree.enter(folder, named: entry.name), origin: origin, isScan: listing.visit.isScan))
+                directory: tree.enter(directory, named: entry.name), origin: origin, isScan: listing.visit.isScan))
     }
 
     private func finish(_ listing: ListingQueue.Listing) {
-        let (folder, origin) = (listing.visit.folder, listing.visit.origin)
-        let flags = tree.flags(of: folder)
-        tree.remove(.failed, of: folder)
+        let (directory, origin) = (listing.visit.directory, listing.visit.origin)
+        let flags = tree.flags(of: directory)
+        tree.remove(.failed, of: directory)
         // Entries found in a new directory before it had a watch may also have been removed before that.
-        let isNew = !tree.isRoot(folder) && !flags.contains(.listed) && origin != .scan && origin != .rescan
+        let isNew = !tree.isRoot(directory) && !flags.contains(.listed) && origin != .scan && origin != .rescan
         if flags.contains(.failed) || isNew {
-            hints.append(Hint(path: tree.path(of: folder), signs: .subtree, origin: origin))
+            hints.append(Hint(path: tree.path(of: directory), signs: .subtree, origin: origin))
         }
-        tree.insert(.listed, of: folder)
+        tree.insert(.listed, of: directory)
         var contents = listing.contents
         contents?.seal()
         if listing.isComparison, let contents {
-            hintChanges(to: contents, since: polling.contents[folder] ?? PolledDirectory(), listing)
+            hintChanges(to: contents, since: polling.contents[directory] ?? PolledDirectory(), listing)
         }
-        for child in tree.unseen(below: folder) { lose(child) }
-        if tree.isPolled(folder) {
-            polling.contents[folder] = contents
-            scheduleFolder(folder, listing.root)
+        for child in tree.unseen(below: directory) { lose(child) }
+        if tree.isPolled(directory) {
+            polling.contents[directory] = contents
+            scheduleDirectory(directory, listing.root)
         } else if !polling.contents.isEmpty {
-            polling.contents[folder] = nil
+            polling.contents[directory] = nil
         }
     }
 
@@ -131,12 +131,12 @@ extension WatchLoop {
 
     // MARK: Watches
 
-    private func isToBeWatched(_ folder: DirectoryTree.ID, _ index: Int) -> Bool {
+    private func isToBeWatched(_ directory: DirectoryTree.ID, _ index: Int) -> Bool {
         let root = roots[index]
         guard root.wantsWatch else { return false }
-        if !tree.flags(of: folder).contains(.polled) { return true }
+        if !tree.flags(of: directory).contains(.polled) { return true }
         // The rule that polls is another one; the file system decides whether the kernel reports every change.
-        return root.wantsPoll && (root.isWatchForced || !polling.devices.isUntold(tree.device(of: folder)))
+        return root.wantsPoll && (root.isWatchForced || !polling.devices.isUntold(tree.device(of: directory)))
     }
 
     /// Returns the inotify mask for a directory in a tree.
@@ -153,22 +153,22 @@ extension WatchLoop {
     /// Adds a watch to the directory; returns 0 or the errno.
     ///
     /// When the limit of watches is reached, the directory is polled.
-    private func watch(_ folder: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader) -> Int32 {
+    private func watch(_ directory: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader) -> Int32 {
         guard let inotify = kernel.inotify else {
-            tree.insert(.short, of: folder)
+            tree.insert(.short, of: directory)
             return ENOSPC
         }
         let watch = inotify.add(opened: reader.descriptor, mask(for: path))
         if watch >= 0 {
-            setWatch(watch, of: folder)
-            tree.remove(.short, of: folder)
+            setWatch(watch, of: directory)
+            tree.remove(.short, of: directory)
             reader.rewind()
             return 0
         }
         // A watch that it already has belongs to another directory by now, or is of no use.
         if -watch == ENOSPC {
-            setWatch(nil, of: folder)
-            tree.insert(.short, of: folder)
+            setWatch(nil, of: directory)
+            tree.insert(.short, of: directory)
         }
         return -watch
     }
@@ -180,25 +180,26 @@ extension WatchLoop {
     /// The directories are this one and those below it. A watched directory keeps its
     /// watch when the program loses access to it; directories created in it then fail
     /// for that reason.
-    func retry(_ folder: DirectoryTree.ID, origin: EventOrigin = .live) {
+    func retry(_ directory: DirectoryTree.ID, origin: EventOrigin = .live) {
         // A polled root is polled again in any case.
-        if tree.isRoot(folder), tree.flags(of: folder).contains(.polled) { return }
-        for failed in tree.failed(in: folder) { listings.add(ListingQueue.Visit(folder: failed, origin: origin)) }
+        if tree.isRoot(directory), tree.flags(of: directory).contains(.polled) { return }
+        for failed in tree.failed(in: directory) { listings.add(ListingQueue.Visit(directory: failed, origin: origin)) }
     }
 
     /// Handles a directory that can't be watched or listed now.
     private func refuse(_ visit: ListingQueue.Visit, _ path: PathBytes, errno: Int32) {
-        let folder = visit.folder
+        let directory = visit.directory
         if [EMFILE, ENFILE, ENOMEM].contains(errno) { listings.postpone(visit) }
-        fail(folder, path, errno: errno)
-        if tree.contains(folder), let index = roots.index(ofTop: tree.root(of: folder)), tree.isPolled(folder) {
-            scheduleFolder(folder, index)
+        fail(directory, path, errno: errno)
+        if tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)), tree.isPolled(directory)
+        {
+            scheduleDirectory(directory, index)
         }
     }
 
     /// Reports, once, that a directory can't be read.
-    private func fail(_ folder: DirectoryTree.ID, _ path: PathBytes, errno: Int32) {
-        let root = roots.index(ofTop: folder)
+    private func fail(_ directory: DirectoryTree.ID, _ path: PathBytes, errno: Int32) {
+        let root = roots.index(ofTop: directory)
         // A root behind a symbolic link that is not followed exists, and would be found again at once.
         if errno == ENOENT || errno == ENOTDIR || errno == ELOOP && root == nil {
             // It has been removed since, which is not an error.
@@ -206,28 +207,30 @@ extension WatchLoop {
                 roots[root].isLost = true
                 roots.suspects.insert(root)
             } else {
-                lose(folder)
+                lose(directory)
             }
             return
         }
-        guard !tree.flags(of: folder).contains(.failed) else { return }
-        tree.insert(.failed, of: folder)
+        guard !tree.flags(of: directory).contains(.failed) else { return }
+        tree.insert(.failed, of: directory)
         reports.append(.failure(.refused(path, errno: errno)))
     }
 
     // MARK: Polling
 
     /// Marks a directory as polled if the rule asks for it, or if its parent is polled.
-    private func inheritPolling(_ folder: DirectoryTree.ID, _ index: Int) {
-        let isPolled = tree.parent(of: folder).map { tree.flags(of: $0).contains(.polled) } ?? false
-        if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: folder) }
+    private func inheritPolling(_ directory: DirectoryTree.ID, _ index: Int) {
+        let isPolled = tree.parent(of: directory).map { tree.flags(of: $0).contains(.polled) } ?? false
+        if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: directory) }
     }
 
     /// Decides by the file system type as well, at a root and at the top of another file system.
-    private func decidePolling(_ folder: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader, _ index: Int) {
+    private func decidePolling(
+        _ directory: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader, _ index: Int
+    ) {
         let device = polling.devices.number(of: reader.device)
-        tree.setDevice(device, of: folder)
-        if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
+        tree.setDevice(device, of: directory)
+        if let parent = tree.parent(of: directory), tree.device(of: parent) == device, device != 0 { return }
         if roots[index].isWatchForced { return }
         if roots[index].wantsPoll {
             // One rule polls, and another wants it watched where the kernel reports every change.
@@ -235,19 +238,19 @@ extension WatchLoop {
             return
         }
         guard let name = polling.devices.untold(device, reader) else {
-            tree.remove(.polled, of: folder)
+            tree.remove(.polled, of: directory)
             return
         }
-        tree.insert(.polled, of: folder)
+        tree.insert(.polled, of: directory)
         if polling.reported.insert(path).inserted {
             reports.append(.polling(path, .fileSystem(name), every: roots[index].interval))
         }
     }
 
-    private func scheduleFolder(_ folder: DirectoryTree.ID, _ index: Int) {
-        guard !tree.flags(of: folder).contains(.scheduled) else { return }
-        tree.insert(.scheduled, of: folder)
-        polling.schedule.add(.folder(folder), every: roots[index].interval, after: .now)
+    private func scheduleDirectory(_ directory: DirectoryTree.ID, _ index: Int) {
+        guard !tree.flags(of: directory).contains(.scheduled) else { return }
+        tree.insert(.scheduled, of: directory)
+        polling.schedule.add(.directory(directory), every: roots[index].interval, after: .now)
     }
 
     func poll(_ subject: PollSchedule.Subject) {
@@ -260,37 +263,39 @@ extension WatchLoop {
             roots[index].isScheduled = false
             if kernel.inotify == nil { openInotify() }
             check(index, because: .event)
-        case .folder(let folder):
-            if tree.contains(folder) { tree.remove(.scheduled, of: folder) }
-            poll(folder)
+        case .directory(let directory):
+            if tree.contains(directory) { tree.remove(.scheduled, of: directory) }
+            poll(directory)
         }
     }
 
-    func poll(_ folder: DirectoryTree.ID) {
-        guard tree.contains(folder), let index = roots.index(ofTop: tree.root(of: folder)), tree.isPolled(folder) else {
+    func poll(_ directory: DirectoryTree.ID) {
+        guard tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)),
+            tree.isPolled(directory)
+        else {
             return
         }
-        if tree.isRoot(folder) {
+        if tree.isRoot(directory) {
             check(index, because: .event)
-            guard tree.contains(folder) else { return }
+            guard tree.contains(directory) else { return }
         }
-        let path = tree.path(of: folder)
+        let path = tree.path(of: directory)
         let reader: DirectoryReader
         do throws(SystemError) {
             reader = try open(path, in: index)
         } catch {
-            fail(folder, path, errno: error.errno)
-            if tree.contains(folder) { scheduleFolder(folder, index) }
+            fail(directory, path, errno: error.errno)
+            if tree.contains(directory) { scheduleDirectory(directory, index) }
             return
         }
-        if tree.flags(of: folder).contains(.short) {
+        if tree.flags(of: directory).contains(.short) {
             // A watch may be free now. This one poll finds the changes before the watch was added.
             if kernel.inotify == nil { openInotify() }
-            _ = watch(folder, path, reader)
+            _ = watch(directory, path, reader)
         }
-        tree.markUnseen(below: folder)
+        tree.markUnseen(below: directory)
         listings.current = ListingQueue.Listing(
-            reader: reader, visit: ListingQueue.Visit(folder: folder, origin: .poll), prefix: path.withSlash,
+            reader: reader, visit: ListingQueue.Visit(directory: directory, origin: .poll), prefix: path.withSlash,
             root: index, isComparison: true, contents: PolledDirectory())
     }
 
@@ -308,7 +313,7 @@ extension WatchLoop {
     private func hintChanges(
         to contents: PolledDirectory, since earlier: PolledDirectory, _ listing: ListingQueue.Listing
     ) {
-        contents.changes(since: earlier) { name, isFolder, change in
+        contents.changes(since: earlier) { name, isDirectory, change in
             let path = PathBytes(listing.prefix, name)
             var signs: Hint.Signs = .polled
             var isGone = false
@@ -316,20 +321,21 @@ extension WatchLoop {
             case .appeared: signs.formUnion([.appeared, .listed])
             case .vanished:
                 signs.insert(.vanished)
-                isGone = isFolder
-            case .replaced(let wasFolder):
+                isGone = isDirectory
+            case .replaced(let wasDirectory):
                 signs.formUnion([.vanished, .appeared, .listed, .written])
-                isGone = wasFolder
+                isGone = wasDirectory
             case .written: signs.insert(.written)
             case .attributes: signs.insert(.attributes)
             }
-            let child = tree.child(of: listing.visit.folder, named: name)
+            let child = tree.child(of: listing.visit.directory, named: name)
             if isGone {
                 if let child { forget(child) }
                 if scope.reaches(path) { signs.insert(.subtree) }
             }
-            if isFolder, signs.contains(.appeared), isEntered(path, listing.root) {
-                listings.add(ListingQueue.Visit(folder: tree.enter(listing.visit.folder, named: name), origin: .poll))
+            if isDirectory, signs.contains(.appeared), isEntered(path, listing.root) {
+                listings.add(
+                    ListingQueue.Visit(directory: tree.enter(listing.visit.directory, named: name), origin: .poll))
             } else if change == .attributes, let child {
                 retry(child, origin: .poll)
             }

@@ -72,17 +72,17 @@ extension WatchLoop {
             let isSame = root.presence == .present && !root.isLost && holds(root, identity)
             if isSame, cause != .start, cause != .rescan {
                 roots[index].physical = physical
-                if let folder = root.folder { retry(folder) }
+                if let directory = root.directory { retry(directory) }
                 return
             }
             if !isSame { replace(index, by: (identity, physical), because: cause) }
-            guard let folder = roots[index].folder else { return }
+            guard let directory = roots[index].directory else { return }
             let origin: EventOrigin = cause == .start ? .scan : isSame ? .rescan : .live
             switch cause {
             case .start, .unmounted: break
             default: hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
             }
-            let visit = ListingQueue.Visit(folder: folder, origin: origin, isScan: true)
+            let visit = ListingQueue.Visit(directory: directory, origin: origin, isScan: true)
             listings.scans.append(ListingQueue.Scan(root: index, origin: origin, visits: [visit]))
         case .missing(let nearest, let isOther):
             guard root.presence != .missing else { return }
@@ -106,7 +106,7 @@ extension WatchLoop {
     /// On overlayfs, the first change to a directory of a lower layer changes its birth time. While the directory is
     /// watched, no other directory has its inode.
     private func holds(_ root: RootState, _ identity: FileIdentity) -> Bool {
-        let isWatched = root.folder.flatMap { tree.watch(of: $0) } != nil
+        let isWatched = root.directory.flatMap { tree.watch(of: $0) } != nil
         return root.identity == identity || isWatched && root.identity?.withoutBirth == identity.withoutBirth
     }
 
@@ -132,9 +132,9 @@ extension WatchLoop {
         roots[index].isLost = false
         roots[index].identity = nil
         roots[index].physical = nil
-        guard let folder = roots[index].folder else { return }
+        guard let directory = roots[index].directory else { return }
         roots.setTop(nil, of: index)
-        forget(folder)
+        forget(directory)
     }
 
     private func scheduleRoot(_ index: Int) {
@@ -147,24 +147,24 @@ extension WatchLoop {
 
     /// Removes a watch that is no longer needed.
     func release(_ watch: WatchDescriptor) {
-        if !roots.ancestors.contains(watch), tree.folders(of: watch).isEmpty { kernel.inotify?.remove(watch) }
+        if !roots.ancestors.contains(watch), tree.directories(of: watch).isEmpty { kernel.inotify?.remove(watch) }
     }
 
     /// Sets or removes the watch of a directory, and releases the previous one.
-    func setWatch(_ watch: WatchDescriptor?, of folder: DirectoryTree.ID) {
-        if let freed = tree.setWatch(watch, of: folder) { release(freed) }
+    func setWatch(_ watch: WatchDescriptor?, of directory: DirectoryTree.ID) {
+        if let freed = tree.setWatch(watch, of: directory) { release(freed) }
     }
 
     /// Forgets a directory and everything below it.
     ///
     /// - Parameters:
-    ///   - folder: The directory.
+    ///   - directory: The directory.
     ///   - keepingItself: Whether only the directories below it are forgotten.
     /// - Returns: Whether some of them were polled, so that the kernel has not reported everything that vanished there.
-    @discardableResult func forget(_ folder: DirectoryTree.ID, keepingItself: Bool = false) -> Bool {
-        let forgotten = tree.forget(folder, keepingItself: keepingItself)
+    @discardableResult func forget(_ directory: DirectoryTree.ID, keepingItself: Bool = false) -> Bool {
+        let forgotten = tree.forget(directory, keepingItself: keepingItself)
         for watch in forgotten.watches { release(watch) }
-        for folder in forgotten.polled { polling.contents[folder] = nil }
+        for directory in forgotten.polled { polling.contents[directory] = nil }
         return !forgotten.polled.isEmpty
     }
 
@@ -172,12 +172,12 @@ extension WatchLoop {
     ///
     /// A btrfs subvolume, which has a device number of its own, is deleted without events for its contents. There are
     /// no events either for the contents of a directory that has not been listed since it appeared.
-    func lose(_ folder: DirectoryTree.ID) {
-        let path = tree.path(of: folder)
-        let device = tree.device(of: folder)
-        let isOwnDevice = device != 0 && tree.parent(of: folder).map { tree.device(of: $0) != device } ?? false
-        let wasListed = tree.flags(of: folder).contains(.listed)
-        if forget(folder) || isOwnDevice || !wasListed {
+    func lose(_ directory: DirectoryTree.ID) {
+        let path = tree.path(of: directory)
+        let device = tree.device(of: directory)
+        let isOwnDevice = device != 0 && tree.parent(of: directory).map { tree.device(of: $0) != device } ?? false
+        let wasListed = tree.flags(of: directory).contains(.listed)
+        if forget(directory) || isOwnDevice || !wasListed {
             hints.append(Hint(path: path, signs: .subtree, origin: .live))
         }
     }
@@ -198,7 +198,7 @@ extension WatchLoop {
             !path.isInside(point) || roots.index(of: path).map { roots[$0].wantsPoll } ?? false
         }
         for index in roots.innerFirst {
-            guard let physical = roots[index].physical, let top = roots[index].folder, !physical.isInside(point),
+            guard let physical = roots[index].physical, let top = roots[index].directory, !physical.isInside(point),
                 let relative = point.relative(to: physical)
             else {
                 // A symbolic link may lead through any directory, so a root behind one is always checked.
@@ -207,25 +207,25 @@ extension WatchLoop {
                 }
                 continue
             }
-            var folder: DirectoryTree.ID? = top
+            var directory: DirectoryTree.ID? = top
             for name in relative.split(separator: .slash) {
-                folder = folder.flatMap { inner in name.withUnsafeBytes { tree.child(of: inner, named: $0) } }
+                directory = directory.flatMap { inner in name.withUnsafeBytes { tree.child(of: inner, named: $0) } }
             }
-            if let folder { remount(folder, isMounted: isMounted) }
+            if let directory { remount(directory, isMounted: isMounted) }
         }
     }
 
     /// Handles a mount over a directory, or an unmount that uncovers it.
-    private func remount(_ folder: DirectoryTree.ID, isMounted: Bool) {
-        let path = tree.path(of: folder)
+    private func remount(_ directory: DirectoryTree.ID, isMounted: Bool) {
+        let path = tree.path(of: directory)
         reports.append(isMounted ? .mounted(path) : .unmounted(path, point: path))
-        polling.contents[folder] = nil
-        forget(folder, keepingItself: true)
-        setWatch(nil, of: folder)
-        tree.remove([.polled, .short, .failed], of: folder)
+        polling.contents[directory] = nil
+        forget(directory, keepingItself: true)
+        setWatch(nil, of: directory)
+        tree.remove([.polled, .short, .failed], of: directory)
         // After an unmount, only the mount point itself is a different directory.
         hints.append(Hint(path: path, signs: isMounted ? .subtree : .listed, origin: .live))
-        listings.add(ListingQueue.Visit(folder: folder, origin: .live))
+        listings.add(ListingQueue.Visit(directory: directory, origin: .live))
     }
 
     /// Handles the kernel's report that the file system of a watched directory was unmounted.
@@ -233,8 +233,8 @@ extension WatchLoop {
     /// Without a mount table this event is the only source; otherwise the mount table is compared instead.
     func unmounted(_ watch: WatchDescriptor) {
         guard mounts == nil else { return compareMounts() }
-        for folder in tree.folders(of: watch) where tree.contains(folder) {
-            var top = folder
+        for directory in tree.directories(of: watch) where tree.contains(directory) {
+            var top = directory
             while let parent = tree.parent(of: top), tree.device(of: parent) == tree.device(of: top) { top = parent }
             if let root = roots.index(ofTop: top) {
                 roots[root].isLost = true

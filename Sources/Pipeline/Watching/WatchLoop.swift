@@ -29,7 +29,7 @@ final class WatchLoop {
     var reports: [WatchReport] = []
     private var recent = RecentFiles()
     /// The directory of the last event and its path with a slash at the end; successive events often share a directory.
-    private var lastPrefix: (folder: DirectoryTree.ID, bytes: [UInt8])?
+    private var lastPrefix: (directory: DirectoryTree.ID, bytes: [UInt8])?
 
     /// The progress of the scans of all roots.
     struct Progress {
@@ -153,8 +153,8 @@ final class WatchLoop {
             advance()
         } else if let visit = listings.takeVisit() {
             start(visit)
-        } else if let folder = polling.urgent.popFirst() {
-            poll(folder)
+        } else if let directory = polling.urgent.popFirst() {
+            poll(directory)
         } else {
             polling.isNext.toggle()
             if polling.isNext, let subject = polling.schedule.takeDue(at: now) {
@@ -225,7 +225,7 @@ final class WatchLoop {
 
     /// The number of watches that this program uses.
     private var watchCount: Int {
-        tree.watchCount + roots.ancestors.count { tree.folders(of: $0).isEmpty } + scope.watchesBeside
+        tree.watchCount + roots.ancestors.count { tree.directories(of: $0).isEmpty } + scope.watchesBeside
     }
 
     /// The limit of watches, or of instances, that this program would need.
@@ -246,11 +246,11 @@ final class WatchLoop {
     private func status() -> WatchStatus {
         let present = roots.active.map { index -> WatchStatus.Root in
             let root = roots[index]
-            guard let folder = root.folder, root.presence == .present else {
+            guard let directory = root.directory, root.presence == .present else {
                 return WatchStatus.Root(path: root.path, means: .missing, isDenied: root.presence == .denied)
             }
-            let counts = tree.counts(in: folder)
-            let isPolled = tree.flags(of: folder).contains(.polled)
+            let counts = tree.counts(in: directory)
+            let isPolled = tree.flags(of: directory).contains(.polled)
             var reason: PollingReason?
             if isPolled { reason = root.wantsPoll ? .asked : PollingReason.untoldFileSystem(of: root.path) ?? .asked }
             return WatchStatus.Root(
@@ -288,24 +288,26 @@ final class WatchLoop {
                 roots.suspects.formUnion(roots.ancestors.roots(event.watch, event.name))
             }
             // Nearly always true, and avoids building an array.
-            if let folder = tree.onlyFolder(of: event.watch) { return handle(event, in: folder) }
+            if let directory = tree.onlyDirectory(of: event.watch) { return handle(event, in: directory) }
             // With a directory mounted inside itself, one may be removed while another is handled.
-            for folder in tree.folders(of: event.watch) where tree.contains(folder) { handle(event, in: folder) }
+            for directory in tree.directories(of: event.watch) where tree.contains(directory) {
+                handle(event, in: directory)
+            }
         }
     }
 
     /// Handles a watch that the kernel has removed, since the directory is gone.
     private func ended(_ watch: WatchDescriptor) {
         roots.suspects.formUnion(roots.ancestors.roots(watch))
-        for folder in tree.folders(of: watch) where tree.contains(folder) {
-            if let root = roots.index(ofTop: folder) {
-                _ = tree.setWatch(nil, of: folder)
+        for directory in tree.directories(of: watch) where tree.contains(directory) {
+            if let root = roots.index(ofTop: directory) {
+                _ = tree.setWatch(nil, of: directory)
                 roots[root].isLost = true
                 roots.suspects.insert(root)
             } else {
                 // Hints for it come from the directory that contains it.
-                pollParent(of: folder)
-                lose(folder)
+                pollParent(of: directory)
+                lose(directory)
             }
         }
     }
@@ -314,44 +316,44 @@ final class WatchLoop {
     private func handleItself(_ event: InotifyEvent) {
         if event.has([.moveSelf, .deleteSelf]) { roots.suspects.formUnion(roots.ancestors.roots(event.watch)) }
         guard event.has([.moveSelf, .attrib]) else { return }
-        for folder in tree.folders(of: event.watch) {
-            if let root = roots.index(ofTop: folder) {
+        for directory in tree.directories(of: event.watch) {
+            if let root = roots.index(ofTop: directory) {
                 roots.suspects.insert(root)
             } else if event.has(.moveSelf) {
-                pollParent(of: folder)
+                pollParent(of: directory)
             }
         }
     }
 
     /// Schedules an immediate poll of the parent directory if it has no watch.
-    private func pollParent(of folder: DirectoryTree.ID) {
-        guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil else { return }
+    private func pollParent(of directory: DirectoryTree.ID) {
+        guard let parent = tree.parent(of: directory), tree.watch(of: parent) == nil else { return }
         polling.urgent.insert(parent)
     }
 
-    private func handle(_ event: InotifyEvent, in folder: DirectoryTree.ID) {
+    private func handle(_ event: InotifyEvent, in directory: DirectoryTree.ID) {
         var signs = event.signs
         // One write causes two events or more, and usually others follow.
-        let place = event.isFolder ? nil : recent.place(of: event.name, in: folder)
-        if let place, let known = recent.hint(at: place, named: event.name, among: hints) {
+        let slot = event.isDirectory ? nil : recent.slot(of: event.name, in: directory)
+        if let slot, let known = recent.hint(at: slot, named: event.name, among: hints) {
             hints[known].signs.formUnion(signs)
             return
         }
-        if lastPrefix?.folder != folder { lastPrefix = (folder, tree.path(of: folder).withSlash) }
+        if lastPrefix?.directory != directory { lastPrefix = (directory, tree.path(of: directory).withSlash) }
         let path = PathBytes(lastPrefix?.bytes ?? [], event.name)
-        if event.isFolder {
-            handleSubdirectory(event, in: folder, path)
+        if event.isDirectory {
+            handleSubdirectory(event, in: directory, path)
             if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
         }
         if !signs.isEmpty, scope.takes(path) || signs.contains(.subtree) {
-            if let place { recent.set(hints.count, at: place) }
+            if let slot { recent.set(hints.count, at: slot) }
             hints.append(Hint(path: path, signs: signs, origin: .live))
         }
     }
 
-    private func handleSubdirectory(_ event: InotifyEvent, in folder: DirectoryTree.ID, _ path: PathBytes) {
-        guard let index = roots.index(ofTop: tree.root(of: folder)), isEntered(path, index) else { return }
-        let child = tree.child(of: folder, named: event.name)
+    private func handleSubdirectory(_ event: InotifyEvent, in directory: DirectoryTree.ID, _ path: PathBytes) {
+        guard let index = roots.index(ofTop: tree.root(of: directory)), isEntered(path, index) else { return }
+        let child = tree.child(of: directory, named: event.name)
         if event.has([.delete, .movedFrom]) {
             // Its watches would report wrong paths, or none.
             if let child { lose(child) }
@@ -369,7 +371,7 @@ final class WatchLoop {
             guard event.has(.attrib) else { return }
             if let child { return retry(child) }
         }
-        listings.add(ListingQueue.Visit(folder: tree.enter(folder, named: event.name), origin: .live))
+        listings.add(ListingQueue.Visit(directory: tree.enter(directory, named: event.name), origin: .live))
     }
 
     /// Adds a watch for the directory that is now at the path, and returns it.

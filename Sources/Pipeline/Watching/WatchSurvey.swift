@@ -45,7 +45,7 @@ package struct WatchSurvey: Sendable {
                 }
                 folders += 1
                 try? reader.forEach { entry in
-                    guard reader.isFolder(entry) else { return }
+                    guard reader.isDirectory(entry) else { return }
                     let path = folder.appending(entry.name)
                     if scope.reaches(path) { pending.append((path, reader.device)) }
                 }

@@ -27,12 +27,12 @@ final class FanotifyGroup {
     }
 
     /// Marks an open directory, or its whole file system; returns 0 or the errno.
-    func mark(_ folder: Int32, isFileSystem: Bool) -> Int32 {
-        cal_fanotify_mark(descriptor, folder, isFileSystem ? 1 : 0, 0)
+    func mark(_ directory: Int32, isFileSystem: Bool) -> Int32 {
+        cal_fanotify_mark(descriptor, directory, isFileSystem ? 1 : 0, 0)
     }
 
     /// Removes the mark of a file system.
-    func unmarkFileSystem(of folder: Int32) { _ = cal_fanotify_mark(descriptor, folder, 1, 1) }
+    func unmarkFileSystem(of directory: Int32) { _ = cal_fanotify_mark(descriptor, directory, 1, 1) }
 
     /// Reads the queue, up to the size of the buffer; returns whether there may be more.
     ///

@@ -61,13 +61,13 @@ package final class WriterRecorder: Sendable {
     /// Marks an open directory that is about to be watched, unless its whole file system is marked.
     ///
     /// - Parameters:
-    ///   - folder: The directory.
+    ///   - directory: The directory.
     ///   - path: Its path.
     ///   - device: Its file system.
     ///   - isRoot: Whether it is the root of the tree.
     /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
-    func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
-        recording.enter(folder, at: path, device: device, isRoot: isRoot)
+    func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
+        recording.enter(directory, at: path, device: device, isRoot: isRoot)
     }
 
     /// Whether only whole file systems are marked.

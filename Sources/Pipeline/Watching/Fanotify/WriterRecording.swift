@@ -14,7 +14,7 @@ final class WriterRecording: Sendable {
     private struct State {
         let group: FanotifyGroup
         var markings: [UInt64: Marking] = [:]
-        var folders = RecordedDirectories()
+        var directories = RecordedDirectories()
         var table = WriterTable()
         /// The time of the last queue overflow; earlier events may be missing.
         var overflow: Timestamp?
@@ -58,29 +58,29 @@ final class WriterRecording: Sendable {
 
     // MARK: Listening
 
-    func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
+    func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
         state.withLock { state in
             switch state.markings[device] {
             case .not: return 0
             case .whole:
-                if isRoot { _ = state.folders.add(folder, at: path) }
+                if isRoot { _ = state.directories.add(directory, at: path) }
                 return 0
             case .byDirectory:
-                _ = state.group.mark(folder, isFileSystem: false)
+                _ = state.group.mark(directory, isFileSystem: false)
                 return 0
             case nil: break
             }
             // overlayfs, among others, supports marks of directories only. And where directories can't be opened by
             // their handles, events of a whole file system could not be filtered.
-            var error = state.group.mark(folder, isFileSystem: true)
-            if error == 0, state.folders.add(folder, at: path) {
+            var error = state.group.mark(directory, isFileSystem: true)
+            if error == 0, state.directories.add(directory, at: path) {
                 state.markings[device] = .whole
                 return 0
             }
-            if error == 0 { state.group.unmarkFileSystem(of: folder) }
-            error = state.group.mark(folder, isFileSystem: false)
+            if error == 0 { state.group.unmarkFileSystem(of: directory) }
+            error = state.group.mark(directory, isFileSystem: false)
             // Without a key of its own, the directory could not be recognized in events.
-            if error == 0, !state.folders.addMarked(folder) { error = EOPNOTSUPP }
+            if error == 0, !state.directories.addMarked(directory) { error = EOPNOTSUPP }
             state.markings[device] = error == 0 ? .byDirectory : .not
             return error
         }
@@ -107,12 +107,12 @@ final class WriterRecording: Sendable {
                 state.overflow = now
                 return
             }
-            if event.is_folder_move != 0 { state.folders.forgetResults() }
-            let folder = event.directory
+            if event.is_folder_move != 0 { state.directories.forgetResults() }
+            let directory = event.directory
             // The whole file system is marked: most of its events are discarded here.
-            guard state.folders.contains(folder) else { return }
+            guard state.directories.contains(directory) else { return }
             if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(lookingAt: event.pid) : nil }
-            state.table.record(event.deeds, to: event.entryName, in: folder, by: last, at: now)
+            state.table.record(event.deeds, to: event.entryName, in: directory, by: last, at: now)
         }
     }
 
@@ -132,11 +132,11 @@ final class WriterRecording: Sendable {
         guard !deeds.isEmpty else { return .notAsked }
         let snapshot = event.snapshot
         var deed: Deed?
-        if let folder = key(of: event.path.parent, below: event.root) {
-            deed = state.table.deed(deeds, to: event.path.lastComponent, in: folder)
+        if let directory = key(of: event.path.parent, below: event.root) {
+            deed = state.table.deed(deeds, to: event.path.lastComponent, in: directory)
         }
         if isTree, deeds == .content {
-            let inner = state.table.lastDeed(in: folders(inside: event.path, below: event.root))
+            let inner = state.table.lastDeed(in: directories(inside: event.path, below: event.root))
             if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
         }
         // If the file shows a later change, another process made it. Content times can be set to any value.
@@ -148,24 +148,25 @@ final class WriterRecording: Sendable {
         return .unknown(state.overflow.map { latest <= $0 } ?? false ? .overflow : .unseen)
     }
 
-    private static func key(of folder: PathBytes, below root: PathBytes) -> DirectoryKey? {
+    private static func key(of directory: PathBytes, below root: PathBytes) -> DirectoryKey? {
         // The path of an event may be its root.
-        let top = folder.isInside(root) ? root : folder
-        guard let reader = try? DirectoryReader(folder, below: top) else { return nil }
+        let top = directory.isInside(root) ? root : directory
+        guard let reader = try? DirectoryReader(directory, below: top) else { return nil }
         defer { reader.close() }
         return DirectoryKey(of: reader.descriptor)
     }
 
     /// Returns the keys of a directory and of all directories below it.
-    private static func folders(inside path: PathBytes, below root: PathBytes) -> Set<DirectoryKey> {
+    private static func directories(inside path: PathBytes, below root: PathBytes) -> Set<DirectoryKey> {
         var found: Set<DirectoryKey> = []
         let top = path.isInside(root) ? root : path
         var rest = [path]
-        while let folder = rest.popLast() {
-            guard let reader = try? DirectoryReader(folder, below: top) else { continue }
+        while let directory = rest.popLast() {
+            guard let reader = try? DirectoryReader(directory, below: top) else { continue }
             defer { reader.close() }
             if let key = DirectoryKey(of: reader.descriptor) { found.insert(key) }
-            try? reader.forEach { entry in if reader.isFolder(entry) { rest.append(folder.appending(entry.name)) } }
+            try? reader.forEach { entry in if reader.isDirectory(entry) { rest.append(directory.appending(entry.name)) }
+            }
         }
         return found
     }
@@ -176,21 +177,21 @@ extension WritingProcess {
     fileprivate init(lookingAt pid: Int32) {
         self.init(pid: pid)
         withUnsafeTemporaryAllocation(of: cal_process.self, capacity: 1) { buffer in
-            guard let facts = buffer.baseAddress else { return }
-            cal_process_facts(pid, facts)
-            let raw = UnsafeRawPointer(facts)
+            guard let process = buffer.baseAddress else { return }
+            cal_process_facts(pid, process)
+            let raw = UnsafeRawPointer(process)
             func bytes(_ field: PartialKeyPath<cal_process>, _ length: Int64) -> [UInt8]? {
                 guard length > 0, let offset = MemoryLayout<cal_process>.offset(of: field) else { return nil }
                 return Array(UnsafeRawBufferPointer(start: raw + offset, count: Int(length)))
             }
-            name = bytes(\.name, facts.pointee.name_length).map { PathBytes($0) }
-            executable = bytes(\.executable, facts.pointee.executable_length).map { bytes in
+            name = bytes(\.name, process.pointee.name_length).map { PathBytes($0) }
+            executable = bytes(\.executable, process.pointee.executable_length).map { bytes in
                 // The kernel appends this to the path of an executable that has been replaced since the process
                 // started.
                 let mark = Array(" (deleted)".utf8)
                 return PathBytes(bytes.suffix(mark.count).elementsEqual(mark) ? bytes.dropLast(mark.count) : bytes[...])
             }
-            if facts.pointee.has_user != 0 { uid = facts.pointee.user }
+            if process.pointee.has_user != 0 { uid = process.pointee.user }
         }
     }
 }
