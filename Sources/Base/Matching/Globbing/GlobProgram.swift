@@ -58,12 +58,10 @@ final class GlobProgram: Sendable {
     let classes: [GlobClass]
 
     init(_ pattern: [UInt8], options: Glob.Options) throws(GlobError) {
-        let faults = GlobFaults(pattern: pattern)
-        guard pattern.count <= GlobExpansion.maximumLength else {
-            throw faults.isTooLong(at: 0, limit: GlobExpansion.maximumLength)
-        }
+        let errors = GlobErrors(pattern: pattern)
+        guard pattern.count <= GlobExpansion.maximumLength else { throw errors.isTooLong(at: 0) }
         var parser = GlobParser(pattern)
-        let expansion = try GlobExpansion(try parser.parse(), faults: faults)
+        let expansion = try GlobExpansion(try parser.parse(), errors: errors)
         var tables = GlobTables(classes: parser.classes, foldsExtension: !options.isCaseSensitive)
         for alternative in expansion.alternatives { tables.add(alternative.dropFirst(expansion.rootCount)) }
         let folders = expansion.alternatives[0].prefix(expansion.rootCount).map(Self.literalBytes)
