@@ -15,7 +15,7 @@ struct ObservationLoop: ~Copyable {
     private var reconciler: Reconciler
     private var isReady = false
     /// Roots whose listing was reported as started but not as finished.
-    private var openScans: Set<PathBytes> = []
+    private var unfinishedScans: Set<PathBytes> = []
 
     init(_ core: ObservationCore, _ source: any HintProducer) {
         self.core = core
@@ -39,7 +39,7 @@ struct ObservationLoop: ~Copyable {
     }
 
     /// Runs until it is stopped or can't continue; returns the reason.
-    mutating func run() -> Ending {
+    mutating func run() -> Termination {
         let clock = core.plan.options.clock
         clock.add(core.wake)
         defer {
@@ -64,7 +64,7 @@ struct ObservationLoop: ~Copyable {
                     return .failed(error)
                 }
             }
-            for newcomer in orders.newcomers { welcome(newcomer) }
+            for consumer in orders.newConsumers { welcome(consumer) }
             answer(orders, isDone: reconciler.nextDeadline.map { $0 > now } ?? true)
         }
     }
@@ -82,7 +82,7 @@ struct ObservationLoop: ~Copyable {
 
     /// Answers the pending requests when the loop stops.
     private func finish(_ orders: ObservationCore.Orders) {
-        for newcomer in orders.newcomers { core.admit(newcomer) }
+        for consumer in orders.newConsumers { core.admit(consumer) }
         for waiter in orders.barriers { waiter.resume() }
         for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
     }
@@ -124,8 +124,8 @@ struct ObservationLoop: ~Copyable {
         (reconciler.doubted, reconciler.reports) = ([], [])
         for event in events {
             switch event.kind {
-            case .scanBegan: openScans.insert(event.path)
-            case .scanEnded: openScans.remove(event.path)
+            case .scanBegan: unfinishedScans.insert(event.path)
+            case .scanEnded: unfinishedScans.remove(event.path)
             default: break
             }
         }
@@ -182,7 +182,9 @@ struct ObservationLoop: ~Copyable {
         for root in core.plan.roots { add(.scanBegan, root, Self.snapshot(of: root)) }
         for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
-        for root in core.plan.roots where !openScans.contains(root) { add(.scanEnded, root, Self.snapshot(of: root)) }
+        for root in core.plan.roots where !unfinishedScans.contains(root) {
+            add(.scanEnded, root, Self.snapshot(of: root))
+        }
         consumer.deliver(changes)
         core.admit(consumer)
     }

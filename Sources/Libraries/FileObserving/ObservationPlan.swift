@@ -73,15 +73,15 @@ struct ObservationPlan: Sendable {
             switch options.missing {
             case .wait: continue
             case .fail: throw .missingRoot(root)
-            case .create: try Self.makeFolder(root)
+            case .create: try Self.makeDirectory(root)
             }
         }
     }
 
-    private static func makeFolder(_ path: PathBytes) throws(ObservationError) {
+    private static func makeDirectory(_ path: PathBytes) throws(ObservationError) {
         if path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, path.bytes.count > 1 else { throw .refused(path, errno: errno) }
-        try makeFolder(path.parent)
+        try makeDirectory(path.parent)
         guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else { throw .refused(path, errno: errno) }
     }
 

@@ -17,7 +17,7 @@ package final class HintQueue: Sendable {
         var isListing = true
         var hints: [Hint] = []
         var reports: [WatchReport] = []
-        var whenRoom: (@Sendable () -> Void)?
+        var whenEmptied: (@Sendable () -> Void)?
 
         var isEmpty: Bool { hints.isEmpty && reports.isEmpty }
 
@@ -60,22 +60,22 @@ package final class HintQueue: Sendable {
     }
 
     /// The number of hints at which the queue is full.
-    private let plenty: Int
+    private let capacity: Int
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
 
     /// Creates a queue that calls `wake` whenever it becomes non-empty, on the writer's thread.
     ///
     /// - Parameters:
-    ///   - plenty: The number of hints at which the queue is full and the listing of directories pauses.
+    ///   - capacity: The number of hints at which the queue is full and the listing of directories pauses.
     ///   - wake: Must not block.
-    package init(plenty: Int = 50_000, wake: @escaping @Sendable () -> Void) {
-        self.plenty = plenty
+    package init(capacity: Int = 50_000, wake: @escaping @Sendable () -> Void) {
+        self.capacity = capacity
         self.wake = wake
     }
 
     /// Whether the reader has so many hints to process that listing should pause.
-    var isFull: Bool { state.withLock { $0.hints.count >= plenty } }
+    var isFull: Bool { state.withLock { $0.hints.count >= capacity } }
 
     /// Adds hints and reports in one step, so that a reader sees both or neither.
     package func add(_ hints: [Hint], reports: [WatchReport] = []) {
@@ -91,17 +91,14 @@ package final class HintQueue: Sendable {
 
     /// Removes and returns everything.
     package func take() -> Batch {
-        let (taken, whenRoom) = state.withLock { state in
-            var emptied = State()
-            emptied.whenRoom = state.whenRoom
-            let taken = state
-            state = emptied
-            return (taken, taken.hints.count >= plenty ? taken.whenRoom : nil)
+        let taken = state.withLock { state in
+            defer { state = State(whenEmptied: state.whenEmptied) }
+            return state
         }
-        whenRoom?()
+        if taken.hints.count >= capacity { taken.whenEmptied?() }
         return Batch(hints: taken.hints, reports: taken.reports)
     }
 
     /// Sets the closure that is called, on the reader's thread, after a full queue was emptied.
-    func setWhenRoom(_ body: (@Sendable () -> Void)?) { state.withLock { $0.whenRoom = body } }
+    func setWhenEmptied(_ body: (@Sendable () -> Void)?) { state.withLock { $0.whenEmptied = body } }
 }

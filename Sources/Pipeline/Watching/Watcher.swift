@@ -108,7 +108,7 @@ package final class Watcher: HintProducer {
         self.control = control
         self.queue = queue
         // Weak, since the queue may live longer and would keep the descriptor open.
-        queue.setWhenRoom { [weak control] in control?.waker.wake() }
+        queue.setWhenEmptied { [weak control] in control?.waker.wake() }
         let started = WorkerThread(name: "alight-watch") {
             WatchLoop(scope: scope, queue: queue, control: control).run()
         }
@@ -162,7 +162,7 @@ package final class Watcher: HintProducer {
         let running = thread.withLock { $0.take() }
         control.stop()
         running?.join()
-        if running != nil { queue.setWhenRoom(nil) }
+        if running != nil { queue.setWhenEmptied(nil) }
     }
 
     deinit { stop() }
