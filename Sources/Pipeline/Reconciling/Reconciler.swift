@@ -17,7 +17,7 @@ package import Watching
 package struct Reconciler: ~Copyable {
     package let shared: SharedState
     /// The views, in the order in which they were passed.
-    package internal(set) var views: [ViewReconciler]
+    package var views: [ViewReconciler]
     var filters: PathFilterIndex
     private let isPatient: Bool
     var isStarting = true
@@ -133,11 +133,6 @@ package struct Reconciler: ~Copyable {
         for view in shared.active { views[view].offers.markCommitted() }
         shared.active = shared.active.filter { !views[$0].isIdle }
     }
-
-    /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
-    ///
-    /// The reconciler must not be changed between ``ViewReconciler/nextCandidate(at:)`` and this call.
-    package mutating func lease(_ candidate: Candidate) -> Offer { views[candidate.view].lease(candidate) }
 
     /// Returns the due paths that wait for a condition to the order.
     package mutating func wake(_ gate: Gate) {
