@@ -122,7 +122,7 @@ extension Reconciler {
 
     // MARK: Events of the watcher
 
-    mutating func freezeScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
+    private mutating func freezeScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
         for view in filters.filters(at: root.bytes) {
             // The first listing is silent unless the view reports existing files.
             if origin == .scan, !views[view].view.reportsExisting { continue }
@@ -136,7 +136,7 @@ extension Reconciler {
     }
 
     /// Freezes an event for the views of a root, or of all roots; the path is the root if none is given.
-    mutating func freezeLifecycle(_ kind: EventKind, at root: PathBytes? = nil, path: PathBytes? = nil) {
+    private mutating func freezeLifecycle(_ kind: EventKind, at root: PathBytes? = nil, path: PathBytes? = nil) {
         for view in root.map({ filters.filters(at: $0.bytes) }) ?? Array(views.indices) {
             for own in views[view].view.roots where root == nil || own == root {
                 freezeLifecycle(kind, view, path ?? own, in: own, .live)
@@ -144,7 +144,7 @@ extension Reconciler {
         }
     }
 
-    mutating func freezeLifecycle(
+    private mutating func freezeLifecycle(
         _ kind: EventKind, _ view: Int, _ path: PathBytes, in root: PathBytes, _ origin: EventOrigin
     ) {
         var snapshot = Snapshot.unseen

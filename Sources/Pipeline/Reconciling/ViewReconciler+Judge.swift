@@ -27,7 +27,7 @@ extension ViewReconciler {
         }
     }
 
-    func judgeGone(_ path: PathBytes, _ row: LedgerRow) -> Judgement {
+    private func judgeGone(_ path: PathBytes, _ row: LedgerRow) -> Judgement {
         let signs = due[path]?.signs ?? []
         guard row.handled != nil || isUncertain(row), isRemoved(path, row.handled) else { return .nothing(nil) }
         if let was = row.handled {
@@ -43,7 +43,7 @@ extension ViewReconciler {
         return .event(attributed(event))
     }
 
-    func judgePresent(_ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
+    private func judgePresent(_ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
         let mask = view.mask
         let signs = due[path]?.signs ?? []
         let isUncertain = isUncertain(row)
@@ -86,7 +86,7 @@ extension ViewReconciler {
 
     func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && shared.applies(.certain) }
 
-    func reported(_ event: FileEvent, _ seen: Snapshot) -> Judgement {
+    private func reported(_ event: FileEvent, _ seen: Snapshot) -> Judgement {
         guard view.mask.takes(event.kind, changed: event.changed) else { return .unreported(seen) }
         let event = attributed(event)
         guard shared.callbacks.admits(index, event) else { return .unreported(seen) }
@@ -151,7 +151,7 @@ extension ViewReconciler {
         return nil
     }
 
-    func moveEvent(
+    private func moveEvent(
         _ from: PathBytes, _ handled: Snapshot, to path: PathBytes, _ now: Snapshot, isReplacing: Bool
     ) -> FileEvent {
         var offered = handled
@@ -166,7 +166,7 @@ extension ViewReconciler {
 
     /// Returns a dirty or due path without a row that contains the file handled at a path: it will be reported as a
     /// move from there.
-    func movedTo(_ was: Snapshot, from path: PathBytes) -> PathBytes? {
+    private func movedTo(_ was: Snapshot, from path: PathBytes) -> PathBytes? {
         guard shared.applies(.waitForMove), view.mask.contains(.moved), was.identity.birth != 0,
             !row(path).isWithheld
         else { return nil }
@@ -199,7 +199,7 @@ extension ViewReconciler {
     }
 
     /// Returns how much of the file was read under another path, which it may have left and returned to.
-    mutating func takeCarried(_ path: PathBytes, _ file: FileIdentity) -> UInt64? {
+    private mutating func takeCarried(_ path: PathBytes, _ file: FileIdentity) -> UInt64? {
         guard file.birth != 0 else { return nil }
         if let carried = carried.removeValue(forKey: file) { return carried.delivered }
         for other in shared.ledger.paths(of: view.id, handling: file)

@@ -40,7 +40,7 @@ extension ViewReconciler {
     }
 
     /// Returns the candidate of a judged path; nil if it is handled, waits or was frozen.
-    mutating func candidate(_ path: PathBytes, _ judgement: Judgement) -> Reconciler.Candidate? {
+    private mutating func candidate(_ path: PathBytes, _ judgement: Judgement) -> Reconciler.Candidate? {
         switch judgement {
         case .nothing, .unreported: conclude(path, judgement)
         case .unreadable: resettle(path)
@@ -78,7 +78,7 @@ extension ViewReconciler {
 
     /// Sets the rows of the paths that an event names to the state that it shows, and removes the paths from the
     /// order.
-    mutating func setHandled(_ event: FileEvent) {
+    private mutating func setHandled(_ event: FileEvent) {
         for path in event.paths { removeDue(path) }
         if let from = event.from { set(from, LedgerRow()) }
         set(event.path, LedgerRow(event.kind == .deleted ? nil : event.snapshot))
@@ -109,7 +109,7 @@ extension ViewReconciler {
 
     /// Whether a path may be leased: it is in the state in which it settled, or it is a move, and the other path of
     /// its retry has also settled.
-    mutating func isReady(_ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
+    private mutating func isReady(_ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
         if case .event(let event) = judgement, event.kind == .moved, shared.applies(.moveAtOnce) { return true }
         // The view no longer matches the path: the offer runs unchanged.
         if old != nil, root(of: path) == nil { return true }
@@ -134,7 +134,7 @@ extension ViewReconciler {
     /// Returns the event with which an offer is repeated; nil if the offer is superseded.
     ///
     /// It is the offer's own event or, if only its last attempt has changed the file, the current difference.
-    func repeated(_ old: Offer, _ judgement: Judgement) -> FileEvent? {
+    private func repeated(_ old: Offer, _ judgement: Judgement) -> FileEvent? {
         if isAsOffered(old) || root(of: old.path) == nil { return old.event }
         guard isLeft(old), case .event(let event) = judgement, event.from == nil, !freezes(event) else { return nil }
         return event
@@ -154,13 +154,13 @@ extension ViewReconciler {
     }
 
     /// Whether the disk is in the state that the last attempt of an offer left.
-    func isLeft(_ offer: Offer) -> Bool {
+    private func isLeft(_ offer: Offer) -> Bool {
         guard shared.applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = inspect(offer.path)
         else { return false }
         return now.isSameState(as: left)
     }
 
-    mutating func again(_ number: UInt64, _ event: FileEvent) -> Offer? {
+    private mutating func again(_ number: UInt64, _ event: FileEvent) -> Offer? {
         guard var offer = offers[number] else { return nil }
         if event != offer.event {
             offer.event = event
@@ -178,7 +178,7 @@ extension ViewReconciler {
         return offer
     }
 
-    mutating func make(_ event: FileEvent) -> Offer {
+    private mutating func make(_ event: FileEvent) -> Offer {
         shared.number += 1
         let paths = event.paths
         // A move offers the handled state, whatever is at the path.
@@ -239,7 +239,7 @@ extension ViewReconciler {
     }
 
     /// Sets the ledger to the state that an event shows, and adds the event to ``SharedState/frozen``.
-    mutating func freeze(_ event: FileEvent) {
+    private mutating func freeze(_ event: FileEvent) {
         var event = event
         if let limit = view.tailBytes { addText(&event, limit: limit) }
         let isUncertain = event.paths.contains { row($0).trust == .uncertain }

@@ -101,7 +101,7 @@ extension ViewReconciler {
     }
 
     /// Sets the rows to the offered state; they are certain if the action can only have read that.
-    mutating func settleRows(
+    private mutating func settleRows(
         _ offer: Offer, _ there: Snapshot?, hasChanged: Bool, _ termination: Reconciler.Termination
     ) {
         let mayHaveMissed = isPolled(offer.path) || offer.missedHints
@@ -139,7 +139,7 @@ extension ViewReconciler {
     }
 
     /// Sets the row of the path from which the file of an offer was moved.
-    mutating func settleSource(_ from: PathBytes, of offer: Offer, _ termination: Reconciler.Termination) {
+    private mutating func settleSource(_ from: PathBytes, of offer: Offer, _ termination: Reconciler.Termination) {
         let source = row(from).handled
         if termination == .refused {
             // Without an event for the new name, the old one is gone.
@@ -247,7 +247,7 @@ extension ViewReconciler {
     }
 
     /// Releases the paths that a step has declared, whether or not it has written them.
-    mutating func releaseOutputs(_ number: UInt64) {
+    private mutating func releaseOutputs(_ number: UInt64) {
         for path in offers.removeOutputs(of: number) { compare(path) }
     }
 

@@ -276,7 +276,7 @@ package struct ViewReconciler {
     }
 
     /// Records that the action has not received the content of a path, which it may receive under another name.
-    mutating func markRefused(_ path: PathBytes) {
+    private mutating func markRefused(_ path: PathBytes) {
         var row = row(path)
         guard !row.isWithheld, !view.mask.isDisjoint(with: .content) else { return }
         row.trust = .refused
@@ -284,7 +284,7 @@ package struct ViewReconciler {
     }
 
     /// Stores the metadata with which a path was judged to have no reportable difference.
-    mutating func refresh(_ path: PathBytes, _ seen: Snapshot) {
+    private mutating func refresh(_ path: PathBytes, _ seen: Snapshot) {
         var row = row(path)
         guard let handled = row.handled, !handled.isUnchanged(seen) else { return }
         var fresh = seen
@@ -301,7 +301,7 @@ package struct ViewReconciler {
         return entry
     }
 
-    mutating func storeDue(_ path: PathBytes, _ isDue: Bool) {
+    private mutating func storeDue(_ path: PathBytes, _ isDue: Bool) {
         guard view.storesDuePaths, shared.applies(.dueRows) else { return }
         let change = isDue ? DueChange.stored(due[path]?.writer) : .deleted
         shared.dueChanges[view.id, default: [:]][path] = change
@@ -326,7 +326,7 @@ package struct ViewReconciler {
 
     // MARK: Other names
 
-    func isKnownElsewhere(_ file: FileIdentity, _ path: PathBytes) -> Bool {
+    private func isKnownElsewhere(_ file: FileIdentity, _ path: PathBytes) -> Bool {
         let paths = shared.dirty.paths(of: file).union(dueFiles[file])
             .union(shared.ledger.paths(of: view.id, handling: file))
         return paths.contains { $0 != path && root(of: $0) != nil && present($0)?.identity == file }
@@ -336,7 +336,7 @@ package struct ViewReconciler {
     /// exist.
     ///
     /// A file with one link has one name; only a listing shows which.
-    mutating func markOtherSpellings(_ path: PathBytes, _ now: Snapshot) {
+    private mutating func markOtherSpellings(_ path: PathBytes, _ now: Snapshot) {
         guard now.links == 1, now.type == .file, row(path).handled == nil else { return }
         for other in shared.ledger.paths(of: view.id, handling: now.identity)
         where other != path && other.parent == path.parent && present(other)?.identity == now.identity {
@@ -380,22 +380,4 @@ package struct ViewReconciler {
 extension EventMask {
     /// The events that name a path before it is removed.
     fileprivate static let naming: EventMask = [.created, .modified, .moved, .attributes]
-}
-
-extension Snapshot {
-    /// Whether the file is unchanged since: the kernel sets the change time, and it cannot be set back.
-    func isUnchanged(_ later: Snapshot) -> Bool {
-        identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
-            && type == later.type && mode == later.mode && links == later.links
-    }
-
-    /// Whether a followed file has text that was not read yet.
-    func hasMoreText(_ later: Snapshot) -> Bool { delivered.map { $0 < later.size } ?? false }
-
-    /// Whether both are the same file with the same content and attributes.
-    func isSameState(as other: Snapshot) -> Bool {
-        hasSameContent(as: other) && mode == other.mode && uid == other.uid && gid == other.gid
-            && (type == .directory
-                ? digest == other.digest || digest == nil || other.digest == nil : links == other.links)
-    }
 }
