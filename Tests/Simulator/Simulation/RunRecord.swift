@@ -131,9 +131,7 @@ struct RunRecord {
         case .deleted:
             mirrors[index].handled[event.path] = nil
             // The path now belongs to another file.
-            if run.program?.offersFile(job.rule, event.path) != true {
-                mirrors[index].offered.remove(event.path)
-            }
+            if run.program?.hasPending(job.rule, event.path) != true { mirrors[index].offered.remove(event.path) }
         case .moved:
             // A move offers the content handled under the old name; a difference from it follows.
             let handled = event.from.flatMap { mirrors[index].handled.removeValue(forKey: $0) }

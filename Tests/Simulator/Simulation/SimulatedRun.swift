@@ -23,8 +23,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     let loaded: [Rule]
     private let host: Host
     let hasBirth: Bool
-    private var storage: any SimulatedStorage
-    private(set) var program: (any SimulatedProgram)?
+    private var store: DiskStore
+    private(set) var program: SimulatedProgram?
     var watcher: SimulatedWatcher?
     private var hints: HintQueue?
     /// Whether the watcher has worked since the last turn.
@@ -59,7 +59,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             fileTime: { world.time.advanced(by: .milliseconds(-2)) })
         host = Host(fileSystem: world, clock: clock, random: { 0.5 })
         do {
-            storage = try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
+            store = try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
         } catch {
             preconditionFailure("\(error)")
         }
@@ -84,8 +84,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     private func boot() {
         guard program == nil else { return }
-        program = storage.start(
-            loaded, host, CoroutineExecutor(self), perform: { [unowned self] in perform($0, $1) },
+        program = SimulatedProgram(
+            loaded, store, host, CoroutineExecutor(self), perform: { [unowned self] in perform($0, $1) },
             hasWork: { [unowned self] in record.hasTaken($0) }, report: { [unowned self] in take($0) }
         ) { [world] scope, queue in
             let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
@@ -99,7 +99,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     /// Kills the program, with or without the effects of the started actions.
     private func halt(afterEffects: Bool) {
-        guard let killed = program else { return }
+        guard isRunning else { return }
         for activity in activities where activity.stage == .begun && afterEffects { effect(of: activity) }
         for activity in activities {
             activity.isKilled = true
@@ -110,7 +110,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         program = nil
         watcher = nil
         hints = nil
-        storage = killed.afterKill(world)
+        do {
+            store = try DiskStore(afterKillOf: store, now: world.time, clock: host.clock.now)
+        } catch {
+            preconditionFailure("\(error)")
+        }
     }
 
     func turn(isLeasing: Bool = true) {
@@ -121,9 +125,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     var isRunning: Bool { program != nil }
     func isSettling(_ path: PathBytes) -> Bool { program?.isSettling(path) ?? false }
 
-    var nextWake: ContinuousClock.Instant? {
-        program?.nextWake
-    }
+    var nextWake: ContinuousClock.Instant? { program?.nextWake }
 
     // MARK: Steps
 
