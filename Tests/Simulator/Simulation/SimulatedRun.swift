@@ -35,14 +35,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Whether all actions without an explicit result fail.
     private var fails = false
     var record: RunRecord
-    /// The files with several names that were changed, each with the name used.
-    private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
+    private var changedByName = ChangedNames()
     /// Whether the ledger is also checked after each step.
     package var checksInvariant = false
     /// Receives a line for each event of the run, for debugging.
     package var trace: (@Sendable (String) -> Void)?
-
-    static let origin = ContinuousClock.now
 
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
@@ -53,21 +50,14 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
-        record = RunRecord(rules: rules.count)
-        let clock = Clock(
-            now: { Self.origin + world.elapsed }, time: { world.time },
-            fileTime: { world.time.advanced(by: .milliseconds(-2)) })
-        host = Host(fileSystem: world, clock: clock, random: { 0.5 })
+        record = RunRecord(rules: rules.count, hasBirth: hasBirth)
+        host = world.host
         do {
-            store = try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
+            store = try DiskStore(inMemory: nil, now: world.time, clock: host.clock.now)
         } catch {
             preconditionFailure("\(error)")
         }
-        world.apply(.mkdir("x/"))
-        world.apply(.mkdir("y/"))
-        world.apply(.mkdir("o/"))
-        if foldsCase { world.foldCase(in: "") }
-        if !hasBirth { world.dropBirthTimes(in: "") }
+        world.prepare(hasBirth: hasBirth, foldsCase: foldsCase)
         boot()
         settle()
     }
@@ -136,11 +126,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package func take(_ step: Step) -> Bool {
         trace?(step.description)
         // The change happens in this step or later.
-        if let operation = world.race { note(operation) }
+        if let operation = world.race { record(operation) }
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
-            note(operation)
+            record(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
         case .race(let operation, let inspections):
             world.race(operation, afterInspections: inspections)
@@ -208,7 +198,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     }
 
     /// Records that another process changes files.
-    private func note(_ operation: Operation) {
+    private func record(_ operation: Operation) {
         // A change by another process during a repeat may be mistaken for the program's own change.
         let changed = operation.paths.map { world.base.appending($0.bytes) }
         let files = changed.compactMap { world.snapshot($0)?.identity }
@@ -217,14 +207,12 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
                 changed.contains { path.isInside($0) || $0.isInside(path) }
                     || world.snapshot(path).map { files.contains($0.identity) } ?? false
             }
-            if isChanged { record.leaveUntracked(Set(paths), rule, self) }
+            if isChanged { record.markUntracked(Set(paths), rule, self) }
         }
-        for path in changed {
-            if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
-        }
+        changedByName.record(changed, in: world)
         let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
         // An output is recorded as it is when the attempt finishes, even if another process has changed it meanwhile.
-        record.leaveUntracked(open.intersection(changed))
+        record.markUntracked(open.intersection(changed))
     }
 
     /// Lets time pass until nothing that can settle is unsettled.
@@ -244,15 +232,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     private func rest() -> String? {
         world.endRace()
         boot()
-        for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
-            while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
-        }
-        for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
+        world.releaseAll()
         program?.resume()
-        // A change through a removed name is noticed with the next hint of the file.
-        let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
-        let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
-        hints?.add(others.map { Hint(path: $0, signs: .attributes) })
+        hints?.add(changedByName.hints(in: world))
         var idle = 0
         for round in 0..<3_000 {
             // A job that waits for a file that only polling finds wakes up repeatedly.
@@ -359,9 +341,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         return invocations.map { invocation in
             let outputs = isCopied ? record.outputs[invocation.job.id] ?? [] : []
             if verdict == .succeeded {
-                record.noteSuccess(invocation.job, writing: outputs, self)
+                record.recordSuccess(invocation.job, writing: outputs, self)
             } else {
-                record.noteFailure(invocation.job)
+                record.recordFailure(invocation.job)
             }
             return Outcome(verdict, verdict == .succeeded ? "" : "it failed", outputs: outputs)
         }
@@ -383,10 +365,10 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     // MARK: Reports
 
     private func take(_ report: EngineReport) {
-        if case .accepted(let jobs) = report { record.noteAccepted(jobs, self) }
+        if case .accepted(let jobs) = report { record.recordAccepted(jobs, self) }
         for attempt in report.attempts {
             trace?("  \(attempt.state) \(attempt.event) \(attempt.path) \(attempt.outcome.code ?? "")")
-            record.note(attempt, self)
+            record.record(attempt, self)
         }
     }
 }

@@ -50,16 +50,7 @@ extension SimulatedRun {
         guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
         let mirror = record.mirrors[index]
         guard !mirror.isForgiven else { return nil }
-        let present = world.entries(of: world.base).map { world.base.appending($0.bytes) }.filter {
-            world.snapshot($0)?.type == .directory && loaded[index].root(taking: $0) != nil
-        }
-        for path in Set(present).union(mirror.trees.keys).sorted() where !mirror.untracked.contains(path) {
-            let tree = present.contains(path) ? world.tree(path) : [:]
-            if tree != mirror.trees[path] ?? [:] {
-                return "\(world.name(of: path)): the mirror has another tree than the disk"
-            }
-        }
-        return nil
+        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) { loaded[index].root(taking: $0) != nil }
     }
 
     /// Returns the files that a rule receives: its `where` accepts them, and no earlier rule stops them.
@@ -107,8 +98,8 @@ extension SimulatedRun {
             if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { continue }
             guard rules[index].isComplete(path, among: wanted) else { continue }
             if rules[index].follows {
-                let text = mirror.texts[snapshot.identity] ?? []
-                let isDoubtful = !hasBirth || mirror.doubtfulTexts.contains(snapshot.identity)
+                let text = mirror.texts.texts[snapshot.identity] ?? []
+                let isDoubtful = !hasBirth || mirror.texts.lost.contains(snapshot.identity)
                 if !isDoubtful, text != world.text(path) ?? [] {
                     return "\(name): the mirror has another text than the disk"
                 }
