@@ -28,7 +28,7 @@ package final class RunningProgram {
 
     /// Starts a program with its own environment.
     package init(
-        _ executable: PathBytes, _ arguments: [String], in folder: PathBytes, environment: [String: String] = [:],
+        _ executable: PathBytes, _ arguments: [String], in directory: PathBytes, environment: [String: String] = [:],
         output: PathBytes
     ) {
         outputPath = PathBytes(output.bytes + Array(".out".utf8))
@@ -48,14 +48,14 @@ package final class RunningProgram {
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
-        var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
+        var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": directory.description]
         // As root, the journal and the scratch directories would otherwise be in system-wide directories.
-        values["RUNTIME_DIRECTORY"] = folder.appending(".run").description
-        values["XDG_STATE_HOME"] = folder.appending(".state").description
-        values["ALIGHT_CONTROL"] = folder.appending(".run/control.sock").description
+        values["RUNTIME_DIRECTORY"] = directory.appending(".run").description
+        values["XDG_STATE_HOME"] = directory.appending(".state").description
+        values["ALIGHT_CONTROL"] = directory.appending(".run/control.sock").description
         values.merge(environment) { _, new in new }
         // env(1) changes the directory and executes the program: posix_spawn's own way is not visible to Swift.
-        let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
+        let words = ["/usr/bin/env", "-C", directory.description, executable.description] + arguments
         var argv: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }
