@@ -602,7 +602,7 @@ class InstalledTests(PluginTestCase):
             done = self.check(os.path.join(folder, name))
             if done.returncode:  # else it is found where packages put it
                 self.assertEqual(done.returncode, 72)
-                self.assertIn("alight_plugin.py is missing: copy the folder 'python'", done.stderr)
+                self.assertIn("alight_plugin.py is missing: copy the directory 'python'", done.stderr)
             shutil.copy(os.path.join(MODULE_FOLDER, "alight_plugin.py"), folder)
             self.assertEqual(self.check(os.path.join(folder, name)).returncode, 0)
             os.unlink(os.path.join(folder, "alight_plugin.py"))

@@ -267,7 +267,7 @@ struct PluginsCommandTests {
                 TestFile.write(tree.path("in/plain"), "another content")
                 let second = Self.runOnce(tree)
                 #expect(second.status == 5, "\(second.output)")
-                #expect(second.output.contains("its content is not that of its checksum"))
+                #expect(second.output.contains("the content does not match the checksum"))
             }
         }
     }
