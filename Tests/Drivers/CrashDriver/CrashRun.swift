@@ -213,8 +213,7 @@ struct CrashRun: ~Copyable {
     private mutating func stop(_ program: RunningProgram) throws(Failure) {
         if let disk = options.journalDirectory { SmallDisk.empty(disk) }
         program.signal(SIGCONT)
-        program.signal(SIGTERM)
-        guard let status = program.wait(within: Self.limit), status == 0 else {
+        guard program.stop(within: Self.limit) == 0 else {
             throw failure("alight did not exit with 0", program)
         }
         try awaitDescendants(program)
@@ -222,10 +221,9 @@ struct CrashRun: ~Copyable {
     }
 
     private mutating func awaitReady(_ program: RunningProgram) throws(Failure) {
-        let isReady = Deadline.wait(within: Self.limit) {
-            program.error.contains("ready: watching") || program.exitStatus() != nil
+        guard program.waitUntilReady(within: Self.limit) else {
+            throw failure("alight did not become ready", program)
         }
-        guard isReady, program.exitStatus() == nil else { throw failure("alight did not become ready", program) }
         if !hasBeenReady {
             if !processesExisting {
                 guard Deadline.wait(until: { (try? JournalContents(journal).isComplete) ?? false }) else {

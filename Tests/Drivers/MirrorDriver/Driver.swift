@@ -115,12 +115,7 @@ struct Driver: ~Copyable {
         } else {
             program = RunningProgram(alight, arguments, in: directory, output: output)
         }
-        let isReady = Deadline.wait(within: .seconds(60)) {
-            program.error.contains("ready: watching") || program.exitStatus() != nil
-        }
-        guard isReady, program.exitStatus() == nil else {
-            throw Failure(text: "alight did not become ready:\n\(program.error)")
-        }
+        guard program.waitUntilReady() else { throw Failure(text: "alight did not become ready:\n\(program.error)") }
         return program
     }
 
@@ -128,8 +123,7 @@ struct Driver: ~Copyable {
     private mutating func end(
         _ program: RunningProgram, _ disk: [PathBytes: Metadata], _ lines: inout LineReader
     ) throws(Failure) {
-        program.signal(SIGTERM)
-        guard let status = program.wait(within: Self.limit), status == 0 else {
+        guard program.stop(within: Self.limit) == 0 else {
             throw Failure(text: "alight did not exit with 0:\n\(program.error)")
         }
         try take(&lines)

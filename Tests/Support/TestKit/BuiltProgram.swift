@@ -67,6 +67,14 @@ package final class RunningProgram {
         self.pid = pid
     }
 
+    /// Starts `alight` in a directory, in which the files of its output have the given name.
+    package static func alight(
+        _ arguments: [String], in directory: PathBytes, environment: [String: String] = [:], output: String = "run"
+    ) -> RunningProgram {
+        RunningProgram(
+            Places.alight, arguments, in: directory, environment: environment, output: directory.appending(output))
+    }
+
     deinit {
         if exitStatus() == nil {
             kill(pid, SIGKILL)
@@ -104,6 +112,21 @@ package final class RunningProgram {
         guard waitpid(pid, &raw, WNOHANG) == pid else { return nil }
         status = raw & 0x7f == 0 ? raw >> 8 & 0xff : 128 + (raw & 0x7f)
         return status
+    }
+
+    /// Waits until `alight` watches all directories.
+    ///
+    /// Returns false if it exits or is not ready in time.
+    package func waitUntilReady(within limit: Duration = .seconds(60)) -> Bool {
+        Deadline.wait(within: limit) { error.contains("ready: watching") || exitStatus() != nil } && exitStatus() == nil
+    }
+
+    /// Sends SIGTERM and waits for the program to exit.
+    ///
+    /// Returns nil if it does not exit in time.
+    package func stop(within limit: Duration = .seconds(120)) -> Int32? {
+        signal(SIGTERM)
+        return wait(within: limit)
     }
 
     /// Waits for the program to exit.

@@ -77,8 +77,7 @@ package final class ScenarioRunner {
             }
         }
         if let program, program.exitStatus() == nil {
-            program.signal(SIGTERM)
-            guard program.wait() == 0 else {
+            guard program.stop() == 0 else {
                 throw Failure(description: "\(scenario.name): the program did not exit with 0")
             }
         }
@@ -123,9 +122,7 @@ package final class ScenarioRunner {
             "/usr/bin/env", words, in: directory, output: directory.appending("log-\(runs)"))
         self.program = program
         if options.contains("--once") { return }
-        guard Deadline.wait(until: { program.error.contains("ready: watching") || program.exitStatus() != nil }),
-            program.exitStatus() == nil
-        else { throw Failure(description: "the program did not become ready") }
+        guard program.waitUntilReady() else { throw Failure(description: "the program did not become ready") }
     }
 
     /// Words that run the following command as an ordinary user.
