@@ -15,7 +15,6 @@ final class LedgerProgram {
     let store = SimulatedStore()
     var reconciler: Reconciling.Reconciler?
     private(set) var watcher: SimulatedWatcher?
-    private(set) var hints: HintQueue?
     /// Whether the watcher has hints that were not received yet.
     var hasUnread = false
     private var hasStarted = false
@@ -57,7 +56,6 @@ final class LedgerProgram {
     /// Starts the program.
     func boot() {
         let wanted = rules
-        let queue = HintQueue {}
         // A rule that starts for the first time takes existing files as handled.
         let views =
             hasStarted
@@ -75,8 +73,7 @@ final class LedgerProgram {
         reconciler?.number = lastOffer
         reconciler?.omitted = omitted
         let scope = Ruleset(rules.map { $0.rule(in: world.base) }).scope
-        watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
-        hints = queue
+        watcher = SimulatedWatcher(world: world, scope: scope, queue: HintQueue {})
         for index in views.indices {
             reconciler?.restore(index, store.offers(of: views[index].id), at: now)
             reconciler?.restoreFrozen(index, mirrors[index].frozen.map(\.event))
@@ -89,7 +86,6 @@ final class LedgerProgram {
     func halt() {
         reconciler = nil
         watcher = nil
-        hints = nil
     }
 
     /// Receives the hints that existed when the result of an action arrived.
@@ -101,7 +97,7 @@ final class LedgerProgram {
 
     func receive() {
         hasUnread = false
-        guard let batch = hints?.take() else { return }
+        guard let batch = watcher?.queue.take() else { return }
         for hint in batch.hints {
             trace?("  hint \(world.name(of: hint.path)) \(hint.signs.rawValue) \(hint.origin)")
         }

@@ -107,15 +107,9 @@ package final class LedgerRun: CoreRun {
             guard let index = runner.index(.begun, path) else { return false }
             if case .run = step { runner.effect(index) }
             runner.activities[index].stage = .done
-        case .ok(let path), .fail(let path), .giveUp(let path):
-            guard let index = runner.index(.done, path) ?? runner.index(.begun, path) else { return false }
-            if case .ok = step {
-                runner.end(index, succeeded: true)
-            } else if case .fail = step {
-                runner.end(index, succeeded: false)
-            } else {
-                runner.end(index, succeeded: false, isFinal: true)
-            }
+        case .ok(let path): return end(path, succeeded: true)
+        case .fail(let path): return end(path, succeeded: false)
+        case .giveUp(let path): return end(path, succeeded: false, isFinal: true)
         case .kill, .crash:
             halt(afterEffects: step == .crash)
             boot()
@@ -123,7 +117,7 @@ package final class LedgerRun: CoreRun {
         case .boot: boot()
         case .hint(let path):
             program.hasUnread = true
-            program.hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+            watcher?.queue.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: watcher?.rescan()
         case .retry:
             for view in views.indices { retryFailed(view) }
@@ -139,6 +133,15 @@ package final class LedgerRun: CoreRun {
             fails = nil
             program.record(fault: problem)
         }
+        return true
+    }
+
+    /// Finishes the action for a path.
+    ///
+    /// Returns false if there is none.
+    private func end(_ path: PathBytes?, succeeded: Bool, isFinal: Bool = false) -> Bool {
+        guard let index = runner.index(.done, path) ?? runner.index(.begun, path) else { return false }
+        runner.end(index, succeeded: succeeded, isFinal: isFinal)
         return true
     }
 
@@ -213,7 +216,7 @@ package final class LedgerRun: CoreRun {
         world.endRace()
         boot()
         world.releaseAll()
-        program.hints?.add(runner.changedByName.hints(in: world))
+        watcher?.queue.add(runner.changedByName.hints(in: world))
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()

@@ -188,6 +188,17 @@ struct RunRecord {
         case .read, .edit, .copy: break
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
+        updateMirror(index, job, run)
+        if behaviour == .edit, world.content(event.path) != nil, event.kind != .deleted {
+            world.apply(.write(name))
+            mirrors[index].contents[event.path] = world.content(event.path)
+        }
+        return true
+    }
+
+    /// Records the files as an action reads them.
+    private mutating func updateMirror(_ index: Int, _ job: Job, _ run: SimulatedRun) {
+        let (event, world) = (job.event, run.world)
         let content = world.content(event.path)
         if run.rules[index].follows {
             let isDoubtful = mirrors[index].isForgiven || !mirrors[index].untracked.isDisjoint(with: event.paths)
@@ -222,11 +233,6 @@ struct RunRecord {
         let isStale = stale.contains(where: mirrors[index].untracked.contains)
         mirrors[index].untracked.subtract(event.paths)
         if isStale { mirrors[index].untracked.insert(event.path) }
-        if behaviour == .edit, content != nil, event.kind != .deleted {
-            world.apply(.write(name))
-            mirrors[index].contents[event.path] = world.content(event.path)
-        }
-        return true
     }
 
     /// Whether the action has written another file to a path since a move from it.

@@ -22,11 +22,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let rules: [SimulatedRule]
     let loaded: [Rule]
     private let host: Host
-    let hasBirth: Bool
     private var store: DiskStore
     private(set) var program: SimulatedProgram?
     var watcher: SimulatedWatcher?
-    private var hints: HintQueue?
     /// Whether the watcher has worked since the last turn.
     private(set) var hasUnreadHints = false
     /// The started and unfinished attempts, in order.
@@ -46,7 +44,6 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         foldsCase: Bool = false
     ) {
         let world = World(seed: seed, delays: delays)
-        self.hasBirth = hasBirth
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
@@ -80,7 +77,6 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         ) { [world] scope, queue in
             let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
             self.watcher = watcher
-            hints = queue
             return watcher
         }
         while watcher?.list() == true {}
@@ -99,7 +95,6 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         record.forgive(self)
         program = nil
         watcher = nil
-        hints = nil
         do {
             store = try DiskStore(afterKillOf: store, now: world.time, clock: host.clock.now)
         } catch {
@@ -149,16 +144,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             guard let activity = activity(.begun, at: path) else { return false }
             if case .run = step { effect(of: activity) }
             activity.stage = .done
-        case .ok(let path), .fail(let path), .giveUp(let path):
-            guard let activity = activity(.done, at: path) ?? activity(.begun, at: path) else { return false }
-            switch step {
-            case .ok where activity.hasEffect: activity.verdict = .succeeded
-            case .giveUp: activity.verdict = .failed
-            default: activity.verdict = .retry
-            }
-            resume(activity)
-            watcher?.drainAll()
-            turn(isLeasing: false)
+        case .ok(let path): return end(path, .succeeded)
+        case .fail(let path): return end(path, .retry)
+        case .giveUp(let path): return end(path, .failed)
         case .kill, .crash:
             halt(afterEffects: step == .crash)
             boot()
@@ -166,7 +154,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         case .boot: boot()
         case .hint(let path):
             hasUnreadHints = true
-            hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+            watcher?.queue.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: program?.rescan()
         case .retry:
             let failed = record.failed
@@ -186,6 +174,18 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             fails = false
             record.fault = record.fault ?? problem
         }
+        return true
+    }
+
+    /// Finishes the action for a path; without its effect, it can't succeed.
+    ///
+    /// Returns false if there is none.
+    private func end(_ path: PathBytes?, _ verdict: Outcome.Ending) -> Bool {
+        guard let activity = activity(.done, at: path) ?? activity(.begun, at: path) else { return false }
+        activity.verdict = verdict == .succeeded && !activity.hasEffect ? .retry : verdict
+        resume(activity)
+        watcher?.drainAll()
+        turn(isLeasing: false)
         return true
     }
 
@@ -234,7 +234,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         boot()
         world.releaseAll()
         program?.resume()
-        hints?.add(changedByName.hints(in: world))
+        watcher?.queue.add(changedByName.hints(in: world))
         var idle = 0
         for round in 0..<3_000 {
             // A job that waits for a file that only polling finds wakes up repeatedly.

@@ -9,7 +9,7 @@ package import Watching
 package final class SimulatedWatcher: HintProducer {
     private let state: Mutex<WatcherState>
     private let world: World
-    private let queue: HintQueue
+    let queue: HintQueue
 
     package init(world: World, scope: WatchScope, queue: HintQueue) {
         self.world = world

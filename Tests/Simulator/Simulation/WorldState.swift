@@ -21,10 +21,9 @@ struct WorldState {
 
     /// The kernel's queue.
     var queue = KernelQueue()
-    /// The pending change, and the number of further inspections by the program before it.
-    var race: (operation: Operation, inspections: Int)?
-    /// The number of such changes so far.
-    var raceCount = 0
+    /// The pending change, the number of further inspections by the program before it, and the number of such changes
+    /// so far.
+    var race: (pending: (operation: Operation, inspections: Int)?, count: Int) = (nil, 0)
 
     static let start = Timestamp(seconds: 1_772_355_600, nanoseconds: 0)
     /// The time since the world was created.
@@ -50,14 +49,13 @@ struct WorldState {
 
     /// Counts an inspection of files by the program.
     mutating func inspect() {
-        guard let (operation, inspections) = race else { return }
-        if inspections > 0 { race = (operation, inspections - 1) } else { endRace() }
+        guard let (operation, inspections) = race.pending else { return }
+        if inspections > 0 { race.pending = (operation, inspections - 1) } else { endRace() }
     }
 
     mutating func endRace() {
-        guard let (operation, _) = race else { return }
-        race = nil
-        raceCount += 1
+        guard let (operation, _) = race.pending else { return }
+        race = (nil, race.count + 1)
         if apply(operation) { tick() }
     }
 
