@@ -48,21 +48,22 @@ final class LedgerActionRunner {
         var changes = StoreChanges()
         for index in views.indices {
             let id = views[index].id
-            changes.rows[id] = program.reconciler?.ledger.changes[id]
-            changes.due[id] = program.reconciler?.dueChanges[id]
-            changes.offers[id] = program.reconciler?.changedOffers(of: index)
+            changes.rows[id] = program.reconciler?.shared.ledger.changes[id]
+            changes.due[id] = program.reconciler?.shared.dueChanges[id]
+            changes.offers[id] = program.reconciler?.views[index].changedOffers
             changes.failed[id] = program.mirrors[index].failed
             program.mirrors[index].failed = [:]
         }
         program.store.commit(changes)
         program.reconciler?.markCommitted()
         // Turns visit active views only.
-        for view in views.indices where program.reconciler?.active.contains(view) == program.reconciler?.isIdle(view) {
+        for view in views.indices
+        where program.reconciler?.shared.active.contains(view) == program.reconciler?.views[view].isIdle {
             program.record(
                 fault: "\(rules[view].name): the view is active without work, or has work and is not active")
         }
-        program.reconciler?.dueChanges = [:]
-        for report in program.reconciler?.reports ?? [] {
+        program.reconciler?.shared.dueChanges = [:]
+        for report in program.reconciler?.shared.reports ?? [] {
             if case .gone(let view, let path, _) = report {
                 program.history.append("\(program.prefix(view))skipped \(world.name(of: path))")
             }
@@ -71,22 +72,23 @@ final class LedgerActionRunner {
             if case .busy(let view, let path) = report {
                 program.mirrors[view].untracked.insert(path)
                 program.mirrors[view].received[path] =
-                    program.reconciler?.ledger.row(of: views[view].id, at: path).handled
+                    program.reconciler?.shared.ledger.row(of: views[view].id, at: path).handled
             }
         }
-        program.reconciler?.reports = []
-        program.reconciler?.accepted = []
+        program.reconciler?.shared.reports = []
+        program.reconciler?.shared.accepted = []
         recordFrozen()
         stopOvertaken()
-        program.watcher?.hintAgain(program.reconciler?.doubted ?? [])
-        program.reconciler?.doubted = []
+        program.watcher?.hintAgain(program.reconciler?.shared.doubted ?? [])
+        program.reconciler?.shared.doubted = []
     }
 
     // MARK: Actions
 
     func offer(_ activity: Activity) -> Offer? {
         let view = activity.view
-        let offers = activity.isFrozen ? program.mirrors[view].frozen : program.reconciler?.offers(of: view) ?? []
+        let offers =
+            activity.isFrozen ? program.mirrors[view].frozen : program.reconciler?.views[view].sortedOffers ?? []
         return offers.first { $0.number == activity.offer }
     }
 
@@ -99,19 +101,22 @@ final class LedgerActionRunner {
     func lease(only path: PathBytes?) {
         for view in views.indices {
             while activities.count(where: { $0.view == view }) < rules[view].concurrency,
-                let candidate = program.reconciler?.nextCandidate(view, at: now)
+                let candidate = program.reconciler?.views[view].nextCandidate(at: now)
             {
                 guard path == nil || candidate.event.path == path else {
-                    program.reconciler?.hold(candidate, for: .init("only"), until: now + .milliseconds(1))
+                    program.reconciler?.views[candidate.view].hold(
+                        candidate, for: .init("only"), until: now + .milliseconds(1))
                     continue
                 }
-                guard let offer = program.reconciler?.lease(candidate) else { continue }
+                guard let offer = program.reconciler?.views[candidate.view].lease(candidate) else { continue }
                 program.trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )
                 activities.append(Activity(view: view, offer: offer.number))
                 program.lastOffer = max(program.lastOffer, offer.number)
-                program.reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = step(view, $0) == .take }
+                program.reconciler?.views[view].update(offer.number) { [self] in
+                    $0.mayRemoveInput = step(view, $0) == .take
+                }
                 if program.fault == nil { program.fault = LedgerCheck(self).wrong(view, offer) }
                 program.mirrors[view].named.formUnion(offer.paths)
             }
@@ -129,7 +134,7 @@ final class LedgerActionRunner {
         } else if start(activity) {
             activities[index].stage = .begun
             if rules[activity.view].isRemote {
-                program.reconciler?.update(activity.view, activity.offer) { $0.isSent = true }
+                program.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
             }
         } else {
             activities.remove(at: index)
@@ -144,9 +149,9 @@ final class LedgerActionRunner {
             offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && program.omitted != .reenter
         if offer.event.kind == .deleted || mayBeDone || world.snapshot(offer.path) != nil { return true }
         if program.omitted == .gone {
-            program.reconciler?.finish(activity.view, activity.offer, .succeeded, at: now)
+            program.reconciler?.views[activity.view].finish(activity.offer, .succeeded, at: now)
         } else {
-            program.reconciler?.withdraw(activity.view, activity.offer, at: now)
+            program.reconciler?.views[activity.view].withdraw(activity.offer, at: now)
         }
         return false
     }
@@ -179,7 +184,7 @@ final class LedgerActionRunner {
         where event.kind != .deleted && world.content(path) != nil && !name.bytes.starts(with: "o/".utf8):
             let output = PathBytes("o/").appending(path.lastComponent)
             let written = world.base.appending(output.bytes)
-            program.reconciler?.declareOutput(view, offer.number, written)
+            program.reconciler?.views[view].declareOutput(offer.number, written)
             if world.apply(.create(output)) || world.apply(.write(output)) {
                 program.mirrors[view].outputs[offer.number, default: []].insert(written)
             }
@@ -220,15 +225,15 @@ final class LedgerActionRunner {
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
             recordOutputs(view, offer)
-            program.reconciler?.finishStep(view, offer.number, removedInput: step == .take)
-            program.reconciler?.update(view, offer.number) { $0.mayRemoveInput = self.step(view, $0) == .take }
+            program.reconciler?.views[view].finishStep(offer.number, removedInput: step == .take)
+            program.reconciler?.views[view].update(offer.number) { $0.mayRemoveInput = self.step(view, $0) == .take }
             (activity.stage, activity.hasEffect) = (.begun, false)
             activities[index] = activity
             return commit()
         }
         activities.remove(at: index)
         if activity.hasEffect, step == .take {
-            program.reconciler?.update(view, offer.number) {
+            program.reconciler?.views[view].update(offer.number) {
                 if succeeded { $0.hasRemovedInput = true } else { $0.isInterrupted = true }
             }
         }
@@ -238,25 +243,25 @@ final class LedgerActionRunner {
             step == .take && !activity.hasEffect && offer.event.kind != .deleted && offer.attempt > 1
             && program.mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil
         if activity.hasEffect, succeeded {
-            program.reconciler?.update(view, offer.number) { recordSuccess(view, $0) }
+            program.reconciler?.views[view].update(offer.number) { recordSuccess(view, $0) }
             recordOutputs(view, offer)
-            program.reconciler?.finish(view, offer.number, .succeeded, at: now)
+            program.reconciler?.views[view].finish(offer.number, .succeeded, at: now)
             if offer.event.kind == .deleted,
-                program.reconciler?.ledger.row(of: views[view].id, at: offer.path) == LedgerRow()
+                program.reconciler?.shared.ledger.row(of: views[view].id, at: offer.path) == LedgerRow()
             {
                 program.mirrors[view].named.remove(offer.path)
             }
         } else if hasFoundNothing {
-            program.reconciler?.finish(view, offer.number, .gone, at: now)
+            program.reconciler?.views[view].finish(offer.number, .gone, at: now)
         } else if offer.attempt < 3, !isFinal {
             let next = now + .seconds(1 << (offer.attempt - 1))
-            program.reconciler?.finish(view, offer.number, .retry(at: next), at: now)
+            program.reconciler?.views[view].finish(offer.number, .retry(at: next), at: now)
         } else {
-            program.reconciler?.update(view, offer.number) {
+            program.reconciler?.views[view].update(offer.number) {
                 program.mirrors[view].failed[offer.number] = $0
                 recordSuccess(view, $0)
             }
-            program.reconciler?.finish(view, offer.number, .gaveUp, at: now)
+            program.reconciler?.views[view].finish(offer.number, .gaveUp, at: now)
             program.mirrors[view].untracked.formUnion(offer.paths)
             program.mirrors[view].noted.insert(offer.number)
             program.history.append("\(program.prefix(view))failed \(world.name(of: offer.path))")
@@ -291,9 +296,9 @@ final class LedgerActionRunner {
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in program.mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
             guard world.snapshot(output) != nil else { continue }
-            program.reconciler?.recordOwnWrite(view, output)
+            program.reconciler?.views[view].recordOwnWrite(output)
             guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
-            for other in program.reconciler?.offers(of: view) ?? [] where other.event.from == output {
+            for other in program.reconciler?.views[view].sortedOffers ?? [] where other.event.from == output {
                 program.mirrors[view].rewritten.insert(other.number)
             }
             program.mirrors[view].contents[output] = world.content(output)
@@ -316,7 +321,7 @@ final class LedgerActionRunner {
 
     /// Stores the events that the reconciler has frozen, with the commit of the ledger.
     func recordFrozen() {
-        for (view, event, isUncertain) in program.reconciler?.frozen ?? [] {
+        for (view, event, isUncertain) in program.reconciler?.shared.frozen ?? [] {
             rows += 1
             program.trace?("  freeze \(rows) \(event.kind) \(world.name(of: event.path))")
             var row = Offer(number: Self.firstRow + rows, event: event)
@@ -330,7 +335,7 @@ final class LedgerActionRunner {
             }
             program.mirrors[view].frozen.append(row)
         }
-        program.reconciler?.frozen = []
+        program.reconciler?.shared.frozen = []
     }
 
     /// Starts actions, in order, for the rows of a view whose paths are free.
@@ -343,7 +348,7 @@ final class LedgerActionRunner {
                 activities.count(where: { $0.view == view }) < rules[view].concurrency
             else { continue }
             activities.append(Activity(view: view, offer: row.number, isFrozen: true))
-            program.reconciler?.beginFrozen(view, row.event)
+            program.reconciler?.views[view].beginFrozen(row.event)
         }
     }
 
@@ -379,20 +384,20 @@ final class LedgerActionRunner {
             program.history.append("\(program.prefix(view))failed \(world.name(of: row.path))")
         }
         program.receiveAll()
-        program.reconciler?.endFrozen(view, row.event, isDone ? .succeeded : .gaveUp, at: now)
+        program.reconciler?.views[view].endFrozen(row.event, isDone ? .succeeded : .gaveUp, at: now)
         commit()
     }
 
     /// Stops the actions whose files have changed.
     func stopOvertaken() {
-        let overtaken = program.reconciler?.overtaken ?? []
+        let overtaken = program.reconciler?.shared.overtaken ?? []
         guard !overtaken.isEmpty else { return }
-        program.reconciler?.overtaken = []
+        program.reconciler?.shared.overtaken = []
         for (view, number) in overtaken {
             program.trace?("  stop \(number)")
             activities.removeAll { $0.view == view && $0.offer == number && !$0.isFrozen }
             program.mirrors[view].outputs[number] = nil
-            program.reconciler?.finish(view, number, .overtaken, at: now)
+            program.reconciler?.views[view].finish(number, .overtaken, at: now)
         }
         commit()
     }

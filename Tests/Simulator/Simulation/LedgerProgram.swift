@@ -70,14 +70,14 @@ final class LedgerProgram {
             views: views, ledger: store, isPatient: true, on: host,
             admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
             hasWork: { [unowned self] view, offer in mirrors[view].archive[offer.number] != nil })
-        reconciler?.number = lastOffer
-        reconciler?.omitted = omitted
+        reconciler?.shared.number = lastOffer
+        reconciler?.shared.omitted = omitted
         let scope = Ruleset(rules.map { $0.rule(in: world.base) }).scope
         watcher = SimulatedWatcher(world: world, scope: scope, queue: HintQueue {})
         for index in views.indices {
-            reconciler?.restore(index, store.offers(of: views[index].id), at: now)
-            reconciler?.restoreFrozen(index, mirrors[index].frozen.map(\.event))
-            reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
+            reconciler?.views[index].restore(store.offers(of: views[index].id), at: now)
+            reconciler?.views[index].restoreFrozen(mirrors[index].frozen.map(\.event))
+            reconciler?.views[index].restoreDue(store.duePaths(of: views[index].id), at: now)
         }
         while watcher?.list() == true {}
     }

@@ -157,7 +157,7 @@ package final class LedgerRun: CoreRun {
         let files = changed.compactMap { world.snapshot($0)?.identity }
         runner.changedByName.record(changed, in: world)
         for view in views.indices {
-            for offer in program.reconciler?.offers(of: view) ?? [] where offer.isRepeat {
+            for offer in program.reconciler?.views[view].sortedOffers ?? [] where offer.isRepeat {
                 let isChanged = offer.paths.contains { path in
                     changed.contains { path.isInside($0) }
                         || world.snapshot(path).map { files.contains($0.identity) } ?? false
@@ -181,7 +181,7 @@ package final class LedgerRun: CoreRun {
                 $0.event.snapshot.identity == world.snapshot(path)?.identity
             }),
             views[view].filter.root(taking: path.bytes) != nil,
-            program.reconciler?.undo(view, path, { world.apply(change) }) == true
+            program.reconciler?.views[view].undo(path, { world.apply(change) }) == true
         else { return false }
         program.mirrors[view].untracked.insert(path)
         program.mirrors[view].named.insert(path)
@@ -194,9 +194,9 @@ package final class LedgerRun: CoreRun {
     private func retryFailed(_ view: Int) {
         guard program.reconciler != nil else { return }
         for offer in program.store.failedOffers(of: views[view].id) {
-            program.reconciler?.retry(view, offer, at: now)
+            program.reconciler?.views[view].retry(offer, at: now)
             program.mirrors[view].failed.updateValue(nil, forKey: offer.number)
-            if program.reconciler?.offer(of: view, number: offer.number) != nil {
+            if program.reconciler?.views[view].offer(offer.number) != nil {
                 program.mirrors[view].noted.remove(offer.number)
             }
         }
@@ -267,7 +267,9 @@ package final class LedgerRun: CoreRun {
     }
 
     /// Whether an event was leased whose action has not finished.
-    package var hasOffers: Bool { views.indices.contains { program.reconciler?.offers(of: $0).isEmpty == false } }
+    package var hasOffers: Bool {
+        views.indices.contains { program.reconciler?.views[$0].sortedOffers.isEmpty == false }
+    }
 
     /// The files that have been open for writing for a long time.
     package var held: [PathBytes] { (program.reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
