@@ -3,14 +3,11 @@ import System
 import TestKit
 
 /// A run of one seed: the lives of the program, the workers, and the comparison at the end.
-struct Play: ~Copyable {
-    /// A description of the failure.
-    struct Failure: Error {
-        var text: String
-    }
+struct CrashRun: ~Copyable {
+    typealias Failure = DriverFailure
 
     let options: Options
-    let folder: PathBytes
+    let directory: PathBytes
     let journal: PathBytes
     private var random: SeededGenerator
     private var log: WriteAheadLog
@@ -23,41 +20,45 @@ struct Play: ~Copyable {
     private var hasBeenReady = false
     private var before: [PathBytes: Run.Content] = [:]
     /// Jobs that were running when the program was killed.
-    private(set) var interrupted: [Judgement.Expectation] = []
+    private(set) var interrupted: [RunCheck.Expectation] = []
     /// The changes made to the journal, for the report.
     private var history: [String] = []
 
     /// The time limit for every required event.
     private static let limit = Duration.seconds(90)
 
-    init(_ options: Options, in folder: PathBytes) throws(Failure) {
+    init(_ options: Options, in directory: PathBytes) throws(Failure) {
         self.options = options
-        self.folder = folder
-        journal = (options.journalFolder ?? folder.appending("state")).appending("journal.db")
+        self.directory = directory
+        journal = (options.journalDirectory ?? directory.appending("state")).appending("journal.db")
         log = WriteAheadLog(of: journal)
         random = SeededGenerator(seed: options.seed, parts: 10)
         Descendants.adopt()
-        TestFile.makeFolder(folder)
-        guard TestFile.names(in: folder).isEmpty else { throw Failure(text: "'\(folder)' is not an empty folder") }
-        for name in ["hot", "outside", "copies", "kept", "log", "state"] { TestFile.makeFolder(folder.appending(name)) }
+        TestFile.makeFolder(directory)
+        guard TestFile.names(in: directory).isEmpty else {
+            throw Failure(text: "'\(directory)' is not an empty directory")
+        }
+        for name in ["hot", "outside", "copies", "unchanged", "log", "state"] {
+            TestFile.makeFolder(directory.appending(name))
+        }
         TestFile.write(runs, "")
         TestFile.write(
-            folder.appending("rules.yaml"),
-            PlayRules.text(
-                recorder: Places.products.appending("crash-recorder"), log: runs, tellsWhatIsThere: tellsWhatIsThere))
+            directory.appending("rules.yaml"),
+            CrashRules.text(
+                recorder: Places.products.appending("crash-recorder"), log: runs, processesExisting: processesExisting))
         for name in ["one", "two"] {
-            TestFile.write(folder.appending("kept").appending(name), "nobody changes \(name)")
+            TestFile.write(directory.appending("unchanged").appending(name), "no process changes \(name)")
         }
     }
 
-    private var runs: PathBytes { folder.appending("runs.log") }
-    private var hot: PathBytes { folder.appending("hot") }
+    private var runs: PathBytes { directory.appending("runs.log") }
+    private var hot: PathBytes { directory.appending("hot") }
 
     /// Whether the mirror rule processes existing files at the start, instead of taking them as known.
     ///
     /// If not, files must not change until the program knows them: a change during the
     /// first scan is either recorded with the scan or reported.
-    private var tellsWhatIsThere: Bool { options.seed.isMultiple(of: 2) }
+    private var processesExisting: Bool { options.seed.isMultiple(of: 2) }
 
     /// Performs the run.
     ///
@@ -65,7 +66,7 @@ struct Play: ~Copyable {
     mutating func run() throws(Failure) -> String {
         startWorker(0, operations: 40)
         try awaitWorkers()
-        if !tellsWhatIsThere { before = TreeContents.read(hot) }
+        if !processesExisting { before = TreeContents.read(hot) }
         while kills < options.kills { try live() }
         return try finish()
     }
@@ -74,16 +75,16 @@ struct Play: ~Copyable {
 
     /// Starts the program and interrupts it at a random time.
     private mutating func live() throws(Failure) {
-        let moment = Moment.draw(&random)
+        let interruption = Interruption.draw(&random)
         let program = try start()
-        if moment.isIdle {
+        if interruption.isIdle {
             try awaitWorkers()
-        } else if tellsWhatIsThere || hasBeenReady {
+        } else if processesExisting || hasBeenReady {
             startWorkers()
         }
         // A program that stays stopped makes no progress.
         if try trouble(program) { return try kill(program) }
-        switch moment {
+        switch interruption {
         case .starting(let delay): Deadline.pause(delay)
         case .working(let delay):
             try awaitReady(program)
@@ -121,8 +122,8 @@ struct Play: ~Copyable {
         }
         mark("start")
         return RunningProgram(
-            options.alight ?? Places.alight, ["run", "rules.yaml", "--journal", journal.description], in: folder,
-            output: folder.appending("log/alight-\(life)"))
+            options.alight ?? Places.alight, ["run", "rules.yaml", "--journal", journal.description], in: directory,
+            output: directory.appending("log/alight-\(life)"))
     }
 
     private func mark(_ word: String) { TestFile.write(runs, RunLog.mark(word, life: life), appending: true) }
@@ -142,7 +143,7 @@ struct Play: ~Copyable {
             program.signal(SIGCONT)
             return false
         case .full:
-            guard random.isOne(in: 2), let disk = options.journalFolder else { return false }
+            guard random.isOne(in: 2), let disk = options.journalDirectory else { return false }
             let isEarly = random.isOne(in: 4)
             if !isEarly { try awaitReady(program) }
             Deadline.pause(.milliseconds(random.below(300)))
@@ -157,29 +158,29 @@ struct Play: ~Copyable {
     }
 
     private mutating func kill(_ program: RunningProgram) throws(Failure) {
-        let ended = program.exitStatus()
+        let earlier = program.exitStatus()
         program.signal(SIGKILL)
         let status = program.wait(within: Self.limit)
         mark("kill")
         try awaitDescendants(program)
         // If a stop was faster than the kill, the program exited with 0, or with 1 on a full disk.
         let isGood = status == 0 || status == 1 && options.mode == .full && program.error.contains("the disk is full")
-        guard status == 137 || isGood, ended == nil || isGood else {
-            throw failure("alight ended by itself with \(status ?? -1)", program)
+        guard status == 137 || isGood, earlier == nil || isGood else {
+            throw failure("alight exited by itself with \(status ?? -1)", program)
         }
         kills += 1
-        if let disk = options.journalFolder { SmallDisk.empty(disk) }
+        if let disk = options.journalDirectory { SmallDisk.empty(disk) }
         if options.mode == .truncate {
-            if let what = log.lose(&random) { history.append("life \(life): the log was \(what)") }
+            if let change = log.lose(&random) { history.append("life \(life): the log was \(change)") }
         }
         guard TestFile.exists(journal) else { return }
         do {
-            let look = try JournalLook(copyOf: journal, to: folder.appending("log/journal-\(life).db"))
-            interrupted += look.jobs.filter { $0.state == "running" }.map {
-                Judgement.Expectation(job: $0.id, attempt: $0.attempt, life: life)
+            let contents = try JournalContents(copyOf: journal, to: directory.appending("log/journal-\(life).db"))
+            interrupted += contents.jobs.filter { $0.state == "running" }.map {
+                RunCheck.Expectation(job: $0.id, attempt: $0.attempt, life: life)
             }
-            guard look.integrity == ["ok"] else {
-                throw failure("the journal is damaged after the kill: \(look.integrity)", program)
+            guard contents.integrity == ["ok"] else {
+                throw failure("the journal is damaged after the kill: \(contents.integrity)", program)
             }
         } catch let failure as Failure {
             throw failure
@@ -204,31 +205,29 @@ struct Play: ~Copyable {
             for process in left { waitpid(process, nil, WNOHANG) }
             return left.isEmpty
         }
-        guard areGone else { throw failure("processes \(left) live on after alight was killed", program) }
+        guard areGone else { throw failure("processes \(left) still run after alight was killed", program) }
         lingering = max(lingering, ContinuousClock.now - start)
     }
 
     /// Asks the program to stop and requires a successful exit.
     private mutating func stop(_ program: RunningProgram) throws(Failure) {
-        if let disk = options.journalFolder { SmallDisk.empty(disk) }
+        if let disk = options.journalDirectory { SmallDisk.empty(disk) }
         program.signal(SIGCONT)
-        program.signal(SIGTERM)
-        guard let status = program.wait(within: Self.limit), status == 0 else {
-            throw failure("alight did not end with 0", program)
+        guard program.stop(within: Self.limit) == 0 else {
+            throw failure("alight did not exit with 0", program)
         }
         try awaitDescendants(program)
         stops += 1
     }
 
     private mutating func awaitReady(_ program: RunningProgram) throws(Failure) {
-        let isReady = Deadline.wait(within: Self.limit) {
-            program.error.contains("ready: watching") || program.exitStatus() != nil
+        guard program.waitUntilReady(within: Self.limit) else {
+            throw failure("alight did not become ready", program)
         }
-        guard isReady, program.exitStatus() == nil else { throw failure("alight did not get ready", program) }
         if !hasBeenReady {
-            if !tellsWhatIsThere {
-                guard Deadline.wait(until: { (try? JournalLook(journal).isComplete) ?? false }) else {
-                    throw failure("alight did not get to know what is there", program)
+            if !processesExisting {
+                guard Deadline.wait(until: { (try? JournalContents(journal).isComplete) ?? false }) else {
+                    throw failure("alight did not record the existing files", program)
                 }
                 startWorkers()
             }
@@ -238,8 +237,8 @@ struct Play: ~Copyable {
 
     /// Waits until no job is open, or for at most three seconds.
     private func awaitIdle(_ program: RunningProgram) throws(Failure) {
-        _ = Deadline.wait(within: .seconds(3)) { (try? JournalLook(journal).open.isEmpty) ?? false }
-        guard program.exitStatus() == nil else { throw failure("alight ended by itself", program) }
+        _ = Deadline.wait(within: .seconds(3)) { (try? JournalContents(journal).open.isEmpty) ?? false }
+        guard program.exitStatus() == nil else { throw failure("alight exited by itself", program) }
     }
 
     // MARK: Workers
@@ -252,18 +251,18 @@ struct Play: ~Copyable {
     private mutating func startWorker(_ number: Int, operations: Int) {
         let arguments = [
             "--worker", "\(number)", "--life", "\(life)", "--seed", "\(options.seed)", "--operations", "\(operations)",
-            "--folder", folder.description,
+            "--directory", directory.description,
         ]
         workers.append(
             RunningProgram(
-                Places.products.appending("crash-driver"), arguments, in: folder,
-                output: folder.appending("log/worker-\(life)-\(number)")))
+                Places.products.appending("crash-driver"), arguments, in: directory,
+                output: directory.appending("log/worker-\(life)-\(number)")))
     }
 
     private mutating func awaitWorkers() throws(Failure) {
         for worker in workers {
             guard worker.wait(within: Self.limit) == 0 else {
-                throw Failure(text: "a worker did not end with 0: \(worker.error)")
+                throw Failure(text: "a worker did not exit with 0: \(worker.error)")
             }
         }
         workers = []
@@ -286,53 +285,53 @@ struct Play: ~Copyable {
         while true {
             lines.take { line, _ in log.take(line) }
             if lines.count != known { (known, last) = (lines.count, ContinuousClock.now) }
-            findings = judgement(log, tree).missing()
-            let open = (try? JournalLook(journal).open) ?? []
+            findings = makeCheck(log, tree).missing()
+            let open = (try? JournalContents(journal).open) ?? []
             if findings.isEmpty, open.isEmpty { break }
-            guard program.exitStatus() == nil else { throw failure("alight ended by itself", program) }
+            guard program.exitStatus() == nil else { throw failure("alight exited by itself", program) }
             let now = ContinuousClock.now
-            if now > end || now > last + .seconds(options.patience) { break }
+            if now > end || now > last + .seconds(options.timeout) { break }
             Deadline.pause(.milliseconds(100))
         }
         try stop(program)
         lines.take { line, _ in log.take(line) }
-        return try judge(log, tree, program)
+        return try check(log, tree, program)
     }
 
-    private func judgement(_ log: RunLog, _ tree: [PathBytes: Run.Content]) -> Judgement {
-        Judgement(
-            log: log, tree: tree, before: before, copies: TreeContents.read(folder.appending("copies")),
+    private func makeCheck(_ log: RunLog, _ tree: [PathBytes: Run.Content]) -> RunCheck {
+        RunCheck(
+            log: log, tree: tree, before: before, copies: TreeContents.read(directory.appending("copies")),
             mayForget: options.mode == .truncate)
     }
 
-    private func judge(
+    private func check(
         _ log: RunLog, _ tree: [PathBytes: Run.Content], _ program: RunningProgram
     ) throws(Failure) -> String {
-        let judgement = judgement(log, tree)
-        let operations = OperationTimes(folder.appending("log"))
-        var repeats = Judgement.Repeats()
-        var findings = judgement.missing() + judgement.wrongRuns(operations, &repeats)
+        let check = makeCheck(log, tree)
+        let operations = OperationLog(directory.appending("log"))
+        var repeats = RunCheck.Repeats()
+        var findings = check.missing() + check.wrongRuns(operations, &repeats)
         do {
-            findings += judgement.wrongJobs(try JournalLook(journal), interrupted)
+            findings += check.wrongJobs(try JournalContents(journal), interrupted)
         } catch {
             findings.append(Finding(text: "the journal can't be read: \(error)"))
         }
-        findings += Leftovers(folder: folder).findings()
+        findings += Leftovers(directory: directory).findings()
         guard findings.isEmpty else {
             let report = Report(findings: findings, log: log, operations: operations, history: history)
             throw Failure(text: "\(report.text)\nstandard error of the last alight:\n\(program.error.lastLines(10))")
         }
         return """
             \(options.title): \(kills) kills and \(stops) stops during \(operations.count) operations of \
-            \(options.processes) processes; \(log.runs.count) runs, \(tree.count) files at the end; again after an \
+            \(options.processes) processes; \(log.runs.count) runs, \(tree.count) files at the end; repeated after an \
             interruption \(repeats.interrupted), after a failure \(repeats.retried), forgotten \(repeats.forgotten); \
-            what it had started lived on for up to \(Int(lingering / .milliseconds(1))) ms
+            its processes survived a kill by up to \(Int(lingering / .milliseconds(1))) ms
             """
     }
 
     private func failure(_ text: String, _ program: RunningProgram) -> Failure {
-        let told = (history + ["\(text), in life \(life):"]).joined(separator: "\n")
-        return Failure(text: "\(told)\n\(program.error.lastLines(20))")
+        let lines = (history + ["\(text), in life \(life):"]).joined(separator: "\n")
+        return Failure(text: "\(lines)\n\(program.error.lastLines(20))")
     }
 }
 

@@ -1,7 +1,7 @@
 import TestKit
 
 /// The time in a life at which the program is interrupted, and how.
-enum Moment {
+enum Interruption {
     /// The given time after the start, mostly before the program is ready.
     case starting(Duration)
     /// The given time after the program reports that it is ready, while files change.
@@ -16,7 +16,7 @@ enum Moment {
     case stopped(after: Duration)
 
     /// The relative frequencies.
-    private static let weights: [(Int, @Sendable (inout SeededGenerator) -> Moment)] = [
+    private static let weights: [(Int, @Sendable (inout SeededGenerator) -> Interruption)] = [
         (4, { .starting(.milliseconds($0.below(150))) }),
         (8, { .working(.milliseconds($0.below(700))) }),
         (8, { .acting(.milliseconds($0.below(30))) }),
@@ -25,15 +25,9 @@ enum Moment {
         (2, { .stopped(after: .milliseconds($0.below(500))) }),
     ]
 
-    private static let total = weights.reduce(0) { $0 + $1.0 }
-
-    static func draw(_ random: inout SeededGenerator) -> Moment {
-        var place = random.below(total)
-        for (weight, make) in weights {
-            if place < weight { return make(&random) }
-            place -= weight
-        }
-        preconditionFailure("a number below the sum of all weights is in one of them")
+    static func draw(_ random: inout SeededGenerator) -> Interruption {
+        let make = random.pick(weighted: weights)
+        return make(&random)
     }
 
     var isIdle: Bool {

@@ -1,25 +1,25 @@
 import System
 
 /// The rules of a run, and the expected results of each.
-enum PlayRules {
+enum CrashRules {
     /// A rule for `created` and `modified` whose action is the recorder.
     struct Recorded {
         var name: String
         /// The directory that the rule matches, relative to the tree; empty for all.
-        var folder: PathBytes
+        var directory: PathBytes
         /// Whether the rule also matches files in subdirectories.
         var isDeep = true
 
-        func takes(_ path: PathBytes) -> Bool {
-            if !folder.bytes.isEmpty { return path.isInside(folder) }
+        func matches(_ path: PathBytes) -> Bool {
+            if !directory.bytes.isEmpty { return path.isInside(directory) }
             return isDeep || !path.bytes.contains(.slash)
         }
     }
 
     static let recorded = [
-        Recorded(name: "record", folder: ""), Recorded(name: "slow", folder: "slow"),
-        Recorded(name: "failing", folder: "d"), Recorded(name: "batch", folder: "a"),
-        Recorded(name: "steps", folder: "", isDeep: false),
+        Recorded(name: "record", directory: ""), Recorded(name: "slow", directory: "slow"),
+        Recorded(name: "failing", directory: "d"), Recorded(name: "batch", directory: "a"),
+        Recorded(name: "steps", directory: "", isDeep: false),
     ]
     /// The rule that receives all events, one at a time.
     static let mirror = "mirror"
@@ -34,11 +34,11 @@ enum PlayRules {
     /// - Parameters:
     ///   - recorder: The path of the recorder.
     ///   - log: The file that the recorder writes to.
-    ///   - tellsWhatIsThere: Whether the mirror rule processes existing files.
+    ///   - processesExisting: Whether the mirror rule processes existing files.
     /// - Returns: The rules in YAML.
-    static func text(recorder: PathBytes, log: PathBytes, tellsWhatIsThere: Bool) -> String {
-        func exec(_ rest: Int = 0, more: Int = 0, failing: Int = 0) -> String {
-            "{ exec: [\"\(recorder)\", \"\(log)\", \"\(rest)\", \"\(more)\", \"\(failing)\"] }"
+    static func text(recorder: PathBytes, log: PathBytes, processesExisting: Bool) -> String {
+        func exec(_ pause: Int = 0, more: Int = 0, failing: Int = 0) -> String {
+            "{ exec: [\"\(recorder)\", \"\(log)\", \"\(pause)\", \"\(more)\", \"\(failing)\"] }"
         }
         return """
             defaults:
@@ -54,7 +54,7 @@ enum PlayRules {
               - name: mirror
                 path: hot/**
                 events: [created, modified, moved, deleted]
-                existing: \(tellsWhatIsThere ? "process" : "ignore")
+                existing: \(processesExisting ? "process" : "ignore")
                 action: \(exec())
               - name: copies
                 path: hot/**
@@ -82,7 +82,7 @@ enum PlayRules {
                   - \(exec(10))
                   - \(exec(more: 20))
               - name: silent
-                path: kept/**
+                path: unchanged/**
                 action: \(exec())
             """ + "\n"
     }

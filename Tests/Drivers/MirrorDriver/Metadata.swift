@@ -4,7 +4,7 @@ import System
 import TestKit
 
 /// The metadata of a path that a mirror stores and that must equal the disk.
-struct Facts: Hashable, CustomStringConvertible {
+struct Metadata: Hashable, CustomStringConvertible {
     var type: String
     var size: UInt64
     /// The mode as four octal digits.
@@ -18,7 +18,7 @@ struct Facts: Hashable, CustomStringConvertible {
     /// Returns the names of the differing attributes.
     ///
     /// The size, link count and time of a directory follow from its entries and are not compared.
-    func differences(from other: Facts) -> [String] {
+    func differences(from other: Metadata) -> [String] {
         var names: [String] = []
         if type != other.type { names.append("type") }
         if identity != other.identity { names.append("identity") }
@@ -36,15 +36,15 @@ struct Facts: Hashable, CustomStringConvertible {
 /// The state of everything below directories.
 enum TreeScan {
     /// Returns the metadata of each path below the roots; links are not followed.
-    static func facts(below roots: [PathBytes]) -> [PathBytes: Facts] {
-        var found: [PathBytes: Facts] = [:]
-        var folders = roots
-        while let folder = folders.popLast() {
-            for name in TestFile.names(in: folder) {
-                let path = folder.appending(name)
-                guard let facts = facts(of: path) else { continue }
-                found[path] = facts
-                if facts.type == "directory" { folders.append(path) }
+    static func metadata(below roots: [PathBytes]) -> [PathBytes: Metadata] {
+        var found: [PathBytes: Metadata] = [:]
+        var directories = roots
+        while let directory = directories.popLast() {
+            for name in TestFile.names(in: directory) {
+                let path = directory.appending(name)
+                guard let metadata = metadata(of: path) else { continue }
+                found[path] = metadata
+                if metadata.type == "directory" { directories.append(path) }
             }
         }
         return found
@@ -52,17 +52,19 @@ enum TreeScan {
 
     /// Makes all directories below the roots readable again, parents first.
     static func uncover(_ roots: [PathBytes]) {
-        var folders = roots
-        while let folder = folders.popLast() {
+        var directories = roots
+        while let directory = directories.popLast() {
             var status = stat()
-            guard folder.withCString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
-            if status.st_mode & 0o700 != 0o700 { _ = folder.withCString { chmod($0, 0o755) } }
-            folders += TestFile.names(in: folder).map { folder.appending($0) }
+            guard directory.withCString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                continue
+            }
+            if status.st_mode & 0o700 != 0o700 { _ = directory.withCString { chmod($0, 0o755) } }
+            directories += TestFile.names(in: directory).map { directory.appending($0) }
         }
     }
 
     /// Returns the metadata of the path; nil if nothing is there.
-    static func facts(of path: PathBytes) -> Facts? {
+    static func metadata(of path: PathBytes) -> Metadata? {
         var status = cal_stat()
         guard path.withCString({ cal_stat_path($0, &status) }) == 0 else { return nil }
         let type =
@@ -75,7 +77,7 @@ enum TreeScan {
         let digits = String(status.mode & 0o7777, radix: 8)
         let birth =
             status.has_btime == 0 ? 0 : status.btime_seconds * 1_000_000_000 + Int64(status.btime_nanoseconds)
-        return Facts(
+        return Metadata(
             type: type, size: status.size, mode: String(repeating: "0", count: max(0, 4 - digits.count)) + digits,
             links: status.nlink,
             identity: "\(status.device_major):\(status.device_minor):\(status.inode):\(birth)",

@@ -1,5 +1,6 @@
 import FileEvents
 import System
+import TestKit
 
 /// A deviation from the expected result.
 struct Finding: Hashable {
@@ -11,7 +12,7 @@ struct Finding: Hashable {
 }
 
 /// Compares the recorded runs with the files; it does no I/O itself.
-struct Judgement {
+struct RunCheck {
     let log: RunLog
     /// The files at the end.
     let tree: [PathBytes: Run.Content]
@@ -31,7 +32,7 @@ struct Judgement {
             if let content = run.content { handled.insert([run.rule, run.path.description, content]) }
         }
         return tree.flatMap { path, content in
-            PlayRules.recorded.filter { $0.takes(path) && !handled.contains([$0.name, path.description, content]) }
+            CrashRules.recorded.filter { $0.matches(path) && !handled.contains([$0.name, path.description, content]) }
                 .map { Finding(text: "rule '\($0.name)' did not handle \(path) as it is, \(content)", path: path) }
         }
     }
@@ -39,7 +40,7 @@ struct Judgement {
     /// Compares the tree with a mirror built from the reported events in order.
     private func unequal() -> [Finding] {
         var mirror: [PathBytes: Run.Content?] = before.mapValues { $0 }
-        for run in log.runs where run.rule == PlayRules.mirror {
+        for run in log.runs where run.rule == CrashRules.mirror {
             switch run.kind {
             case .deleted: mirror[run.path] = nil
             case .moved:
@@ -50,19 +51,19 @@ struct Judgement {
         }
         var found: [Finding] = []
         for (path, content) in tree where mirror[path] != content {
-            let told = mirror[path].map { $0 ?? "no content" } ?? "nothing"
-            found.append(Finding(text: "the mirror has \(told) at \(path), where \(content) is", path: path))
+            let known = mirror[path].map { $0 ?? "no content" } ?? "nothing"
+            found.append(Finding(text: "the mirror has \(known) at \(path), the disk \(content)", path: path))
         }
         // A file that was forgotten is not missed when it is also gone.
         for path in mirror.keys where tree[path] == nil && !mayForget {
-            found.append(Finding(text: "the mirror has \(path), where nothing is", path: path))
+            found.append(Finding(text: "the mirror has \(path), which does not exist", path: path))
         }
         return found
     }
 
     private func uncopied() -> [Finding] {
         tree.filter { copies[$0.key] != $0.value }.map { path, content in
-            Finding(text: "the copy of \(path) holds \(copies[path] ?? "nothing"), the file \(content)", path: path)
+            Finding(text: "the copy of \(path) is \(copies[path] ?? "missing"), the file \(content)", path: path)
         }
     }
 
@@ -77,14 +78,15 @@ struct Judgement {
     }
 
     /// Finds runs that should not have happened or whose request was wrong.
-    func wrongRuns(_ operations: OperationTimes, _ repeats: inout Repeats) -> [Finding] {
+    func wrongRuns(_ operations: OperationLog, _ repeats: inout Repeats) -> [Finding] {
         var found: [Finding] = []
-        for run in log.runs where run.rule == PlayRules.silent {
-            found.append(Finding(text: "rule '\(run.rule)' ran for \(run.path), which nobody changed", job: run.job))
+        for run in log.runs where run.rule == CrashRules.silent {
+            found.append(
+                Finding(text: "rule '\(run.rule)' ran for \(run.path), which no process changed", job: run.job))
         }
         for runs in Dictionary(grouping: log.runs.filter { $0.rule != "steps" }, by: \.job).values {
             for (earlier, later) in zip(runs, runs.dropFirst()) {
-                found += judge(earlier, later, &repeats)
+                found += check(earlier, later, &repeats)
             }
         }
         found += survivors() + doubled(operations, &repeats)
@@ -92,12 +94,12 @@ struct Judgement {
     }
 
     /// Checks two consecutive runs of one job.
-    private func judge(_ earlier: Run, _ later: Run, _ repeats: inout Repeats) -> [Finding] {
+    private func check(_ earlier: Run, _ later: Run, _ repeats: inout Repeats) -> [Finding] {
         func finding(_ text: String) -> [Finding] {
             [Finding(text: "\(text):\n    \(earlier.line)\n    \(later.line)", path: later.path, job: later.job)]
         }
         if earlier.life == later.life {
-            guard earlier.status == 75 else { return finding("a job ran again that had not failed") }
+            guard earlier.status == 75 else { return finding("a job that had not failed ran again") }
             repeats.retried += 1
             return later.attempt > earlier.attempt || later.isBatch ? [] : finding("an attempt was not counted")
         }
@@ -117,25 +119,26 @@ struct Judgement {
     /// Finds programs that outlived the instance of Alight that started them.
     private func survivors() -> [Finding] {
         log.runs.filter { ($0.endLife ?? $0.life) > $0.life }.map { run in
-            Finding(text: "the program went on after its Alight had died: \(run.line)", path: run.path, job: run.job)
+            Finding(
+                text: "the program outlived the instance that started it: \(run.line)", path: run.path, job: run.job)
         }
     }
 
     /// Finds different jobs with the same event for the same file, although it did not change in between.
-    private func doubled(_ operations: OperationTimes, _ repeats: inout Repeats) -> [Finding] {
+    private func doubled(_ operations: OperationLog, _ repeats: inout Repeats) -> [Finding] {
         var found: [Finding] = []
         var last: [[String]: Run] = [:]
         for run in log.runs where run.rule != "steps" {
-            let key = [run.rule, run.kind.rawValue, run.path.description, run.from?.description ?? "", run.facts]
+            let key = [run.rule, run.kind.rawValue, run.path.description, run.from?.description ?? "", run.metadata]
             defer { last[key] = run }
             guard let earlier = last[key], earlier.job != run.job else { continue }
             // An operation that was not finished when the first run started may count as well.
-            if operations.touched(run.path, from: earlier.begin - 1_000_000, to: run.begin) { continue }
+            if operations.touched(run.path.description, from: earlier.begin - 1_000_000, to: run.begin) { continue }
             if mayForget {
                 repeats.forgotten += 1
                 continue
             }
-            let text = "two jobs told the same, and nobody touched the file between"
+            let text = "two jobs reported the same event, and no operation touched the file in between"
             found.append(
                 Finding(text: "\(text):\n    \(earlier.line)\n    \(run.line)", path: run.path, job: run.job))
         }
@@ -143,7 +146,7 @@ struct Judgement {
     }
 
     /// Checks the journal at the end, and the jobs that were running at each kill.
-    func wrongJobs(_ journal: JournalLook, _ interrupted: [Expectation]) -> [Finding] {
+    func wrongJobs(_ journal: JournalContents, _ interrupted: [Expectation]) -> [Finding] {
         var found: [Finding] = []
         if journal.integrity != ["ok"] {
             found.append(Finding(text: "the journal is damaged: \(journal.integrity.joined(separator: "; "))"))
@@ -153,9 +156,9 @@ struct Judgement {
         for job in journal.jobs {
             switch job.state {
             case "succeeded" where job.rule != "copies" && !done.contains(job.id):
-                let what = begun.contains(job.id) ? "never came to its end" : "never ran"
+                let problem = begun.contains(job.id) ? "never finished" : "never ran"
                 found.append(
-                    Finding(text: "job \(job.id) of '\(job.rule)' counts as done, and \(what)", job: job.id))
+                    Finding(text: "job \(job.id) of '\(job.rule)' counts as done, but \(problem)", job: job.id))
             case "succeeded", "skipped": break
             default:
                 found.append(
@@ -185,7 +188,8 @@ struct Judgement {
             if next.isInterrupted, isCounted || next.isBatch { return [] }
             return [
                 Finding(
-                    text: "job \(job) was in attempt \(attempt) when life \(life) ended, and then:\n    \(next.line)",
+                    text:
+                        "job \(job) was in attempt \(attempt) when life \(life) ended; next run:\n    \(next.line)",
                     path: next.path, job: job)
             ]
         }

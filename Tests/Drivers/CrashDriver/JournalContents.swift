@@ -4,7 +4,7 @@ import System
 import TestKit
 
 /// The content of a journal file, read with SQLite only.
-struct JournalLook {
+struct JournalContents {
     struct Job {
         var id: String
         var rule: String
