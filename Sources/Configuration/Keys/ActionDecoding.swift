@@ -32,18 +32,12 @@ extension RuleDecoder {
     private static let actionHelp = "write 'use: NAME', 'exec: [PROGRAM, \"${path}\"]' or 'shell: \"…\"'"
 
     private func step(_ node: YAMLNode, at range: Range<Int>, number: Int) -> DecodedStep? {
-        if let placeholder = FlowPlaceholder.help(for: node, in: source) {
-            problems.error(FlowPlaceholder.message, at: range, help: placeholder)
-            return nil
-        }
+        if reportPlaceholder(node, at: range) { return nil }
         if let name = node.text, !node.isNull { return use(name, node, with: nil, number: number) }
         guard let entries = node.entries else {
-            if node.isNull {
-                problems.error("the action has no value", at: range, help: Self.actionHelp)
-            } else {
-                problems.error("an action must be a mapping, not \(node.noun)", at: range, help: Self.actionHelp)
-            }
-            return nil
+            let message =
+                node.isNull ? "the action has no value" : "an action must be a mapping, not \(node.noun)"
+            return reject(message, at: range, help: Self.actionHelp)
         }
         checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.keys.names) {
             "'\($0)' is a key of the rule, not of 'action'"
@@ -51,12 +45,9 @@ extension RuleDecoder {
         let kinds = entries.filter { ["use", "exec", "shell"].contains($0.name) }
         guard let kind = kinds.first else {
             if let with = node.entry("with") {
-                problems.error(
-                    "'with' needs 'use'", at: with.key.range, help: "add 'use:' with a handler's name")
-            } else {
-                problems.error("the action is missing 'use', 'exec' or 'shell'", at: range, help: Self.actionHelp)
+                return reject("'with' needs 'use'", at: with.key.range, help: "add 'use:' with a handler's name")
             }
-            return nil
+            return reject("the action is missing 'use', 'exec' or 'shell'", at: range, help: Self.actionHelp)
         }
         for other in kinds.dropFirst() {
             problems.error(
@@ -115,8 +106,7 @@ extension RuleDecoder {
         case .failure(let problem):
             let help =
                 problem.help ?? Spelling.help(for: name, candidates: catalog.names(from: folder), noun: "handlers")
-            problems.error(problem.message, at: node.range, help: help)
-            return nil
+            return reject(problem.message, at: node.range, help: help)
         }
         if let schema = description.parameters, let with { hideSecrets(in: with.value, schema) }
         guard var parameters else { return nil }
@@ -153,9 +143,8 @@ extension RuleDecoder {
 
     private func parameters(_ entry: YAMLNode.Entry?, number: Int) -> ParameterTemplate? {
         guard let entry, !entry.value.isNull else { return .object([:]) }
-        guard entry.value.entries != nil, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
-            reportType(entry, "a mapping", help: "write the parameters as 'name: value'")
-            return nil
+        guard entries(of: entry.value) != nil else {
+            return mistyped(entry, "a mapping", help: "write the parameters as 'name: value'")
         }
         return parameters(entry.value, step: number)
     }
@@ -186,19 +175,17 @@ extension RuleDecoder {
     func exec(_ entry: YAMLNode.Entry, number: Int) -> [Template]? {
         guard let elements = entry.value.elements else {
             let isLine = entry.value.text?.contains(" ") == true
-            reportType(
+            return mistyped(
                 entry, "a list",
                 help: isLine
                     ? "write each argument as an element, [cp, \"${path}\", /srv/copies/]"
                         + (entry.name == "exec" ? ", or use 'shell'" : "")
                     : "write [\(entry.value.text.map { escaped($0, limit: 80) } ?? "PROGRAM"), \"${path}\"]")
-            return nil
         }
         guard let first = elements.first else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) is empty", at: mark(entry),
                 help: "write a program and its arguments, [cp, \"${path}\", /srv/copies/]")
-            return nil
         }
         let program = program(first, number: number, key: entry.name)
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
@@ -218,8 +205,7 @@ extension RuleDecoder {
         }
         guard let text = node.text, let template = template(text, node, step: number) else { return nil }
         if case .some(true) = template.literal?.contains(0) {
-            problems.error("an argument can't contain a NUL byte", at: node.range, help: "remove it")
-            return nil
+            return reject("an argument can't contain a NUL byte", at: node.range, help: "remove it")
         }
         return template
     }
@@ -227,16 +213,14 @@ extension RuleDecoder {
     private func program(_ node: YAMLNode, number: Int, key: String) -> Template? {
         guard let template = argument(node, number: number, key: key), let text = node.text else { return nil }
         guard let bytes = template.literal else {
-            problems.error(
+            return reject(
                 "the program in '\(key)' can't contain a placeholder", at: node.range,
                 help: "write a literal name; the program is looked up when the rules are loaded")
-            return nil
         }
         switch ProgramSearch.find(bytes, from: folder, in: surroundings.programFolders) {
         case .success(let path): return Template(parts: [.literal(path.bytes)])
         case .failure(let problem):
-            problems.error(problem.message(for: text), at: node.range, help: problem.help(for: text))
-            return nil
+            return reject(problem.message(for: text), at: node.range, help: problem.help(for: text))
         }
     }
 
@@ -245,12 +229,10 @@ extension RuleDecoder {
     private func shell(_ entry: YAMLNode.Entry) -> String? {
         guard let line = text(entry) else { return nil }
         guard line.contains(where: { !$0.isWhitespace }) else {
-            problems.error("'shell' is empty", at: mark(entry), help: "write a command for /bin/sh")
-            return nil
+            return reject("'shell' is empty", at: mark(entry), help: "write a command for /bin/sh")
         }
         guard !line.utf8.contains(0) else {
-            problems.error("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
-            return nil
+            return reject("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
         }
         var errors = 0
         noteCaptures(in: line, entry.value, isInShell: true)

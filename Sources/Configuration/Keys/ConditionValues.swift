@@ -65,10 +65,9 @@ extension RuleDecoder {
         }
         let isPattern = parts.count == 2 && parts.allSatisfy { $0 == "*" || isWord($0) }
         if let meant = Self.mediaSynonyms[lower] {
-            problems.error(
+            return reject(
                 isPattern ? "no file has the content type \(quoted(text))" : "invalid content type \(quoted(text))",
                 at: mark(node), help: "write '\(meant)'")
-            return nil
         }
         guard isPattern else {
             let help =
@@ -77,8 +76,7 @@ extension RuleDecoder {
                 : text.contains("*")
                     ? "write 'TYPE/*' for all of a type, such as image/*"
                     : "write TYPE/SUBTYPE, as `file --mime-type` prints it, such as application/pdf or image/*"
-            problems.error("invalid content type \(quoted(text))", at: mark(node), help: help)
-            return nil
+            return reject("invalid content type \(quoted(text))", at: mark(node), help: help)
         }
         return Condition.MediaPattern(
             type: parts[0] == "*" ? nil : String(parts[0]), subtype: parts[1] == "*" ? nil : String(parts[1]))
@@ -90,29 +88,26 @@ extension RuleDecoder {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let group = parts.count == 2 ? String(parts[1]) : ""
         guard !(parts[0].isEmpty && group.isEmpty) else {
-            problems.error(
+            return reject(
                 "\(quoted(text)) is not a user or group", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'"
             )
-            return nil
         }
         var uid: UInt32?
         var gid: UInt32?
         if !parts[0].isEmpty {
             uid = UInt32(parts[0]) ?? surroundings.user(String(parts[0]))
             if uid == nil {
-                problems.error(
+                return reject(
                     "unknown user \(quoted(parts[0]))", at: mark(node),
                     help: "write a user name of this machine, or a user ID")
-                return nil
             }
         }
         if !group.isEmpty {
             gid = UInt32(group) ?? surroundings.group(group)
             if gid == nil {
-                problems.error(
+                return reject(
                     "unknown group \(quoted(group))", at: mark(node),
                     help: "write a group name of this machine, or a group ID")
-                return nil
             }
         }
         return Condition.Owner(uid: uid, gid: gid, text: text)
@@ -124,10 +119,9 @@ extension RuleDecoder {
     func nameGlob(_ text: String, _ node: YAMLNode) -> Glob? {
         guard checkIsGlob(text, node, key: "name") else { return nil }
         guard !text.contains("/") else {
-            problems.error(
+            return reject(
                 "\(quoted(text)) contains '/', but 'name' matches only the last component of a path", at: mark(node),
                 help: "write 'path' to match the path relative to the root")
-            return nil
         }
         return glob(Array(text.utf8), written: text, node)
     }
@@ -151,10 +145,9 @@ extension RuleDecoder {
         }
         guard let pattern = expanded(text, node) else { return nil }
         guard pattern.first == .slash || pattern.starts(with: Array("**/".utf8)) else {
-            problems.error(
+            return reject(
                 "\(quoted(text)) is neither a program name nor an absolute path", at: mark(node),
                 help: "write the name alone, such as rsync, or a path such as /usr/bin/rsync or **/rsync")
-            return nil
         }
         return glob(pattern, written: text, node).map { Condition.Program($0) }
     }
@@ -165,8 +158,7 @@ extension RuleDecoder {
             return try Glob(pattern, options: Glob.Options(matchesHidden: true))
         } catch {
             let offset = max(0, text.utf8.count - (pattern.count - error.offset))
-            problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
-            return nil
+            return reject(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
         }
     }
 
@@ -190,14 +182,12 @@ extension RuleDecoder {
 
     func regex(_ entry: YAMLNode.Entry) -> Condition? {
         guard entry.value.elements == nil else {
-            reportType(
+            return mistyped(
                 entry, "a string", help: "write one expression with '|' for alternatives, or 'any' or 'all'")
-            return nil
         }
         guard let text = text(entry, help: #"write a regular expression, such as '^IMG_(\d+)'"#) else { return nil }
         guard !text.isEmpty else {
-            problems.error("'regex' is empty", at: mark(entry), help: "remove it: it matches every name")
-            return nil
+            return reject("'regex' is empty", at: mark(entry), help: "remove it: it matches every name")
         }
         do throws(RegularExpressionError) {
             let expression = try RegularExpression(text)
@@ -210,10 +200,9 @@ extension RuleDecoder {
                 isGlob && (try? Glob(text)) != nil
                 ? "'\(escaped(text, limit: 80))' is a glob: write 'name: \(doubleQuoted(text))'"
                 : "use PCRE2 syntax; '\\' before a character makes it literal"
-            problems.error(
+            return reject(
                 "invalid regex \(quoted(text)): \(error.message)",
                 at: mark(entry.value, offset: max(0, min(error.offset, text.utf8.count - 1)), length: 1), help: help)
-            return nil
         }
     }
 

@@ -28,9 +28,8 @@ extension ConfigurationDecoder {
             "listen", "The address and port of the control interface, in addition to its socket; false for none.",
             .orFalse(
                 Form("address", ["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
-                    decoder, entry in
-                    decoder.isTrue(entry) ? nil : decoder.checked(entry, ConfigurationValues.address)
-                }), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
+                    $0.checked($1, ConfigurationValues.address)
+                }.exceptTrue), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
         key(
             "external_url", "The URL of a proxy in front of the control interface, as a browser shows it.",
             Form(
@@ -42,7 +41,7 @@ extension ConfigurationDecoder {
             ) { $0.urls($1) }, examples: ["https://alight.example.org"], into: \.externalURLs),
         key(
             "control", "The control socket; false for none.",
-            .orFalse(Form("path", path) { decoder, entry in decoder.isTrue(entry) ? nil : decoder.file(entry) }),
+            .orFalse(Form("path", path) { $0.file($1) }.exceptTrue),
             examples: ["/run/alight/control.sock"], into: \.control),
         group(
             "jobs", "The number of slots: actions that may run programs at the same time, across all rules.",
@@ -123,5 +122,15 @@ extension ConfigurationDecoder {
         return Key(
             name, description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping", schema, standard: standard,
             examples: examples, read: read)
+    }
+}
+
+extension Form {
+    /// The same form without `true`, which is reported.
+    fileprivate var exceptTrue: Form {
+        Form(noun, schema()) { reader, entry in
+            guard entry.value.isPlain, entry.value.text == "true" else { return read(reader, entry) }
+            return reader.mistyped(entry, "false or a value")
+        }
     }
 }

@@ -25,13 +25,11 @@ extension RuleDecoder {
         let digits = text.utf8.count == 4 && text.hasPrefix("0") ? text.dropFirst() : text[...]
         let isOctal = digits.utf8.count == 3 && digits.utf8.allSatisfy { (0x30...0x37).contains($0) }
         guard isOctal, let bits = UInt32(digits, radix: 8) else {
-            problems.error("'umask' can't be \(quoted(text))", at: mark(entry), help: help)
-            return nil
+            return reject("'umask' can't be \(quoted(text))", at: mark(entry), help: help)
         }
         guard !entry.value.isPlain else {
-            problems.error(
+            return reject(
                 "'umask' must be in quotes, since \(text) is a number", at: mark(entry), help: "write \"\(text)\"")
-            return nil
         }
         return bits
     }
@@ -39,10 +37,9 @@ extension RuleDecoder {
     func nice(_ entry: YAMLNode.Entry) -> Int? {
         guard let nice = integer(entry, in: -20...19) else { return nil }
         guard nice >= machine.leastNice else {
-            problems.error(
+            return reject(
                 "'nice' can't be \(nice) here: only root can set a priority that high", at: mark(entry),
                 help: "write \(machine.leastNice) or more, or start Alight as root")
-            return nil
         }
         return nice
     }
@@ -51,14 +48,12 @@ extension RuleDecoder {
         let help = "write idle, best-effort, best-effort:N or realtime:N, with N from 0 to 7"
         guard let text = text(entry, help: help) else { return nil }
         guard let priority = IOPriority(text) else {
-            problems.error("'ionice' can't be \(quoted(text))", at: mark(entry), help: help)
-            return nil
+            return reject("'ionice' can't be \(quoted(text))", at: mark(entry), help: help)
         }
         if case .realtime = priority, !machine.isRoot {
-            problems.error(
+            return reject(
                 "'ionice' can't be \(quoted(text)) here: only root can set it", at: mark(entry),
                 help: "write 'best-effort:0', or start Alight as root")
-            return nil
         }
         return priority
     }

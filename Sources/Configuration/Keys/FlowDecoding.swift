@@ -18,10 +18,9 @@ extension RuleDecoder {
                     || "-_.".utf8.contains(byte)
             }
             guard isPlain, (1...64).contains(tag.utf8.count), !tag.hasPrefix("-") else {
-                problems.error(
+                return reject(
                     "invalid tag \(quoted(tag))", at: range,
                     help: "write a word of letters, digits, '-', '_' and '.', such as 'nightly'")
-                return nil
             }
             return tag
         }
@@ -32,9 +31,8 @@ extension RuleDecoder {
         let nodes: [YAMLNode]
         if let elements = entry.value.elements {
             guard !elements.isEmpty else {
-                problems.error(
+                return reject(
                     "'window' is empty", at: mark(entry), help: "write hours such as '22:00-06:00', or remove the key")
-                return nil
             }
             nodes = elements
         } else {
@@ -45,12 +43,7 @@ extension RuleDecoder {
             guard let text = text(node, name: "'window'", at: range, help: "write hours such as '22:00-06:00'") else {
                 return nil
             }
-            do throws(WindowProblem) {
-                return try WindowText.parse(text)
-            } catch {
-                problems.error(error.message, at: range, help: error.help)
-                return nil
-            }
+            return converted(at: range) { () throws(WindowProblem) in try WindowText.parse(text) }
         }
         return spans.count == nodes.count ? RunWindow(spans) : nil
     }

@@ -40,12 +40,11 @@ extension RuleDecoder {
         return elements(entry, noun: "\"\(example)/**\"", allowsEmpty: true)?.compactMap { node in
             guard let text = text(node, name: quoted(entry.name), at: mark(node)) else { return nil }
             guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
-                problems.error(
+                return reject(
                     "\(quoted(text)) in \(quoted(entry.name)) must be relative", at: node.range,
                     help:
                         "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
                 )
-                return nil
             }
             warnOfExpression(text, node, key: entry.name)
             guard let pattern = expanded(text, node) else { return nil }
@@ -79,27 +78,24 @@ extension RuleDecoder {
         } catch {
             // Expansion changes only the start of the pattern, so the offset counts from the end.
             let offset = max(0, text.utf8.count - (pattern.count - error.offset))
-            problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
-            return nil
+            return reject(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
         }
     }
 
     /// Returns the string with `~` and `${env:NAME}` expanded; the inserted values are literal.
     func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
         guard text.utf8.count <= Self.maximumPathLength else {
-            problems.error(
+            return reject(
                 "the glob has \(text.utf8.count) bytes; the limit is \(Self.maximumPathLength)", at: mark(node),
                 help: "write several globs")
-            return nil
         }
         var pattern: [UInt8] = []
         var rest = text.utf8[...]
         if text.hasPrefix("~") {
             guard text == "~" || text.hasPrefix("~/") else {
-                problems.error(
+                return reject(
                     "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
                     help: "write the full path; only '~/' is expanded, to your home directory")
-                return nil
             }
             guard let home = home(for: node) else { return nil }
             pattern += PathPrefix.escaped(home)

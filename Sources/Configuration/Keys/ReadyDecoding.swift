@@ -9,16 +9,14 @@ extension RuleDecoder {
         guard let text = text(entry) else { return nil }
         let form = "write it relative to the directory of the file, such as '${name}.done'"
         guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
-            problems.error("'done_file' must be relative, not \(quoted(text))", at: mark(entry), help: form)
-            return nil
+            return reject("'done_file' must be relative, not \(quoted(text))", at: mark(entry), help: form)
         }
         guard let template = nameTemplate(entry, text) else { return nil }
         let sample: PathBytes = "/Qx7q/m3Vw.k9Zt"
         var ready = Readiness()
         ready.doneFile = template
         if template.parts.isEmpty || ready.marker(of: sample) == sample {
-            problems.error("'done_file' is the file itself", at: mark(entry), help: form)
-            return nil
+            return reject("'done_file' is the file itself", at: mark(entry), help: form)
         }
         return template
     }
@@ -27,10 +25,9 @@ extension RuleDecoder {
     private func nameTemplate(_ entry: YAMLNode.Entry, _ text: String) -> Template? {
         guard let template = template(text, entry.value, step: 0) else { return nil }
         guard Set(template.placeholders).isSubset(of: Placeholder.ofName) else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) accepts only ${name}, ${stem} and ${extension}", at: mark(entry),
                 help: "write a path that depends only on the name of the file")
-            return nil
         }
         return template
     }
@@ -42,10 +39,9 @@ extension RuleDecoder {
             return nil
         }
         guard !template.placeholders.isEmpty else {
-            problems.error(
+            return reject(
                 "'group' is the same for all files of a directory", at: mark(entry),
                 help: "write '${stem}' for files whose names differ only in the extension")
-            return nil
         }
         return template
     }
@@ -56,10 +52,9 @@ extension RuleDecoder {
             guard let text = text(node, name: "a kind in 'require'", at: mark(node)) else { return nil }
             let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
             guard !text.isEmpty, !text.utf8.contains(.slash) else {
-                problems.error(
+                return reject(
                     "invalid kind \(quoted(text)) in 'require'", at: mark(node),
                     help: "write an extension, such as 'nfo', or a glob for names, such as '*-cover.*'")
-                return nil
             }
             let word = text.hasPrefix(".") ? text.dropFirst() : text[...]
             let pattern = isGlob ? Array(text.utf8) : Array("*.".utf8) + Glob.escaped(Array(word.utf8))
@@ -68,8 +63,7 @@ extension RuleDecoder {
                 return RequiredKind(
                     kind: Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark: mark(node))
             } catch {
-                problems.error(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help)
-                return nil
+                return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help)
             }
         }
     }
@@ -108,9 +102,8 @@ extension RuleDecoder {
     // MARK: - Environment of programs
 
     func environment(_ entry: YAMLNode.Entry) -> [EnvironmentVariable]? {
-        guard let entries = entry.value.entries, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
-            reportType(entry, "a mapping", help: "write the variables as 'NAME: value'")
-            return nil
+        guard let entries = entries(of: entry.value) else {
+            return mistyped(entry, "a mapping", help: "write the variables as 'NAME: value'")
         }
         return entries.compactMap { variable in
             let name = variable.name
@@ -121,15 +114,13 @@ extension RuleDecoder {
                         || byte == 0x5F
                 }
             guard isWord, let first = name.utf8.first, !(0x30...0x39).contains(first) else {
-                problems.error(
+                return reject(
                     "invalid variable name \(quoted(name))", at: variable.key.range,
                     help: "use letters, digits and '_', not starting with a digit")
-                return nil
             }
             guard !name.hasPrefix("ALIGHT_"), name != "TMPDIR" else {
-                problems.error(
+                return reject(
                     "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "use another name")
-                return nil
             }
             guard let text = text(variable, help: "write \"\" for an empty value"),
                 let template = template(text, variable.value, step: 0)
@@ -141,8 +132,7 @@ extension RuleDecoder {
     func directory(_ entry: YAMLNode.Entry) -> Template? {
         text(entry).flatMap { text in
             guard !text.isEmpty else {
-                problems.error("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
-                return nil
+                return reject("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
             }
             return template(text, entry.value, step: 0)
         }

@@ -80,8 +80,7 @@ struct RuleDecoder: NodeReading {
         }
         guard let elements = entry.value.elements else {
             let help = entry.value.entries == nil ? "write a list of mappings" : "start each rule with '- '"
-            reportType(entry, "a list", help: help)
-            return []
+            return mistyped(entry, "a list", help: help) ?? []
         }
         return elements.enumerated().compactMap { index, element in
             rule(from: element, number: index + 1, defaults: defaults)
@@ -93,9 +92,8 @@ struct RuleDecoder: NodeReading {
     private func rule(from node: YAMLNode, number: Int, defaults: [YAMLNode.Entry]) -> DecodedRule? {
         let errorsBefore = problems.errorCount
         guard let entries = node.entries else {
-            problems.error(
+            return reject(
                 "a rule must be a mapping, not \(node.noun)", at: mark(node), help: "write 'path:' and 'action:' in it")
-            return nil
         }
         checkKeys(entries, known: Self.keys.names, noun: "keys of a rule", misplaced: Self.actionKeys) {
             "put it under 'action:', as in 'action: { \($0): … }'"

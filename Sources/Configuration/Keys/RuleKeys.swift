@@ -219,8 +219,7 @@ extension RuleDecoder {
         }
         return Form<RuleDecoder, RetryPolicy?>(policy.noun, policy.schema()) { decoder, entry in
             if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
-                decoder.reportType(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
-                return nil
+                return decoder.mistyped(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
             }
             return policy.read(decoder, entry)
         }
@@ -293,7 +292,7 @@ extension RuleDecoder {
             "list of paths",
             SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
         ) { $0.paths($1) }
-        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.yesOrNo($1) }
+        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.bool($1, ("yes", "no")) }
         return [
             Key("read", "Paths that may be read, including everything below them.", paths, into: \.read),
             Key("write", "Paths that may also be written.", paths, into: \.write),

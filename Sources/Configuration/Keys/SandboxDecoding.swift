@@ -10,7 +10,7 @@ extension RuleDecoder {
                 "'sandbox' restricts nothing", at: mark(entry),
                 help: "add 'read' or 'write' with paths, or 'network: no'")
         }
-        checkMachine(sandbox, confines: sandbox.confinesFiles, entry)
+        checkMachine(sandbox, entry)
     }
 
     /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
@@ -19,9 +19,8 @@ extension RuleDecoder {
         elements(entry, noun: "/srv/out", allowsEmpty: true)?.compactMap { node in
             guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
             guard !text.isEmpty else {
-                problems.error(
+                return reject(
                     "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
-                return nil
             }
             let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
             if isGlob {
@@ -33,24 +32,8 @@ extension RuleDecoder {
         }
     }
 
-    /// Parses `yes` and `no`, as well as `true` and `false`.
-    func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
-        switch entry.value.text {
-        case "yes", "true": if entry.value.isPlain { return true }
-        case "no", "false": if entry.value.isPlain { return false }
-        default: break
-        }
-        let help: String? =
-            switch entry.value.text?.lowercased() {
-            case "yes", "true", "y", "on", "1": "write 'yes'"
-            case "no", "false", "n", "off", "0": "write 'no'"
-            default: nil
-            }
-        reportType(entry, "yes or no", help: entry.value.isPlain ? help : help.map { $0 + " without quotes" })
-        return nil
-    }
-
-    private func checkMachine(_ sandbox: Sandbox, confines: Bool, _ entry: YAMLNode.Entry) {
+    private func checkMachine(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
+        let confines = sandbox.confinesFiles
         func report(_ message: String, help: String) {
             if sandbox.isRequired {
                 problems.error(message, at: mark(entry), help: "\(help), or add 'required: no' to run without it")

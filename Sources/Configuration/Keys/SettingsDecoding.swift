@@ -10,8 +10,7 @@ extension RuleDecoder {
     func defaults(_ entry: YAMLNode.Entry) -> [YAMLNode.Entry] {
         if entry.value.isNull { return [] }
         guard let entries = entry.value.entries else {
-            reportType(entry, "a mapping", help: "write the keys that all rules of the file share under it")
-            return []
+            return mistyped(entry, "a mapping", help: "write the keys that all rules of the file share under it") ?? []
         }
         let own = Self.keys.keys.filter { !$0.isShared }.map(\.name)
         checkKeys(
@@ -43,11 +42,10 @@ extension RuleDecoder {
 
     func backend(_ entry: YAMLNode.Entry) -> Backend? {
         if entry.value.text == "fanotify" {
-            problems.error(
+            return reject(
                 "'backend' can't be 'fanotify': files are watched with inotify, which reports more",
                 at: entry.value.range,
                 help: "write 'auto', and 'by: true' to receive the process that wrote, which only fanotify reports")
-            return nil
         }
         return choice(entry)
     }
@@ -73,8 +71,7 @@ extension RuleDecoder {
         let words: [(YAMLNode, EventMask)]? = elements(entry, noun: "created, modified")?.compactMap { node in
             guard let text = text(node, name: "an event", at: mark(node)) else { return nil }
             if let mask = EventMask(word: text) { return (node, mask) }
-            problems.error("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
-            return nil
+            return reject("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
         }
         return words?.isEmpty == true ? nil : words
     }
@@ -89,11 +86,10 @@ extension RuleDecoder {
                 "files": "file", "dir": "directory", "folder": "directory", "link": "symlink", "all": "any",
             ]
             let list = "the types are \(known.joined(separator: ", "))"
-            problems.error(
+            return reject(
                 "unknown type \(quoted(text))", at: node.range,
                 help: synonyms[text].map { "write '\($0)'; \(list)" }
                     ?? Spelling.help(for: text, candidates: known, noun: "types"))
-            return nil
         }
         return words?.isEmpty == true ? nil : words
     }

@@ -101,10 +101,7 @@ extension RuleDecoder {
             let known = values.compactMap { $0 }
             return known.count == values.count ? .array(known) : nil
         case .mapping(let entries):
-            if let help = FlowPlaceholder.help(for: node, in: source) {
-                problems.error(FlowPlaceholder.message, at: node.range, help: help)
-                return nil
-            }
+            if reportPlaceholder(node, at: node.range) { return nil }
             var members: [String: ParameterTemplate] = [:]
             for entry in entries {
                 if let value = parameters(entry.value, step: step) { members[entry.name] = value }
@@ -120,8 +117,7 @@ extension RuleDecoder {
         case .success(let value):
             return .value(value)
         case .failure(let problem):
-            problems.error(problem.message, at: node.range, help: problem.help)
-            return nil
+            return reject(problem.message, at: node.range, help: problem.help)
         }
     }
 }

@@ -89,13 +89,11 @@ extension RuleDecoder {
     private static let help = "write a mapping of conditions, such as { size: \"> 1 KB\" }"
 
     private func condition(_ node: YAMLNode, name: String, at range: Range<Int>) -> Condition? {
-        guard let entries = node.entries, FlowPlaceholder.help(for: node, in: source) == nil else {
-            reportType(node, name: name, "a mapping", at: range, help: Self.help)
-            return nil
+        guard let entries = entries(of: node) else {
+            return mistyped(node, name: name, "a mapping", at: range, help: Self.help)
         }
         guard !entries.isEmpty else {
-            problems.error("\(name) is empty", at: range, help: Self.help)
-            return nil
+            return reject("\(name) is empty", at: range, help: Self.help)
         }
         let read = entries.map { single($0, beside: entries) }
         let known = read.compactMap { $0 }
@@ -153,20 +151,18 @@ extension RuleDecoder {
     private func group(_ entry: YAMLNode.Entry) -> [Condition]? {
         guard let elements = entry.value.elements else {
             let isMapping = entry.value.entries != nil && !entry.value.isNull
-            reportType(
+            return mistyped(
                 entry, "a list",
                 help: isMapping
                     ? "put '- ' in front of each condition" : "write a list of mappings, [{ … }, { … }]")
-            return nil
         }
         return conditions(elements, in: entry)
     }
 
     private func conditions(_ elements: [YAMLNode], in entry: YAMLNode.Entry) -> [Condition]? {
         guard !elements.isEmpty else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) is empty", at: mark(entry), help: "write at least one mapping of conditions")
-            return nil
         }
         let read = elements.map { condition($0, name: "an element of \(quoted(entry.name))", at: mark($0)) }
         let known = read.compactMap { $0 }
@@ -187,15 +183,13 @@ extension RuleDecoder {
     private func texts(_ entry: YAMLNode.Entry, example: String) -> [(String, YAMLNode)]? {
         let help = "write \(BareText.quoted(example)), or a list"
         guard entry.value.entries == nil || FlowPlaceholder.help(for: entry.value, in: source) != nil else {
-            reportType(entry, "a string or a list of strings", help: help)
-            return nil
+            return mistyped(entry, "a string or a list of strings", help: help)
         }
         guard let elements = entry.value.elements else {
             return text(entry, help: help).map { [($0, entry.value)] }
         }
         guard !elements.isEmpty else {
-            problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: help)
-            return nil
+            return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: help)
         }
         return elements.compactMap { node in
             text(node, name: "an element of \(quoted(entry.name))", at: mark(node), help: help).map { ($0, node) }
@@ -212,16 +206,14 @@ extension RuleDecoder {
             do throws(ComparisonText.Problem) {
                 bounds += try ComparisonText.parse(text, noun: entry.name, allowsBare: allowsBare, parse)
             } catch {
-                problems.error(error.message, at: mark(node), help: error.help)
-                return nil
+                return reject(error.message, at: mark(node), help: error.help)
             }
         }
         let comparisons = Comparisons(bounds, text: texts.map { $0.0 }.joined(separator: " and "))
         guard !comparisons.isContradiction else {
-            problems.error(
+            return reject(
                 "no \(entry.name) is \(escaped(comparisons.text, limit: 80))", at: mark(entry),
                 help: "all in the list must match; write 'any' for alternatives")
-            return nil
         }
         return comparisons
     }
