@@ -217,11 +217,9 @@ extension RuleDecoder {
                 "the program in '\(key)' can't contain a placeholder", at: node.range,
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
-        switch ProgramSearch.find(bytes, from: folder, in: surroundings.programFolders) {
-        case .success(let path): return Template(parts: [.literal(path.bytes)])
-        case .failure(let problem):
-            return reject(problem.message(for: text), at: node.range, help: problem.help(for: text))
-        }
+        return converted(at: node.range) { () throws(HandlerProblem) in
+            try ProgramSearch.find(bytes, written: text, from: folder, in: surroundings.programFolders)
+        }.map { Template(parts: [.literal($0.bytes)]) }
     }
 
     // MARK: - shell

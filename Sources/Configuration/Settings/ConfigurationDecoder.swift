@@ -12,8 +12,8 @@ struct ConfigurationDecoder: NodeReading {
     var variable: String?
 
     /// Reads the whole file; an empty one sets nothing.
-    func read(_ root: YAMLNode?, into configuration: inout Configuration) {
-        guard let root, !root.isNull else { return }
+    func read(_ root: YAMLNode, into configuration: inout Configuration) {
+        if root.isNull { return }
         guard let entries = root.entries else {
             problems.error(
                 "a configuration must be a mapping, not \(root.noun)", at: mark(root),

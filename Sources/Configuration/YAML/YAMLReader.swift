@@ -10,16 +10,11 @@ package enum YAMLReader {
     package static func json(from file: PathBytes) -> Result<JSONValue, HandlerProblem> {
         let shown = file.description
         let source: SourceText
-        do throws(FileReading.Problem) {
-            let bytes = try FileReading.read(file, limit: 4 << 20)
-            switch TextCheck.source(file: shown, bytes: bytes) {
-            case .success(let text): source = text
-            case .failure(let diagnostic):
-                let place = diagnostic.place.line > 0 ? diagnostic.place.description : shown
-                return .failure(HandlerProblem(message: "\(place): \(diagnostic.message)", help: diagnostic.help))
-            }
+        do throws(Diagnostic) {
+            source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
         } catch {
-            return .failure(HandlerProblem(message: "\(shown): \(error.message)", help: error.help))
+            let place = error.place.line > 0 ? error.place.description : shown
+            return .failure(HandlerProblem(message: "\(place): \(error.message)", help: error.help))
         }
         do throws(YAMLProblem) {
             let (root, problems) = try YAMLParser.parse(source)
