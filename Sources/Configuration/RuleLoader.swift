@@ -14,10 +14,6 @@ package struct RuleLoader: Sendable {
         package var currentFolder: PathBytes
         /// The directories in which `exec` searches for a program without a slash; also the PATH of plugins.
         package var programFolders: [String]
-        /// Returns the uid of the named user.
-        package var user: @Sendable (String) -> UInt32? = { Self.user(named: $0) }
-        /// Returns the gid of the named group.
-        package var group: @Sendable (String) -> UInt32? = { Self.group(named: $0) }
         /// The limits and restrictions that programs can be given.
         package var machine = Machine()
         /// Returns a problem if the process runs as root and a user other than root could change the file.

@@ -83,6 +83,16 @@ package struct Accounts: Sendable {
         }
     }
 
+    /// Returns the gid of a group of this machine.
+    static func group(named name: String) -> UInt32? {
+        var record = Glibc.group()
+        var found: UnsafeMutablePointer<Glibc.group>?
+        // All members of a group go into the buffer, and there may be many.
+        var buffer = [CChar](repeating: 0, count: 1 << 20)
+        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
+        return found?.pointee.gr_gid
+    }
+
     private static func groups(of name: String, _ gid: UInt32) -> [UInt32] {
         var groups = [gid_t](repeating: 0, count: 64)
         while true {

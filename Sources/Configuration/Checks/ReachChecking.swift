@@ -150,9 +150,7 @@ extension RuleDecoder {
         guard let star = text.lastIndex(of: "*") else { return }
         let head = text[..<star].utf8
         let tail = text[star...].utf8.dropFirst()
-        let isWord = { (byte: UInt8) in
-            Unicode.Scalar(byte).properties.isAlphabetic || (0x30...0x39).contains(byte)
-        }
+        let isWord = { (byte: UInt8) in Unicode.Scalar(byte).properties.isAlphabetic || byte.isDigit }
         guard !head.isEmpty, head.allSatisfy({ isWord($0) || "_- ".utf8.contains($0) }), tail.first == .dot,
             (2...6).contains(tail.count), tail.dropFirst().allSatisfy(isWord)
         else { return }

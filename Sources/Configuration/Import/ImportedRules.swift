@@ -128,10 +128,7 @@ struct ImportedNames {
     /// Returns a name made of the watched path and the source line.
     mutating func name(for path: [UInt8], line: Int) -> String {
         let last = PathBytes(path).normalized.lastComponent
-        let allowed = last.filter { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
-        }
+        let allowed = last.filter { $0.isAlphanumeric || "_-.".utf8.contains($0) }
         let word = String(decoding: allowed.prefix(40), as: UTF8.self)
         let base = (word.isEmpty || word.hasPrefix("-") ? "line" : word) + "-\(line)"
         var name = base

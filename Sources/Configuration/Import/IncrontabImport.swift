@@ -73,23 +73,18 @@ package struct IncrontabImport {
 
     /// Returns the next field; a backslash escapes the following character.
     private static func field(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
-        rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
+        rest = rest.drop(while: \.isBlank)
         var field: [UInt8] = []
-        while let byte = rest.first, byte != 0x20, byte != 0x09 {
+        while let byte = rest.first, !byte.isBlank {
             rest.removeFirst()
-            if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() {
-                field.append(escaped)
-            } else {
-                field.append(byte)
-            }
+            field.append(byte == UInt8(ascii: "\\") ? rest.popFirst() ?? byte : byte)
         }
         return field
     }
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        var bytes = bytes.drop { $0 == 0x20 || $0 == 0x09 }
-        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
-        return Array(bytes)
+        let end = bytes.lastIndex { !$0.isBlank }.map { $0 + 1 } ?? bytes.startIndex
+        return Array(bytes[..<end].drop(while: \.isBlank))
     }
 
     private mutating func rule(

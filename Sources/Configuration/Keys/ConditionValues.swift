@@ -1,4 +1,3 @@
-import Glibc
 import Globbing
 import RegularExpressions
 import Rules
@@ -30,9 +29,7 @@ extension RuleDecoder {
     }
 
     func depthValue(_ text: String) throws(ComparisonText.Problem) -> Int {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let depth = Int(text), depth <= 1_000
-        else {
+        guard text.utf8.allSatisfy(\.isDigit), let depth = Int(text), depth <= 1_000 else {
             throw ComparisonText.Problem(
                 message: "invalid depth \(quoted(text))",
                 help: "write how many directories are above the file, 0 to 1000")
@@ -57,11 +54,7 @@ extension RuleDecoder {
         let lower = text.lowercased()
         let parts = lower.split(separator: "/", omittingEmptySubsequences: false)
         let isWord = { (part: Substring) in
-            !part.isEmpty
-                && part.utf8.allSatisfy {
-                    ("a"..."z").contains(Unicode.Scalar($0)) || ("0"..."9").contains(Unicode.Scalar($0))
-                        || "!#$&-^_.+".utf8.contains($0)
-                }
+            !part.isEmpty && part.utf8.allSatisfy { $0.isAlphanumeric || "!#$&-^_.+".utf8.contains($0) }
         }
         let isPattern = parts.count == 2 && parts.allSatisfy { $0 == "*" || isWord($0) }
         if let meant = Self.mediaSynonyms[lower] {
@@ -92,24 +85,11 @@ extension RuleDecoder {
                 "\(quoted(text)) is not a user or group", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'"
             )
         }
-        var uid: UInt32?
-        var gid: UInt32?
-        if !parts[0].isEmpty {
-            uid = UInt32(parts[0]) ?? surroundings.user(String(parts[0]))
-            if uid == nil {
-                return reject(
-                    "unknown user \(quoted(parts[0]))", at: mark(node),
-                    help: "write a user name of this machine, or a user ID")
-            }
-        }
-        if !group.isEmpty {
-            gid = UInt32(group) ?? surroundings.group(group)
-            if gid == nil {
-                return reject(
-                    "unknown group \(quoted(group))", at: mark(node),
-                    help: "write a group name of this machine, or a group ID")
-            }
-        }
+        let user = String(parts[0])
+        let uid = user.isEmpty ? nil : UInt32(user) ?? machine.accounts.named(user)?.uid
+        if uid == nil, !user.isEmpty { return unknown("user", user, at: mark(node)) }
+        let gid = group.isEmpty ? nil : UInt32(group) ?? Accounts.group(named: group)
+        if gid == nil, !group.isEmpty { return unknown("group", group, at: mark(node)) }
         return Condition.Owner(uid: uid, gid: gid, text: text)
     }
 
@@ -123,13 +103,13 @@ extension RuleDecoder {
                 "\(quoted(text)) contains '/', but 'name' matches only the last component of a path", at: mark(node),
                 help: "write 'path' to match the path relative to the root")
         }
-        return glob(Array(text.utf8), written: text, node)
+        return parsed(Array(text.utf8), written: text, node)
     }
 
     /// Parses a glob for the path below the root, or an absolute one.
     func conditionGlob(_ text: String, _ node: YAMLNode) -> Glob? {
-        guard checkIsGlob(text, node, key: "path"), let pattern = expanded(text, node) else { return nil }
-        return glob(pattern, written: text, node)
+        guard checkIsGlob(text, node, key: "path") else { return nil }
+        return expanded(text, node).flatMap { parsed($0, written: text, node) }
     }
 
     /// Parses a glob for a program's name or for the path of its executable.
@@ -141,7 +121,7 @@ extension RuleDecoder {
                     "\(quoted(text)) is interpreted as a program name, not as a process or a user", at: mark(node),
                     help: "write 'owner: \(uid)' for files of that user")
             }
-            return glob(Array(text.utf8), written: text, node).map { Condition.Program($0) }
+            return parsed(Array(text.utf8), written: text, node).map { Condition.Program($0) }
         }
         guard let pattern = expanded(text, node) else { return nil }
         guard pattern.first == .slash || pattern.starts(with: Array("**/".utf8)) else {
@@ -149,17 +129,7 @@ extension RuleDecoder {
                 "\(quoted(text)) is neither a program name nor an absolute path", at: mark(node),
                 help: "write the name alone, such as rsync, or a path such as /usr/bin/rsync or **/rsync")
         }
-        return glob(pattern, written: text, node).map { Condition.Program($0) }
-    }
-
-    /// Parses a glob that matches hidden names; the `path` of the rule decides whether such files are matched at all.
-    private func glob(_ pattern: [UInt8], written text: String, _ node: YAMLNode) -> Glob? {
-        do throws(GlobError) {
-            return try Glob(pattern, options: Glob.Options(matchesHidden: true))
-        } catch {
-            let offset = max(0, text.utf8.count - (pattern.count - error.offset))
-            return reject(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
-        }
+        return parsed(pattern, written: text, node).map { Condition.Program($0) }
     }
 
     /// Reports a regular expression in place of a glob.
@@ -208,26 +178,5 @@ extension RuleDecoder {
 
     private func doubleQuoted(_ text: String) -> String {
         "\"" + escaped(text, limit: 80).replacing(#"\"#, with: #"\\"#).replacing("\"", with: #"\""#) + "\""
-    }
-}
-
-extension RuleLoader.Environment {
-    /// Returns the uid of a user of this machine.
-    package static func user(named name: String) -> UInt32? {
-        var record = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        var buffer = [CChar](repeating: 0, count: 1 << 16)
-        guard getpwnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
-        return found?.pointee.pw_uid
-    }
-
-    /// Returns the gid of a group of this machine.
-    package static func group(named name: String) -> UInt32? {
-        var record = Glibc.group()
-        var found: UnsafeMutablePointer<Glibc.group>?
-        // All members of a group go into the buffer, and there may be many.
-        var buffer = [CChar](repeating: 0, count: 1 << 20)
-        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
-        return found?.pointee.gr_gid
     }
 }

@@ -23,7 +23,7 @@ extension RuleDecoder {
         let help = "write three octal digits in quotes, such as \"027\""
         guard let text = text(entry, help: help) else { return nil }
         let digits = text.utf8.count == 4 && text.hasPrefix("0") ? text.dropFirst() : text[...]
-        let isOctal = digits.utf8.count == 3 && digits.utf8.allSatisfy { (0x30...0x37).contains($0) }
+        let isOctal = digits.utf8.count == 3 && digits.utf8.allSatisfy(\.isOctalDigit)
         guard isOctal, let bits = UInt32(digits, radix: 8) else {
             return reject("'umask' can't be \(quoted(text))", at: mark(entry), help: help)
         }

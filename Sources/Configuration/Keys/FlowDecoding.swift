@@ -13,10 +13,7 @@ extension RuleDecoder {
         return nodes?.compactMap { node in
             let range = entry.value.text == nil ? mark(node) : mark(entry)
             guard let tag = text(node, name: "a tag", at: range) else { return nil }
-            let isPlain = tag.utf8.allSatisfy { byte in
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                    || "-_.".utf8.contains(byte)
-            }
+            let isPlain = tag.utf8.allSatisfy { $0.isAlphanumeric || "-_.".utf8.contains($0) }
             guard isPlain, (1...64).contains(tag.utf8.count), !tag.hasPrefix("-") else {
                 return reject(
                     "invalid tag \(quoted(tag))", at: range,

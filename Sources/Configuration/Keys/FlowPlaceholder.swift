@@ -65,7 +65,5 @@ enum FlowPlaceholder {
         return "write \(BareText.quoted("${\(word)}"))"
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
-    }
+    private static func isBlank(_ byte: UInt8) -> Bool { byte.isBlank || byte == UInt8(ascii: "\r") }
 }

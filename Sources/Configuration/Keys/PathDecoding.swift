@@ -47,8 +47,7 @@ extension RuleDecoder {
                 )
             }
             warnOfExpression(text, node, key: entry.name)
-            guard let pattern = expanded(text, node) else { return nil }
-            return parsed(pattern, written: text, node, options: Glob.Options(matchesHidden: true))
+            return expanded(text, node).flatMap { parsed($0, written: text, node) }
         }
     }
 
@@ -67,12 +66,16 @@ extension RuleDecoder {
             isAbsolute = isAbsolute || (skipped == 0 && glob.root.first == .slash)
         }
         if !isAbsolute {
-            pattern = PathPrefix.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern
+            pattern = Glob.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern
         }
         return parsed(PathPrefix.normalized(pattern), written: text, node, options: options)
     }
 
-    private func parsed(_ pattern: [UInt8], written text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
+    /// Parses an expanded pattern; by default, wildcards match hidden names.
+    func parsed(
+        _ pattern: [UInt8], written text: String, _ node: YAMLNode,
+        options: Glob.Options = Glob.Options(matchesHidden: true)
+    ) -> Glob? {
         do throws(GlobError) {
             return try Glob(pattern, options: options)
         } catch {
@@ -98,7 +101,7 @@ extension RuleDecoder {
                     help: "write the full path; only '~/' is expanded, to your home directory")
             }
             guard let home = home(for: node) else { return nil }
-            pattern += PathPrefix.escaped(home)
+            pattern += Glob.escaped(home)
             rest = rest.dropFirst()
         }
         let bytes = Array(text.utf8)
@@ -127,7 +130,7 @@ extension RuleDecoder {
                 isComplete = false
                 continue
             }
-            pattern += PathPrefix.escaped(Array(value.utf8))
+            pattern += Glob.escaped(Array(value.utf8))
         }
         if let open = text[text.utf8.index(text.utf8.startIndex, offsetBy: index)...].utf8.firstRange(of: "${".utf8) {
             let offset = text.utf8.distance(from: text.utf8.startIndex, to: open.lowerBound)
@@ -145,9 +148,6 @@ extension RuleDecoder {
 /// Operations on the literal start of a pattern.
 enum PathPrefix {
     private static let wild = Set("*?[{\\".utf8)
-
-    /// Returns a pattern that matches exactly these bytes.
-    static func escaped(_ bytes: [UInt8]) -> [UInt8] { Glob.escaped(bytes) }
 
     /// Returns literal text of a rules file with `$${` replaced by an escaped `${`.
     static func unescapingDollars(_ bytes: ArraySlice<UInt8>) -> [UInt8] {

@@ -107,13 +107,8 @@ extension RuleDecoder {
         }
         return entries.compactMap { variable in
             let name = variable.name
-            let isWord =
-                !name.isEmpty
-                && name.utf8.allSatisfy { byte in
-                    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                        || byte == 0x5F
-                }
-            guard isWord, let first = name.utf8.first, !(0x30...0x39).contains(first) else {
+            let isWord = name.utf8.allSatisfy { $0.isAlphanumeric || $0 == UInt8(ascii: "_") }
+            guard isWord, let first = name.utf8.first, !first.isDigit else {
                 return reject(
                     "invalid variable name \(quoted(name))", at: variable.key.range,
                     help: "use letters, digits and '_', not starting with a digit")

@@ -19,9 +19,7 @@ extension RuleDecoder {
         let number = UInt32(name).flatMap { $0 == .max ? nil : $0 }
         let account = machine.accounts.named(name) ?? number.flatMap { machine.accounts.numbered($0) }
         guard let uid = account?.uid ?? number else {
-            return reject(
-                "unknown user \(quoted(name))", at: mark(entry),
-                help: "write a user name of this machine, or a user ID")
+            return unknown("user", name, at: mark(entry))
         }
         guard let gid = group(of: account, parts.count == 2 ? parts[1] : nil, number: name, entry) else { return nil }
         return ProgramUser(
@@ -29,14 +27,19 @@ extension RuleDecoder {
             groups: account.map { machine.accounts.groups($0.name, gid) } ?? [gid], home: account?.home ?? "/")
     }
 
+    /// Reports a user or a group that this machine does not have; returns nil.
+    func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {
+        reject(
+            "unknown \(kind) \(quoted(name))", at: range,
+            help: "write a \(kind) name of this machine, or a \(kind) ID")
+    }
+
     private func group(
         of account: Accounts.Account?, _ name: String?, number: String, _ entry: YAMLNode.Entry
     ) -> UInt32? {
         if let name {
-            if let gid = surroundings.group(name) ?? UInt32(name).flatMap({ $0 == .max ? nil : $0 }) { return gid }
-            return reject(
-                "unknown group \(quoted(name))", at: mark(entry),
-                help: "write a group name of this machine, or a group ID")
+            if let gid = Accounts.group(named: name) ?? UInt32(name).flatMap({ $0 == .max ? nil : $0 }) { return gid }
+            return unknown("group", name, at: mark(entry))
         }
         if let account { return account.gid }
         return reject(

@@ -1,4 +1,3 @@
-import Rules
 package import System
 
 /// Reads the configuration file and reports all problems at once.
