@@ -29,8 +29,7 @@ enum FlowPlaceholder {
                 if open > 0, index + 1 < bytes.count, bytes[index + 1] == UInt8(ascii: "{") {
                     let first = bytes[tokenStart..<index].firstIndex { !isBlank($0) } ?? index
                     let range = BareText.range(in: source, from: first)
-                    return YAMLProblem(
-                        range: range, message: message, help: "write \(BareText.quoted(source.text(range)))")
+                    return YAMLProblem(message, at: range, help: "write \(BareText.quoted(source.text(range)))")
                 }
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 if isAtStart || open > 0 {

@@ -27,8 +27,7 @@ private struct Fault {
         let line = source.lineRange(at: at)
         let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
-        return YAMLProblem(
-            range: tab..<blanks.endIndex, message: "tabs are not allowed for indentation", help: "indent with spaces")
+        return YAMLProblem("tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
     }
 
     func problem(for error: YAMLSyntaxError) -> YAMLProblem {
@@ -51,8 +50,7 @@ private struct Fault {
         case (_, "did not find expected hexdecimal number"), (_, "found invalid Unicode character escape code"):
             return here(1, "invalid escape", help: #"write '\\' for a backslash, or use single quotes"#)
         case (_, "could not find expected ':'"):
-            return YAMLProblem(
-                range: context..<source.lineRange(at: context).upperBound, message: "missing ':' after this key",
+            return YAMLProblem("missing ':' after this key", at: context..<source.lineRange(at: context).upperBound,
                 help: "write 'key: value', and indent a string that continues")
         case (_, "mapping values are not allowed in this context"):
             return missingBlank()
@@ -85,7 +83,7 @@ private struct Fault {
     }
 
     private func here(_ length: Int, _ message: String, help: String?) -> YAMLProblem {
-        YAMLProblem(range: at..<(at + length), message: message, help: help)
+        YAMLProblem(message, at: at..<(at + length), help: help)
     }
 
     // MARK: - Strings that need quotes
@@ -93,8 +91,7 @@ private struct Fault {
     private func mustBeQuoted(from start: Int) -> YAMLProblem {
         let range = BareText.range(in: source, from: start)
         let text = source.text(range)
-        return YAMLProblem(
-            range: range, message: "a string that starts with '\(escaped(text.prefix(1)))' must be quoted",
+        return YAMLProblem("a string that starts with '\(escaped(text.prefix(1)))' must be quoted", at: range,
             help: "write \(BareText.quoted(text))")
     }
 
@@ -132,23 +129,20 @@ private struct Fault {
             return nil
         }
         let value = source.text((key.endIndex + 1)..<before.upperBound)
-        return YAMLProblem(
-            range: start..<before.upperBound, message: "missing space after this ':'",
+        return YAMLProblem("missing space after this ':'", at: start..<before.upperBound,
             help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
     private func unclosedQuote() -> YAMLProblem {
         let quote = source.text(context..<min(context + 1, source.bytes.count))
-        return YAMLProblem(
-            range: context..<source.lineRange(at: context).upperBound, message: "this quote is not closed",
+        return YAMLProblem("this quote is not closed", at: context..<source.lineRange(at: context).upperBound,
             help: "add \(quote) at the end of the string")
     }
 
     private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
         if let text = textWithBraces() { return text }
         guard source.place(at: at).line == contextLine, byte != nil else {
-            return YAMLProblem(
-                range: context..<(context + 1), message: "this '\(opening)' is not closed", help: "add '\(closing)'")
+            return YAMLProblem("this '\(opening)' is not closed", at: context..<(context + 1), help: "add '\(closing)'")
         }
         return here(
             1, "expected ',' or '\(closing)' here", help: "quote a string that contains brackets, braces or ': '")
@@ -170,9 +164,7 @@ extension Fault {
         }
         while start < at, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
         let range = BareText.range(in: source, from: start)
-        return YAMLProblem(
-            range: range,
-            message: "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted",
+        return YAMLProblem("inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted", at: range,
             help: "write \(BareText.quoted(source.text(range)))")
     }
 }
@@ -233,14 +225,9 @@ enum BareText {
         if !text.contains("\""), !text.contains("\\") { return "\"\(escaped(text, limit: 200))\"" }
         return "'\(escaped(text.replacing("'", with: "''"), limit: 200))'"
     }
-}
 
-extension BareText {
     /// Whether a string has another meaning without quotes in `[ ]`.
     static func needsQuotes(_ text: String) -> Bool {
-        let special: Set<Character> = [
-            "*", "&", "!", "|", ">", "%", "@", "`", "{", "}", "[", "]", ",", "#", "'", "\"", "?", ":",
-        ]
-        return text.contains { special.contains($0) } || text.isEmpty
+        text.isEmpty || text.contains { "*&!|>%@`{}[],#'\"?:".contains($0) }
     }
 }

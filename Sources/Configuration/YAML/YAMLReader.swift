@@ -19,7 +19,7 @@ package enum YAMLReader {
         do throws(YAMLProblem) {
             let (root, problems) = try YAMLParser.parse(source)
             if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
-            guard let root else { throw YAMLProblem(range: 0..<0, message: "the file is empty", help: nil) }
+            guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
             return .success(try value(of: root))
         } catch {
             let place = source.place(at: error.range.lowerBound)
@@ -36,7 +36,7 @@ package enum YAMLReader {
             switch scalar.json {
             case .success(let value): return value
             case .failure(let problem):
-                throw YAMLProblem(range: node.range, message: problem.message, help: problem.help)
+                throw YAMLProblem(problem.message, at: node.range, help: problem.help)
             }
         case .sequence(let elements):
             var values: [JSONValue] = []
