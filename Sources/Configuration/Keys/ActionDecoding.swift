@@ -189,9 +189,7 @@ extension RuleDecoder {
         }
         let program = program(first, number: number, key: entry.name)
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
-        let known = arguments.compactMap { $0 }
-        guard let program, known.count == arguments.count else { return nil }
-        return [program] + known
+        return ([program] + arguments).complete()
     }
 
     /// Returns the range of the first element of a command.

@@ -120,8 +120,8 @@ extension ConfigurationDecoder {
             return isAlone ? ["anyOf": [keys[0].form(), mapping]] : mapping
         }
         return Key(
-            name, description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping", schema, standard: standard,
-            examples: examples, read: read)
+            name: name, description: description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping",
+            standard: standard, examples: examples, isShared: true, form: schema, read: read)
     }
 }
 

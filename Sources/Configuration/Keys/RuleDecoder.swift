@@ -136,13 +136,7 @@ struct RuleDecoder: NodeReading {
     }
 
     private func hasFault(_ node: YAMLNode) -> Bool {
-        var low = 0
-        var high = faults.count
-        while low < high {
-            let middle = (low + high) / 2
-            if faults[middle] < node.range.lowerBound { low = middle + 1 } else { high = middle }
-        }
-        return low < faults.count && faults[low] < node.range.upperBound
+        !faults.isEmpty && node.range.contains(faults[faults.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
     private func required(

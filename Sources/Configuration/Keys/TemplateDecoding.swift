@@ -97,9 +97,7 @@ extension RuleDecoder {
             return node.isPlain
                 ? plainParameter(text, node, step: step) : template(text, node, step: step).map { .text($0) }
         case .sequence(let elements):
-            let values = elements.map { parameters($0, step: step) }
-            let known = values.compactMap { $0 }
-            return known.count == values.count ? .array(known) : nil
+            return elements.map { parameters($0, step: step) }.complete().map { .array($0) }
         case .mapping(let entries):
             if reportPlaceholder(node, at: node.range) { return nil }
             var members: [String: ParameterTemplate] = [:]
@@ -113,35 +111,27 @@ extension RuleDecoder {
     private func plainParameter(_ text: String, _ node: YAMLNode, step: Int) -> ParameterTemplate? {
         let scalar = PlainScalar(text)
         if scalar == .text { return template(text, node, step: step).map { .text($0) } }
-        switch scalar.json {
-        case .success(let value):
-            return .value(value)
-        case .failure(let problem):
-            return reject(problem.message, at: node.range, help: problem.help)
-        }
+        return converted(at: node.range) { () throws(HandlerProblem) in .value(try scalar.json()) }
     }
 }
 
 extension PlainScalar {
-    /// The value in JSON, or the reason why there is none; strings are not handled here.
-    var json: Result<JSONValue, HandlerProblem> {
+    /// Returns the value in JSON; strings are not handled here.
+    ///
+    /// - Throws: The reason why there is none.
+    func json() throws(HandlerProblem) -> JSONValue {
+        let help = "put it into quotes for a string"
         switch self {
-        case .null, .text: .success(.null)
-        case .bool(let isTrue): .success(.bool(isTrue))
-        case .integer(let integer): .success(.integer(integer))
-        case .number(let number): .success(.number(number))
-        case .tooLarge:
-            .failure(
-                HandlerProblem(message: "the number is too large for 64 bits", help: "put it into quotes for a string"))
-        case .notFinite:
-            .failure(
-                HandlerProblem(
-                    message: "infinity and nan are not allowed here", help: "put it into quotes for a string"))
+        case .null, .text: return .null
+        case .bool(let isTrue): return .bool(isTrue)
+        case .integer(let integer): return .integer(integer)
+        case .number(let number): return .number(number)
+        case .tooLarge: throw HandlerProblem(message: "the number is too large for 64 bits", help: help)
+        case .notFinite: throw HandlerProblem(message: "infinity and nan are not allowed here", help: help)
         case .leadingZero:
-            .failure(
-                HandlerProblem(
-                    message: "a number cannot start with 0, which could mean octal",
-                    help: "put it into quotes for a string, or write 0o in front of an octal number"))
+            throw HandlerProblem(
+                message: "a number cannot start with 0, which could mean octal",
+                help: help + ", or write 0o in front of an octal number")
         }
     }
 }

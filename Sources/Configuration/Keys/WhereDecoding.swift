@@ -95,10 +95,8 @@ extension RuleDecoder {
         guard !entries.isEmpty else {
             return reject("\(name) is empty", at: range, help: Self.help)
         }
-        let read = entries.map { single($0, beside: entries) }
-        let known = read.compactMap { $0 }
-        guard known.count == read.count else { return nil }
-        return known.count == 1 ? known[0] : .all(known)
+        let conditions = entries.map { single($0, beside: entries) }.complete()
+        return conditions.map { $0.count == 1 ? $0[0] : .all($0) }
     }
 
     private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
@@ -164,9 +162,7 @@ extension RuleDecoder {
             return reject(
                 "\(quoted(entry.name)) is empty", at: mark(entry), help: "write at least one mapping of conditions")
         }
-        let read = elements.map { condition($0, name: "an element of \(quoted(entry.name))", at: mark($0)) }
-        let known = read.compactMap { $0 }
-        return known.count == read.count ? known : nil
+        return elements.map { condition($0, name: "an element of \(quoted(entry.name))", at: mark($0)) }.complete()
     }
 
     /// Decodes `not`: a mapping that must not match, or a list of which none may match.

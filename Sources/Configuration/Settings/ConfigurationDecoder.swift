@@ -74,9 +74,7 @@ struct ConfigurationDecoder: NodeReading {
     /// Reads one path or a list of them.
     func paths(_ entry: YAMLNode.Entry, noun: String) -> [PathBytes]? {
         guard let nodes = oneOrMore(entry, noun: noun) else { return nil }
-        let paths = nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }
-        let known = paths.compactMap { $0 }
-        return known.count == paths.count ? known : nil
+        return nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }.complete()
     }
 
     /// Reads the path of a file.

@@ -21,6 +21,18 @@ extension HandlerProblem: RemediableError { var remedy: String? { help } }
 extension SizeProblem: RemediableError { var remedy: String? { help } }
 extension WindowProblem: RemediableError { var remedy: String? { help } }
 
+extension Sequence {
+    /// Returns the values if all could be read; nil otherwise.
+    func complete<Value>() -> [Value]? where Element == Value? {
+        var values: [Value] = []
+        for element in self {
+            guard let element else { return nil }
+            values.append(element)
+        }
+        return values
+    }
+}
+
 // Keys, ranges and expansions.
 extension NodeReading {
     /// Reports an error; returns nil, in place of the value that could not be read.

@@ -51,27 +51,11 @@ package enum PlainScalar: Sendable, Equatable {
         case ".nan", ".NaN", ".NAN": return isSigned ? .text : .notFinite
         default: break
         }
-        guard isDecimal(digits), let number = Double(String(decoding: bytes, as: UTF8.self)) else { return .text }
+        // `Double` also reads hexadecimal numbers.
+        guard digits.allSatisfy({ $0.isDigit || ".eE+-".utf8.contains($0) }),
+            let number = Double(String(decoding: bytes, as: UTF8.self))
+        else { return .text }
         return number.isFinite ? .number(number) : .tooLarge
-    }
-
-    /// Matches `[0-9]*(\.[0-9]*)?([eE][-+]?[0-9]+)?` with at least one digit before the exponent.
-    private static func isDecimal(_ bytes: ArraySlice<UInt8>) -> Bool {
-        var rest = bytes
-        let whole = rest.prefix(while: \.isDigit).count
-        rest = rest.dropFirst(whole)
-        var fraction = 0
-        if rest.first == UInt8(ascii: ".") {
-            rest = rest.dropFirst()
-            fraction = rest.prefix(while: \.isDigit).count
-            rest = rest.dropFirst(fraction)
-        }
-        guard whole + fraction > 0 else { return false }
-        guard let mark = rest.first else { return true }
-        guard mark == UInt8(ascii: "e") || mark == UInt8(ascii: "E") else { return false }
-        rest = rest.dropFirst()
-        if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
-        return !rest.isEmpty && rest.allSatisfy(\.isDigit)
     }
 }
 

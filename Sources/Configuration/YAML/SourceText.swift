@@ -83,7 +83,7 @@ package struct SourceText: Sendable {
     /// Returns the number of characters before an offset.
     package func character(at offset: Int) -> Int {
         guard !checkpoints.isEmpty else { return offset }
-        let checkpoint = Self.lastIndex(of: checkpoints, notAbove: offset)
+        let checkpoint = checkpoints.lastIndex(notAbove: offset)
         let rest = bytes[checkpoints[checkpoint]..<offset]
         return checkpoint * Self.charactersPerCheckpoint + rest.count { !Self.isContinuation($0) }
     }
@@ -105,17 +105,7 @@ package struct SourceText: Sendable {
     /// Returns the text of a range.
     package func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    private func lineIndex(at offset: Int) -> Int { Self.lastIndex(of: lineStarts, notAbove: offset) }
-
-    private static func lastIndex(of sorted: [Int], notAbove limit: Int) -> Int {
-        var low = 0
-        var high = sorted.count - 1
-        while low < high {
-            let middle = (low + high + 1) / 2
-            if sorted[middle] <= limit { low = middle } else { high = middle - 1 }
-        }
-        return low
-    }
+    private func lineIndex(at offset: Int) -> Int { lineStarts.lastIndex(notAbove: offset) }
 
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
@@ -125,4 +115,17 @@ package struct SourceText: Sendable {
     }
 
     private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+}
+
+extension [Int] {
+    /// Returns the last index of a sorted array whose element is not above the limit; 0 if all are.
+    func lastIndex(notAbove limit: Int) -> Int {
+        var low = 0
+        var high = count - 1
+        while low < high {
+            let middle = (low + high + 1) / 2
+            if self[middle] <= limit { low = middle } else { high = middle - 1 }
+        }
+        return low
+    }
 }

@@ -33,10 +33,10 @@ package enum YAMLReader {
             guard node.isPlain else { return .string(text) }
             let scalar = PlainScalar(text)
             if scalar == .text { return .string(text) }
-            switch scalar.json {
-            case .success(let value): return value
-            case .failure(let problem):
-                throw YAMLProblem(problem.message, at: node.range, help: problem.help)
+            do throws(HandlerProblem) {
+                return try scalar.json()
+            } catch {
+                throw YAMLProblem(error.message, at: node.range, help: error.help)
             }
         case .sequence(let elements):
             var values: [JSONValue] = []
