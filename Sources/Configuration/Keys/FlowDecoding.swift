@@ -35,13 +35,13 @@ extension RuleDecoder {
         } else {
             nodes = [entry.value]
         }
-        let spans = nodes.compactMap { node -> RunWindow.Span? in
+        let spans = nodes.map { node -> RunWindow.Span? in
             let range = entry.value.elements == nil ? mark(entry) : mark(node)
             guard let text = text(node, name: "'window'", at: range, help: "write hours such as '22:00-06:00'") else {
                 return nil
             }
             return converted(at: range) { () throws(WindowProblem) in try WindowText.parse(text) }
         }
-        return spans.count == nodes.count ? RunWindow(spans) : nil
+        return spans.complete().map { RunWindow($0) }
     }
 }

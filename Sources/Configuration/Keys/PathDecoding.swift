@@ -37,8 +37,7 @@ extension RuleDecoder {
     /// Parses the globs of `exclude:` or `outputs:`, which are relative to the root and match hidden names.
     func relativeGlobs(_ entry: YAMLNode.Entry) -> [Glob]? {
         let example = entry.name == "outputs" ? "thumbs" : "**/drafts"
-        return elements(entry, noun: "\"\(example)/**\"", allowsEmpty: true)?.compactMap { node in
-            guard let text = text(node, name: quoted(entry.name), at: mark(node)) else { return nil }
+        return list(entry, of: quoted(entry.name), example: "\"\(example)/**\"", allowsEmpty: true) { text, node in
             guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
                 return reject(
                     "\(quoted(text)) in \(quoted(entry.name)) must be relative", at: node.range,

@@ -48,8 +48,7 @@ extension RuleDecoder {
 
     /// Parses extensions, or globs for names.
     func required(_ entry: YAMLNode.Entry) -> [RequiredKind]? {
-        elements(entry, noun: "mkv, nfo")?.compactMap { node in
-            guard let text = text(node, name: "a kind in 'require'", at: mark(node)) else { return nil }
+        list(entry, of: "a kind in 'require'", example: "mkv, nfo") { text, node in
             let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
             guard !text.isEmpty, !text.utf8.contains(.slash) else {
                 return reject(

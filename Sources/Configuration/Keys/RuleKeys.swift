@@ -47,10 +47,8 @@ extension RuleDecoder {
             .boolean, standard: true, into: \.ignoresDefaults),
         Key(
             "types", "The file types to match: `file`, `directory`, `symlink`, `any`.",
-            Form(
-                "list",
-                SchemaForm.list(of: SchemaForm.words(["file", "directory", "symlink", "any"]), isNonEmpty: true)
-            ) { $0.typeWords($1) }, standard: ["file"]
+            Form("list", SchemaForm.list(of: SchemaForm.words(typeNames), isNonEmpty: true)) { $0.typeWords($1) },
+            standard: ["file"]
         ) {
             $0.typeWords = $1
             $0.rule.types = $1.reduce(into: []) { $0.formUnion($1.types) }
@@ -113,13 +111,13 @@ extension RuleDecoder {
             into: \.rule.settle.maximumWait),
     ]
 
+    private static let eventNames = SchemaForm.words(EventMask.words + EventMask.inotifyWords)
+
     private static let aboutEvents: [RuleKey] = [
         Key(
             "events", "The events that run the action. Names of inotify(7) are also accepted.",
-            Form(
-                "list",
-                SchemaForm.list(of: SchemaForm.words(EventMask.words + EventMask.inotifyWords), isNonEmpty: true)
-            ) { $0.eventWords($1) }, standard: ["created", "modified"]
+            Form("list", SchemaForm.list(of: eventNames, isNonEmpty: true)) { $0.eventWords($1) },
+            standard: ["created", "modified"]
         ) {
             $0.eventWords = $1
             $0.rule.events = $1.reduce(into: []) { $0.formUnion($1.mask) }

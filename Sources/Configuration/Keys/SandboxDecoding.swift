@@ -16,8 +16,7 @@ extension RuleDecoder {
     /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
     /// start.
     func paths(_ entry: YAMLNode.Entry) -> [Template]? {
-        elements(entry, noun: "/srv/out", allowsEmpty: true)?.compactMap { node in
-            guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
+        list(entry, of: "a path in \(quoted(entry.name))", example: "/srv/out", allowsEmpty: true) { text, node in
             guard !text.isEmpty else {
                 return reject(
                     "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")

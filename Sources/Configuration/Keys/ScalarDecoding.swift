@@ -129,6 +129,22 @@ extension NodeReading {
         return elements
     }
 
+    /// Reads the strings of a list; those with errors are left out.
+    ///
+    /// - Parameters:
+    ///   - noun: The name of an element for messages.
+    ///   - example: Elements, for messages.
+    ///   - allowsEmpty: Whether the list may be empty.
+    ///   - read: Reads one string.
+    func list<Value>(
+        _ entry: YAMLNode.Entry, of noun: String, example: String, allowsEmpty: Bool = false,
+        _ read: (String, YAMLNode) -> Value?
+    ) -> [Value]? {
+        elements(entry, noun: example, allowsEmpty: allowsEmpty)?.compactMap { node in
+            text(node, name: noun, at: mark(node)).flatMap { read($0, node) }
+        }
+    }
+
     // MARK: - Wrong types
 
     /// Reports a value of another type; returns nil.

@@ -68,18 +68,19 @@ extension RuleDecoder {
     // MARK: - Events and types
 
     func eventWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, mask: EventMask)]? {
-        let words: [(YAMLNode, EventMask)]? = elements(entry, noun: "created, modified")?.compactMap { node in
-            guard let text = text(node, name: "an event", at: mark(node)) else { return nil }
+        let words = list(entry, of: "an event", example: "created, modified") { text, node in
             if let mask = EventMask(word: text) { return (node, mask) }
             return reject("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
         }
         return words?.isEmpty == true ? nil : words
     }
 
+    /// The words in `types:`.
+    static let typeNames = ["file", "directory", "symlink", "any"]
+
     func typeWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, types: Set<FileType>)]? {
-        let known = ["file", "directory", "symlink", "any"]
-        let words: [(YAMLNode, Set<FileType>)]? = elements(entry, noun: "file, directory")?.compactMap { node in
-            guard let text = text(node, name: "a type", at: mark(node)) else { return nil }
+        let known = Self.typeNames
+        let words = list(entry, of: "a type", example: "file, directory") { text, node in
             if text == "any" { return (node, Set(FileType.allCases)) }
             if known.contains(text), let type = FileType(rawValue: text) { return (node, [type]) }
             let synonyms = [

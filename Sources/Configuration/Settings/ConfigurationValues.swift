@@ -16,10 +16,7 @@ package enum ConfigurationValues {
         }
         let host = text[..<colon]
         let port = text[text.index(after: colon)...]
-        guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
-            throw HandlerProblem(
-                message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
-        }
+        _ = try number(ofPort: port, in: text, form: form)
         guard host != "*" else {
             throw HandlerProblem(
                 message: "invalid address '*'",
@@ -58,12 +55,8 @@ package enum ConfigurationValues {
         if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
             host = authority[..<colon]
             let port = authority[authority.index(after: colon)...]
-            guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
-                throw HandlerProblem(
-                    message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
-            }
             // Browsers omit the default port.
-            if number == (scheme == "https://" ? 443 : 80) { authority = host }
+            if try number(ofPort: port, in: text, form: form) == (scheme == "https://" ? 443 : 80) { authority = host }
         }
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
         let letters = isBracketed ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._"
@@ -71,6 +64,14 @@ package enum ConfigurationValues {
             throw HandlerProblem(message: "invalid host name \(quoted(host)) in \(quoted(text))", help: form)
         }
         return scheme + authority
+    }
+
+    private static func number(
+        ofPort port: Substring, in text: String, form: String
+    ) throws(HandlerProblem) -> UInt16 {
+        if let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) { return number }
+        throw HandlerProblem(
+            message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
     }
 
     /// Parses a retention period.
