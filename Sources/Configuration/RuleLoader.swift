@@ -93,9 +93,7 @@ package struct RuleLoader: Sendable {
                 source: yaml.source, folder: file.path.parent, stem: file.stem, surroundings: surroundings,
                 catalog: catalog, names: names, problems: problems, faults: yaml.faults)
             return (yaml.isReadable ? decoder.rules(from: yaml.root) : [], { problems.sorted() })
-        } catch {
-            return ([], { [error] })
-        }
+        } catch { return ([], { [error] }) }
     }
 
     // MARK: - Files and directories
@@ -126,9 +124,7 @@ package struct RuleLoader: Sendable {
             do throws(HandlerProblem) {
                 let files = try filesInFolder(absolute, shown: path)
                 guard files.isEmpty else { return files }
-            } catch {
-                return refused(error.message, help: error.help)
-            }
+            } catch { return refused(error.message, help: error.help) }
             let help = "give rules files a name that ends in '.yaml' or '.yml'"
             return refused("the directory contains no rules file", help: help)
         case .missing(ENOENT), .missing(ENOTDIR):

@@ -81,8 +81,7 @@ struct LoopCheck {
         }
         // Of several links to one rule, the most certain comes first.
         return links.enumerated().sorted { left, right in
-            left.element.isCertain == right.element.isCertain
-                ? left.offset < right.offset : left.element.isCertain
+            left.element.isCertain == right.element.isCertain ? left.offset < right.offset : left.element.isCertain
         }.map(\.element)
     }
 
@@ -98,9 +97,7 @@ struct LoopCheck {
     }
 
     private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
-        let arrivals: EventMask = [
-            .created, .modified, .moved, .arriving, .extended, .truncated, .overwritten,
-        ]
+        let arrivals: EventMask = [.created, .modified, .moved, .arriving, .extended, .truncated, .overwritten]
         guard !rule.events.isDisjoint(with: arrivals) else { return false }
         return rule.filter.isTree || !rule.types.isDisjoint(with: types(destination, of: source))
     }

@@ -51,12 +51,8 @@ package struct Accounts: Sendable {
         }
     }
 
-    package var named: @Sendable (String) -> Account? = { name in
-        read { getpwnam_r(name, $0, $1, $2, $3) }
-    }
-    package var numbered: @Sendable (UInt32) -> Account? = { number in
-        read { getpwuid_r(number, $0, $1, $2, $3) }
-    }
+    package var named: @Sendable (String) -> Account? = { name in read { getpwnam_r(name, $0, $1, $2, $3) } }
+    package var numbered: @Sendable (UInt32) -> Account? = { number in read { getpwuid_r(number, $0, $1, $2, $3) } }
     /// All groups of the named user, including the given group.
     package var groups: @Sendable (String, UInt32) -> [UInt32] = { Self.groups(of: $0, $1) }
 

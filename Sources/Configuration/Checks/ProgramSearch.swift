@@ -14,6 +14,7 @@ enum ProgramSearch {
     ///   - written: The program as it is in the rules file.
     ///   - folder: The directory of the rules file.
     ///   - folders: The directories to search.
+    /// - Returns: The path.
     /// - Throws: The reason why there is none.
     static func find(
         _ name: [UInt8], written: String, from folder: PathBytes, in folders: [String]

@@ -29,14 +29,10 @@ extension RuleDecoder {
             return !samples.isEmpty && samples.allSatisfy(isCovered)
         }
         if covered(by: filter.exclude, filter.exclude.globs) {
-            return (
-                "this can't match: 'exclude' excludes all that it matches", "narrow 'exclude', or remove this path"
-            )
+            return ("this can't match: 'exclude' excludes all that it matches", "narrow 'exclude', or remove this path")
         }
         if covered(by: filter.outputs, filter.outputs.globs) {
-            return (
-                "this can't match: 'outputs' excludes all that it matches", "narrow 'outputs', or remove this path"
-            )
+            return ("this can't match: 'outputs' excludes all that it matches", "narrow 'outputs', or remove this path")
         }
         if covered(by: filter.ignores) {
             return (
@@ -68,9 +64,7 @@ extension RuleDecoder {
             "*?".utf8.contains(last), let wanted = draft.rule.condition?.certainNames,
             wanted.contains(where: { $0.allSatisfy { $0.pattern.first == .dot } })
         else { return nil }
-        return (
-            "this can't match: 'where' requires hidden names, which wildcards do not match", "write 'hidden: true'"
-        )
+        return ("this can't match: 'where' requires hidden names, which wildcards do not match", "write 'hidden: true'")
     }
 
     /// Returns a warning for a path that does not exist or has another file type.
@@ -83,8 +77,7 @@ extension RuleDecoder {
             )
         }
         guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()),
-            samples.count == 1,
-            case .folder = FileReading.kind(of: PathBytes(samples[0]))
+            samples.count == 1, case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
             "this is a directory, and the rule does not match directories",

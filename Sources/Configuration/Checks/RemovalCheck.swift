@@ -159,9 +159,7 @@ struct RemovalCheck {
 
 extension Glob {
     /// The bytes before the first special character, in lower case.
-    fileprivate var literalStart: [UInt8] {
-        pattern.prefix { !"*?[{\\".utf8.contains($0) }.map(\.lowercased)
-    }
+    fileprivate var literalStart: [UInt8] { pattern.prefix { !"*?[{\\".utf8.contains($0) }.map(\.lowercased) }
 }
 
 extension [UInt8] {

@@ -55,9 +55,7 @@ enum TextCheck {
         do {
             _ = try UTF8Span(validating: bytes.span)
             return nil
-        } catch {
-            return error.byteOffsets.lowerBound
-        }
+        } catch { return error.byteOffsets.lowerBound }
     }
 
     /// Returns the offset of the first character that YAML forbids: controls, noncharacters, byte order marks.

@@ -63,8 +63,7 @@ final class DiagnosticCollector {
         }.map(\.element)
         let source = source.hiding(secrets)
         let shown = sorted.prefix(Self.shownLimit).map { finding in
-            Diagnostic(
-                finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)
+            Diagnostic(finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)
         }
         let rest = sorted.count - shown.count + dropped
         guard rest > 0 else { return shown }

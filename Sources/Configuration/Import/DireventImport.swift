@@ -27,11 +27,8 @@ package struct DireventImport {
             nature: nature, lines: text.split(omittingEmptySubsequences: false) { $0.isNewline })
         var entries = statements.map { importer.entry($0) }
         if String(validating: bytes, as: UTF8.self) == nil {
-            entries.insert(
-                .dropped(
-                    origin: [],
-                    reason: "bytes that are not UTF-8, which YAML cannot represent; each is replaced by U+FFFD"),
-                at: 0)
+            let reason = "bytes that are not UTF-8, which YAML cannot represent; each is replaced by U+FFFD"
+            entries.insert(.dropped(origin: [], reason: reason), at: 0)
         }
         entries += reader.remarks.map { .dropped(origin: ["line \($0.line)"], reason: $0.text) }
         return ImportedFile(

@@ -37,9 +37,7 @@ struct ImportedRule {
     var suggestion: [String] = []
 
     /// Adds a difference once.
-    mutating func addChange(_ change: String) {
-        if !changes.contains(change) { changes.append(change) }
-    }
+    mutating func addChange(_ change: String) { if !changes.contains(change) { changes.append(change) } }
 }
 
 /// An entry of an imported file, in order.
@@ -114,9 +112,7 @@ struct ImportedFile {
         lines += rule.keys.map { "  \($0.name): \($0.value)" }
         lines.append("  action:")
         lines.append("    exec: \(YAMLText.list(rule.arguments))")
-        if !rule.suggestion.isEmpty {
-            lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
-        }
+        if !rule.suggestion.isEmpty { lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" } }
         return lines.map { "  " + $0 }
     }
 }

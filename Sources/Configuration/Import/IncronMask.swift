@@ -78,9 +78,7 @@ struct IncronMask {
     /// Returns the differences between a rule with these events and incron.
     func changes(ofFile isFile: Bool) -> [String] {
         var changes = unknown.map { "'\($0)' is not an event; incron also ignores it" }
-        func note(_ condition: Bool, _ text: String) {
-            if condition { changes.append(text) }
-        }
+        func note(_ condition: Bool, _ text: String) { if condition { changes.append(text) } }
         if !isFile {
             note(has(Self.create), "a new file is reported when it is complete, not when it is created")
             note(
@@ -98,8 +96,7 @@ struct IncronMask {
                 has(Self.deleteSelf | Self.moveSelf),
                 "'root_gone' reports only the removal of the watched directory itself, without a file name")
         }
-        note(
-            has(Self.modify), "a change is reported once, when the writer has closed the file, not at each write")
+        note(has(Self.modify), "a change is reported once, when the writer has closed the file, not at each write")
         note(has(Self.ignored), "the removal of a watch (IN_IGNORED) is not reported; see 'alight check'")
         note(has(Self.once), "every event is reported, not only the first (IN_ONESHOT)")
         note(has(Self.dontFollow), "a symbolic link at the path is followed (IN_DONT_FOLLOW)")

@@ -91,8 +91,7 @@ package struct IncrontabImport {
         _ written: [UInt8], mask: IncronMask, _ command: String, line: Int, origin: [String]
     ) -> ImportedEntry {
         let path = PathBytes(written).normalized
-        let isWild =
-            written.contains { "*?[".utf8.contains($0) } && (try? Glob(YAMLText.wildGlob(path.bytes))) != nil
+        let isWild = written.contains { "*?[".utf8.contains($0) } && (try? Glob(YAMLText.wildGlob(path.bytes))) != nil
         let nature = nature(path)
         let isFile = nature == .file
         let events = mask.events(ofFile: isFile)
@@ -192,8 +191,7 @@ package struct IncrontabImport {
             let list = words.syntax.map { "'\($0)'" }.joined(separator: " ")
             rule.addChange(
                 "no shell interprets \(list): it is passed literally, as in older versions of incron; "
-                    + "0.5.12 runs the line in a shell"
-            )
+                    + "0.5.12 runs the line in a shell")
             rule.suggestion = [
                 "to use a shell, replace 'exec' by:", "  shell: \(YAMLText.scalar(CommandPiece.shellLine(pieces)))",
             ]

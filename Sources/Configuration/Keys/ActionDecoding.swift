@@ -35,8 +35,7 @@ extension RuleDecoder {
         if reportPlaceholder(node, at: range) { return nil }
         if let name = node.text, !node.isNull { return use(name, node, with: nil, number: number) }
         guard let entries = node.entries else {
-            let message =
-                node.isNull ? "the action has no value" : "an action must be a mapping, not \(node.noun)"
+            let message = node.isNull ? "the action has no value" : "an action must be a mapping, not \(node.noun)"
             return reject(message, at: range, help: Self.actionHelp)
         }
         checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.keys.names) {
@@ -58,8 +57,7 @@ extension RuleDecoder {
         if let with, kind.name != "use", node.entry("use") == nil {
             problems.error(
                 "'with' needs 'use'", at: with.key.range,
-                help: kind.name == "exec" ? "write arguments in the list of 'exec'" : "write the values in the command"
-            )
+                help: kind.name == "exec" ? "write arguments in the list of 'exec'" : "write the values in the command")
         }
         var step = step(kind, with: with, number: number)
         if let entry = node.entry("shares_file") {

@@ -145,8 +145,7 @@ extension RuleDecoder {
             default: "write a glob, such as '2026/**', and 'regex' for the name alone"
             }
         problems.error(
-            "\(quoted(text)) is a regular expression, but '\(key)' expects globs", at: mark(node),
-            help: help + literal)
+            "\(quoted(text)) is a regular expression, but '\(key)' expects globs", at: mark(node), help: help + literal)
         return false
     }
 

@@ -15,9 +15,8 @@ extension ConfigurationDecoder {
             [
                 key("period", "How long these jobs are kept.", period, standard: "30d", into: \.retentionPeriod),
                 key(
-                    "jobs", "The maximum number of these jobs.",
-                    .integer(Configuration.retentionJobsRange), standard: 100_000,
-                    into: \.retentionJobs),
+                    "jobs", "The maximum number of these jobs.", .integer(Configuration.retentionJobsRange),
+                    standard: 100_000, into: \.retentionJobs),
                 key(
                     "size", "The maximum total size of their input and output.",
                     Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
@@ -40,8 +39,7 @@ extension ConfigurationDecoder {
                 ])
             ) { $0.urls($1) }, examples: ["https://alight.example.org"], into: \.externalURLs),
         key(
-            "control", "The control socket; false for none.",
-            .orFalse(Form("path", path) { $0.file($1) }.exceptTrue),
+            "control", "The control socket; false for none.", .orFalse(Form("path", path) { $0.file($1) }.exceptTrue),
             examples: ["/run/alight/control.sock"], into: \.control),
         group(
             "jobs", "The number of slots: actions that may run programs at the same time, across all rules.",
@@ -70,9 +68,7 @@ extension ConfigurationDecoder {
         key(
             "format", "Plain text, JSON objects, or lines with a priority for the systemd journal.",
             .choice(LogFormat.self), standard: "text", into: \.logFormat),
-        key(
-            "level", "The lowest level that is logged.", .choice(LogLevel.self), standard: "info",
-            into: \.logLevel),
+        key("level", "The lowest level that is logged.", .choice(LogLevel.self), standard: "info", into: \.logLevel),
     ]
 
     /// The keys by their environment variables: `ALIGHT_` and the key in upper case.

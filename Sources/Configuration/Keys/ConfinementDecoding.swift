@@ -6,8 +6,7 @@ extension RuleDecoder {
     /// Warns about limits that have no effect.
     func checkConfinement(_ draft: RuleDraft) {
         guard machine.isRoot, !draft.hasFaultyUser, draft.rule.confinement.user.map({ $0.uid == 0 }) ?? true,
-            draft.rule.confinement.limits?.processes != nil,
-            let entry = draft["limits"]?.value.entry("processes")
+            draft.rule.confinement.limits?.processes != nil, let entry = draft["limits"]?.value.entry("processes")
         else { return }
         problems.warning(
             "'processes' has no effect on programs that run as root", at: mark(entry),

@@ -39,16 +39,13 @@ enum FlowPlaceholder {
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 open = max(0, open - 1)
                 tokenStart = index + 1
-            case UInt8(ascii: ","):
-                if open > 0 { tokenStart = index + 1 }
+            case UInt8(ascii: ","): if open > 0 { tokenStart = index + 1 }
             case UInt8(ascii: ":"), UInt8(ascii: "-"):
                 if index + 1 < bytes.count, isBlank(bytes[index + 1]), byte == UInt8(ascii: ":") || isAtStart {
                     tokenStart = index + 1
                 }
-            case UInt8(ascii: "\n"):
-                tokenStart = index + 1
-            default:
-                break
+            case UInt8(ascii: "\n"): tokenStart = index + 1
+            default: break
             }
         }
         return nil
@@ -57,9 +54,8 @@ enum FlowPlaceholder {
     /// Returns the replacement for a mapping such as `{stem: null}`, the result of an unquoted `{stem}`; nil for any
     /// other node.
     static func help(for node: YAMLNode, in source: SourceText) -> String? {
-        guard node.isFlow, let entries = node.entries, entries.count == 1, let entry = entries.first,
-            entry.key.isPlain, entry.value.isEmpty, let word = entry.key.text,
-            Placeholder(word: word) != nil || word.hasPrefix("env:")
+        guard node.isFlow, let entries = node.entries, entries.count == 1, let entry = entries.first, entry.key.isPlain,
+            entry.value.isEmpty, let word = entry.key.text, Placeholder(word: word) != nil || word.hasPrefix("env:")
         else { return nil }
         return "write \(BareText.quoted("${\(word)}"))"
     }

@@ -31,21 +31,17 @@ struct Key<Reader: NodeReading, Target>: Sendable {
 extension Key {
     init<Value>(
         _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true,
-        _ store: @escaping @Sendable (inout Target, Value) -> Void
+        examples: [JSONValue] = [], isShared: Bool = true, _ store: @escaping @Sendable (inout Target, Value) -> Void
     ) {
         self.init(
             name: name, description: description, noun: form.noun, standard: standard, examples: examples,
             isShared: isShared, form: form.schema
-        ) { reader, entry, target in
-            if let value = form.read(reader, entry) { store(&target, value) }
-        }
+        ) { reader, entry, target in if let value = form.read(reader, entry) { store(&target, value) } }
     }
 
     init<Value>(
         _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true,
-        into place: any WritableKeyPath<Target, Value> & Sendable
+        examples: [JSONValue] = [], isShared: Bool = true, into place: any WritableKeyPath<Target, Value> & Sendable
     ) {
         self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
             $0[keyPath: place] = $1
@@ -54,8 +50,7 @@ extension Key {
 
     init<Value>(
         _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true,
-        into place: any WritableKeyPath<Target, Value?> & Sendable
+        examples: [JSONValue] = [], isShared: Bool = true, into place: any WritableKeyPath<Target, Value?> & Sendable
     ) {
         self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
             $0[keyPath: place] = $1

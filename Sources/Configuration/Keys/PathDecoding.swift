@@ -41,8 +41,7 @@ extension RuleDecoder {
             guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
                 return reject(
                     "\(quoted(text)) in \(quoted(entry.name)) must be relative", at: node.range,
-                    help:
-                        "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
+                    help: "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
                 )
             }
             warnOfExpression(text, node, key: entry.name)
@@ -64,9 +63,7 @@ extension RuleDecoder {
             if isAbsolute, written == pattern, PathPrefix.normalized(pattern) == pattern { return glob }
             isAbsolute = isAbsolute || (skipped == 0 && glob.root.first == .slash)
         }
-        if !isAbsolute {
-            pattern = Glob.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern
-        }
+        if !isAbsolute { pattern = Glob.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern }
         return parsed(PathPrefix.normalized(pattern), written: text, node, options: options)
     }
 
@@ -113,12 +110,12 @@ extension RuleDecoder {
             index = token.range.upperBound
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
             guard token.word.hasPrefix("env:") else {
-                let isKnown = Placeholder(word: token.word) != nil
+                let message =
+                    Placeholder(word: token.word) == nil
+                    ? "unknown placeholder '${\(escaped(token.word, limit: 80))}'"
+                    : "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
                 problems.error(
-                    isKnown
-                        ? "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
-                        : "unknown placeholder '${\(escaped(token.word, limit: 80))}'",
-                    at: range,
+                    message, at: range,
                     help: "write '*' for any name; the only placeholder allowed here is ${env:NAME}")
                 isComplete = false
                 continue

@@ -61,9 +61,7 @@ extension RuleDecoder {
                 let glob = try Glob(pattern, options: Glob.Options(matchesHidden: true))
                 return RequiredKind(
                     kind: Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark: mark(node))
-            } catch {
-                return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help)
-            }
+            } catch { return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help) }
         }
     }
 
@@ -73,14 +71,12 @@ extension RuleDecoder {
         guard let group = draft["group"] else {
             guard !draft.required.isEmpty, let require = draft["require"] else { return }
             problems.error(
-                "'require' needs 'group'", at: mark(require),
-                help: "add 'group: ${stem}', or remove 'require'")
+                "'require' needs 'group'", at: mark(require), help: "add 'group: ${stem}', or remove 'require'")
             return
         }
         let mark = mark(group)
         if draft["require"] == nil {
-            problems.error(
-                "'group' needs 'require'", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
+            problems.error("'group' needs 'require'", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
         }
         let others: [(Bool, String)] = [
             (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),

@@ -31,8 +31,7 @@ extension RuleDecoder {
             guard let former = text(node, name: "a name in 'formerly'", at: range) else { continue }
             if former == name {
                 problems.error(
-                    "\(quoted(former)) is the current name of the rule", at: range,
-                    help: "write a former name")
+                    "\(quoted(former)) is the current name of the rule", at: range, help: "write a former name")
             } else if names.contains(where: { $0.name == former }) {
                 problems.error("\(quoted(former)) is listed twice", at: range, help: "remove it")
             } else {

@@ -44,8 +44,7 @@ struct RuleDecoder: NodeReading {
         guard let root, !root.isNull else {
             if source.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) {
                 // A file is briefly empty while it is saved, and must not count as one without rules.
-                problems.error(
-                    "the file is empty", at: start, help: "start it with 'rules:', or remove it")
+                problems.error("the file is empty", at: start, help: "start it with 'rules:', or remove it")
             } else {
                 problems.warning("the file has no rules", at: start, help: "start them with 'rules:'")
             }
@@ -58,8 +57,8 @@ struct RuleDecoder: NodeReading {
                 help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'")
             return []
         }
-        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.keys.names) {
-            _ in "it belongs to a rule, in the list under 'rules:'"
+        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.keys.names) { _ in
+            "it belongs to a rule, in the list under 'rules:'"
         }
         let errorsBefore = problems.errorCount
         let defaults = root.entry("defaults").map { self.defaults($0) } ?? []
@@ -103,12 +102,11 @@ struct RuleDecoder: NodeReading {
         let (_, settingUses) = captures.noted { Self.keys.read(draft.entries, by: self, into: &draft) }
         draft.rule.name = name(draft.name, at: mark(node), number: number)
         let patterns = required("path", draft.path, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
-            .map {
-                self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive)
-            }
+            .map { self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive) }
         let (steps, actionUses) = captures.noted {
-            required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
-                .map { self.steps(from: $0) }
+            required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'").map {
+                self.steps(from: $0)
+            }
         }
         draft.steps = steps ?? []
         let formerly = draft.formerly.map { self.formerly($0, name: draft.rule.name) } ?? []
@@ -139,9 +137,7 @@ struct RuleDecoder: NodeReading {
         !faults.isEmpty && node.range.contains(faults[faults.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
-    private func required(
-        _ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String
-    ) -> YAMLNode.Entry? {
+    private func required(_ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
         if entry == nil { problems.error("the rule has no '\(key)'", at: mark(node), help: help) }
         return entry
     }

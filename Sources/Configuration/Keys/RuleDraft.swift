@@ -45,10 +45,9 @@ struct RuleDraft {
 
     func filter(_ patterns: [PathPattern]) -> PathFilter {
         PathFilter(
-            globs: patterns.map(\.glob),
-            exclude: GlobSet(exclude + [rule.ready?.markers].compactMap(\.self)),
-            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]),
-            outputs: GlobSet(outputs), depth: depth, isTree: rule.settle.isTree)
+            globs: patterns.map(\.glob), exclude: GlobSet(exclude + [rule.ready?.markers].compactMap(\.self)),
+            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]), outputs: GlobSet(outputs), depth: depth,
+            isTree: rule.settle.isTree)
     }
 
     /// The complete rule.

@@ -26,12 +26,11 @@ extension RuleDecoder {
             .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false,
             into: \.name),
         Key(
-            "description", "A description of the rule.",
-            Form("string", SchemaForm.text()) { $0.text($1) }, isShared: false,
-            into: \.rule.summary),
+            "description", "A description of the rule.", Form("string", SchemaForm.text()) { $0.text($1) },
+            isShared: false, into: \.rule.summary),
         Key(
-            "enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean,
-            standard: true, into: \.isEnabled),
+            "enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean, standard: true,
+            into: \.isEnabled),
         Key(
             "path", "The files to match. The directory before the first wildcard is the root, which is watched.",
             .unread("glob or list of globs", SchemaForm.oneOrMore(glob)), examples: ["~/Pictures/inbox/**/*.{jpg,png}"],
@@ -69,9 +68,8 @@ extension RuleDecoder {
             Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
-            "by", "Whether actions receive the process that wrote the file. Alight must run as root.",
-            .boolean, standard: false,
-            into: \.rule.tellsAuthor),
+            "by", "Whether actions receive the process that wrote the file. Alight must run as root.", .boolean,
+            standard: false, into: \.rule.tellsAuthor),
         Key(
             "formerly", "Former names of the rule, whose state and jobs it takes over.",
             .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false,
@@ -81,8 +79,7 @@ extension RuleDecoder {
     private static let aboutSettling: [RuleKey] = [
         Key(
             "settle", "How long a file must not change before it is reported; 5s if it is polled.",
-            .duration(allowsZero: true),
-            standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
+            .duration(allowsZero: true), standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
         Key(
             "stable", "Further checks that must find the file unchanged.",
             .mapping(
@@ -107,8 +104,7 @@ extension RuleDecoder {
         ) { $0.rule.settle.partial = $1 ? .wait : .ignore },
         Key(
             "max_wait", "The maximum time to wait for a file to settle; after it, the file is reported as it is.",
-            .duration(), examples: ["10m"],
-            into: \.rule.settle.maximumWait),
+            .duration(), examples: ["10m"], into: \.rule.settle.maximumWait),
     ]
 
     private static let eventNames = SchemaForm.words(EventMask.words + EventMask.inotifyWords)
@@ -126,15 +122,14 @@ extension RuleDecoder {
             "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
             standard: "ignore", into: \.rule.existing),
         Key(
-            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self),
-            standard: "wait", into: \.rule.missing),
+            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self), standard: "wait",
+            into: \.rule.missing),
         Key(
             "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),
             standard: "report", into: \.rule.sameContent),
         Key(
             "own_writes", "Whether to report changes that the rule's own action makes to its file.",
-            .choice(Rule.Telling.self),
-            standard: "ignore", into: \.rule.ownWrites),
+            .choice(Rule.Telling.self), standard: "ignore", into: \.rule.ownWrites),
         Key(
             "tail", "Deliver the text that is appended to a file.",
             .switched(
@@ -154,9 +149,8 @@ extension RuleDecoder {
                         "wait", "How long no further file may arrive before the batch runs.",
                         .duration(allowsZero: true), standard: "500ms", into: \.wait),
                     Key(
-                        "max_wait", "The maximum time that the first file waits for others.",
-                        .duration(), standard: "1m",
-                        into: \.maximumWait),
+                        "max_wait", "The maximum time that the first file waits for others.", .duration(),
+                        standard: "1m", into: \.maximumWait),
                 ], over: Rule.Batch()
             ) { decoder, entry, batch in
                 decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
@@ -167,8 +161,7 @@ extension RuleDecoder {
             into: \.rule.backend),
         Key(
             "poll", "The interval between two scans of a polled root.",
-            .duration(atLeast: (.milliseconds(100), "100ms")),
-            standard: "10s", into: \.rule.pollInterval),
+            .duration(atLeast: (.milliseconds(100), "100ms")), standard: "10s", into: \.rule.pollInterval),
         Key(
             "catch_up", "Whether to report changes made while Alight did not run.", .boolean, standard: true,
             into: \.rule.catchUp),
@@ -181,12 +174,11 @@ extension RuleDecoder {
             examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false, into: \.action),
         Key("timeout", "How long an action may take.", .duration(), standard: "10m", into: \.rule.timeout),
         Key(
-            "concurrency", "How many files of this rule are processed at the same time.",
-            .integer(1...1_024), standard: 1,
-            into: \.rule.concurrency),
+            "concurrency", "How many files of this rule are processed at the same time.", .integer(1...1_024),
+            standard: 1, into: \.rule.concurrency),
         Key(
-            "retry", "The attempts for a failing job, and the delays between them; false for one attempt.",
-            retryForm, examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
+            "retry", "The attempts for a failing job, and the delays between them; false for one attempt.", retryForm,
+            examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
         ) { $0.rule.retry = $1 ?? RetryPolicy(attempts: 1) },
         Key(
             "on_failure", "The action to run when a job has failed permanently.",
@@ -209,8 +201,8 @@ extension RuleDecoder {
                     into: \.delay),
                 Key("max_delay", "The maximum delay.", .duration(), standard: "15m", into: \.maximumDelay),
                 Key(
-                    "on", "Which failures are retried.", .choice(RetryPolicy.Failures.self),
-                    standard: "any", into: \.on),
+                    "on", "Which failures are retried.", .choice(RetryPolicy.Failures.self), standard: "any",
+                    into: \.on),
             ], over: RetryPolicy()
         ) { decoder, entry, policy in
             decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
@@ -243,8 +235,7 @@ extension RuleDecoder {
             examples: ["022"], into: \.rule.confinement.umask),
         Key(
             "nice", "The niceness of programs, from -20 to 19; values below 0 require root.",
-            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10],
-            into: \.rule.confinement.nice),
+            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10], into: \.rule.confinement.nice),
         Key(
             "ionice", "The I/O priority of programs.",
             Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
@@ -278,8 +269,7 @@ extension RuleDecoder {
             "memory", "Private writable memory, in bytes.",
             .size((4 << 20)...64_000_000_000_000, shown: "4 MiB or more"), into: \.memory),
         Key("files", "Open file descriptors.", .integer(16...1_048_576), into: \.files),
-        Key(
-            "processes", "Processes and threads of the user, in total.", .integer(1...4_194_304), into: \.processes),
+        Key("processes", "Processes and threads of the user, in total.", .integer(1...4_194_304), into: \.processes),
         Key(
             "file_size", "The size of a written file, in bytes.", .size(1...512_000_000_000_000, shown: "more than 0"),
             into: \.fileSize),
@@ -287,10 +277,11 @@ extension RuleDecoder {
 
     private static let sandbox: [Key<RuleDecoder, Sandbox>] = {
         let paths = Form<RuleDecoder, [Template]>(
-            "list of paths",
-            SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
+            "list of paths", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
         ) { $0.paths($1) }
-        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.bool($1, ("yes", "no")) }
+        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) {
+            $0.bool($1, ("yes", "no"))
+        }
         return [
             Key("read", "Paths that may be read, including everything below them.", paths, into: \.read),
             Key("write", "Paths that may also be written.", paths, into: \.write),
@@ -311,8 +302,7 @@ extension RuleDecoder {
                 ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
             "ready", "Further conditions that must be true before the action starts.",
-            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]],
-            into: \.rule.ready),
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]], into: \.rule.ready),
         Key(
             "group", "Which files of a directory are processed together: those with the same value of this string.",
             Form("string", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {

@@ -24,8 +24,8 @@ extension RuleDecoder {
             let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
             if isGlob {
                 problems.warning(
-                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs",
-                    at: mark(node), help: "write a directory to include everything in it")
+                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs", at: mark(node),
+                    help: "write a directory to include everything in it")
             }
             return template(text, node, step: 0)
         }

@@ -43,21 +43,15 @@ extension NodeReading {
         _ read: (YAMLNode) -> Value?
     ) -> Value? {
         let list = "write a mapping with \(keys.joined(separator: ", "))"
-        guard let entries = entries(of: entry.value) else {
-            return mistyped(entry, noun, help: help ?? list)
-        }
-        guard !entries.isEmpty else {
-            return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: list)
-        }
+        guard let entries = entries(of: entry.value) else { return mistyped(entry, noun, help: help ?? list) }
+        guard !entries.isEmpty else { return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: list) }
         checkKeys(entries, known: keys, noun: "keys of \(quoted(entry.name))")
         return read(entry.value)
     }
 
     func integer(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>) -> Int? {
         let noun = "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        guard let text = entry.value.text else {
-            return mistyped(entry, noun)
-        }
+        guard let text = entry.value.text else { return mistyped(entry, noun) }
         guard entry.value.isPlain, case .integer(let integer) = PlainScalar(text), let number = Int(exactly: integer),
             range.contains(number)
         else {
@@ -68,9 +62,9 @@ extension NodeReading {
     }
 
     /// Reads a duration that is not negative; zero only if allowed.
-    func duration(_ entry: YAMLNode.Entry, allowsZero: Bool = false, atLeast least: (Duration, String)? = nil)
-        -> Duration?
-    {
+    func duration(
+        _ entry: YAMLNode.Entry, allowsZero: Bool = false, atLeast least: (Duration, String)? = nil
+    ) -> Duration? {
         guard let text = entry.value.text, !entry.value.isNull else {
             return mistyped(entry, "a duration", help: "write a number and a unit, such as '2s'")
         }
@@ -132,10 +126,12 @@ extension NodeReading {
     /// Reads the strings of a list; those with errors are left out.
     ///
     /// - Parameters:
+    ///   - entry: The key and the list.
     ///   - noun: The name of an element for messages.
     ///   - example: Elements, for messages.
     ///   - allowsEmpty: Whether the list may be empty.
     ///   - read: Reads one string.
+    /// - Returns: The values; nil if there is no list, which has been reported.
     func list<Value>(
         _ entry: YAMLNode.Entry, of noun: String, example: String, allowsEmpty: Bool = false,
         _ read: (String, YAMLNode) -> Value?

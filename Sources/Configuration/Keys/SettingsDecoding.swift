@@ -13,9 +13,9 @@ extension RuleDecoder {
             return mistyped(entry, "a mapping", help: "write the keys that all rules of the file share under it") ?? []
         }
         let own = Self.keys.keys.filter { !$0.isShared }.map(\.name)
-        checkKeys(
-            entries, known: Self.sharedKeys.names, noun: "keys of 'defaults'", misplaced: own + Self.actionKeys
-        ) { "each rule has its own '\($0)'" }
+        checkKeys(entries, known: Self.sharedKeys.names, noun: "keys of 'defaults'", misplaced: own + Self.actionKeys) {
+            "each rule has its own '\($0)'"
+        }
         let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
         // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
         var unused = RuleDraft(Rule(name: "", place: source.place(at: 0)), entry.value, over: [])
@@ -33,8 +33,7 @@ extension RuleDecoder {
         case (_?, let entry?):
             guard longest < time else { return }
             problems.error(
-                "'\(longestName)' is shorter than '\(name)'", at: mark(entry),
-                help: "write a longer one, or remove it")
+                "'\(longestName)' is shorter than '\(name)'", at: mark(entry), help: "write a longer one, or remove it")
         case (nil, _?): time = min(time, longest)
         default: longest = max(longest, time)
         }
@@ -55,8 +54,8 @@ extension RuleDecoder {
         let types = draft.rule.types
         if draft.rule.settle.isTree, types != [.directory], let entry = draft["tree"] {
             problems.error(
-                "'tree' handles a directory with its contents, and accepts only the type 'directory'",
-                at: mark(entry), help: "write 'types: [directory]', or remove 'tree'")
+                "'tree' handles a directory with its contents, and accepts only the type 'directory'", at: mark(entry),
+                help: "write 'types: [directory]', or remove 'tree'")
         }
         if draft.rule.tail != nil, types != [.file], let entry = draft["tail"] {
             problems.error(

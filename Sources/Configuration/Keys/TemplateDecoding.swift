@@ -59,8 +59,7 @@ extension RuleDecoder {
         let synonyms = [
             "file": "path", "filename": "name", "basename": "stem", "ext": "extension", "suffix": "extension",
             "dir": "directory", "folder": "directory", "parent": "directory", "home": "env:HOME",
-            "date": "now:%Y-%m-%d",
-            "time": "now:%H:%M:%S",
+            "date": "now:%Y-%m-%d", "time": "now:%H:%M:%S",
         ]
         let list = "the placeholders are \(Placeholder.words.joined(separator: ", "))"
         if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'" }
@@ -96,14 +95,11 @@ extension RuleDecoder {
         case .scalar(let text, _):
             return node.isPlain
                 ? plainParameter(text, node, step: step) : template(text, node, step: step).map { .text($0) }
-        case .sequence(let elements):
-            return elements.map { parameters($0, step: step) }.complete().map { .array($0) }
+        case .sequence(let elements): return elements.map { parameters($0, step: step) }.complete().map { .array($0) }
         case .mapping(let entries):
             if reportPlaceholder(node, at: node.range) { return nil }
             var members: [String: ParameterTemplate] = [:]
-            for entry in entries {
-                if let value = parameters(entry.value, step: step) { members[entry.name] = value }
-            }
+            for entry in entries { if let value = parameters(entry.value, step: step) { members[entry.name] = value } }
             return members.count == entries.count ? .object(members) : nil
         }
     }

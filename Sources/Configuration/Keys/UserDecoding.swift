@@ -12,15 +12,12 @@ extension RuleDecoder {
         }
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard let name = parts.first, !name.isEmpty, parts.count == 1 || !parts[1].isEmpty else {
-            return reject(
-                "'run_as' can't be \(quoted(text))", at: mark(entry), help: "write USER or USER:GROUP")
+            return reject("'run_as' can't be \(quoted(text))", at: mark(entry), help: "write USER or USER:GROUP")
         }
         // As in chown(1): a name takes precedence, and a number applies only if no user has that name.
         let number = UInt32(name).flatMap { $0 == .max ? nil : $0 }
         let account = machine.accounts.named(name) ?? number.flatMap { machine.accounts.numbered($0) }
-        guard let uid = account?.uid ?? number else {
-            return unknown("user", name, at: mark(entry))
-        }
+        guard let uid = account?.uid ?? number else { return unknown("user", name, at: mark(entry)) }
         guard let gid = group(of: account, parts.count == 2 ? parts[1] : nil, number: name, entry) else { return nil }
         return ProgramUser(
             text: text, name: account?.name, uid: uid, gid: gid,
@@ -30,8 +27,7 @@ extension RuleDecoder {
     /// Reports a user or a group that this machine does not have; returns nil.
     func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {
         reject(
-            "unknown \(kind) \(quoted(name))", at: range,
-            help: "write a \(kind) name of this machine, or a \(kind) ID")
+            "unknown \(kind) \(quoted(name))", at: range, help: "write a \(kind) name of this machine, or a \(kind) ID")
     }
 
     private func group(
@@ -43,7 +39,6 @@ extension RuleDecoder {
         }
         if let account { return account.gid }
         return reject(
-            "no user has the ID \(number), so its group is unknown", at: mark(entry),
-            help: "write '\(number):GROUP'")
+            "no user has the ID \(number), so its group is unknown", at: mark(entry), help: "write '\(number):GROUP'")
     }
 }

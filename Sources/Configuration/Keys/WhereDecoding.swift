@@ -21,10 +21,8 @@ extension RuleDecoder {
         Key(
             "mime", "The MIME type, detected from the content.",
             oneOrMore(
-                [
-                    "type": "string",
-                    "pattern": #"^(\*|[A-Za-z0-9!#$&^_.+-]+)/(\*|[A-Za-z0-9!#$&^_.+-]+)$"#,
-                ], "application/pdf", RuleDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
+                ["type": "string", "pattern": #"^(\*|[A-Za-z0-9!#$&^_.+-]+)/(\*|[A-Za-z0-9!#$&^_.+-]+)$"#],
+                "application/pdf", RuleDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
         ) { $0 = .mime($1) },
         Key(
             "name", "Globs for the last component of the path.",
@@ -92,9 +90,7 @@ extension RuleDecoder {
         guard let entries = entries(of: node) else {
             return mistyped(node, name: name, "a mapping", at: range, help: Self.help)
         }
-        guard !entries.isEmpty else {
-            return reject("\(name) is empty", at: range, help: Self.help)
-        }
+        guard !entries.isEmpty else { return reject("\(name) is empty", at: range, help: Self.help) }
         let conditions = entries.map { single($0, beside: entries) }.complete()
         return conditions.map { $0.count == 1 ? $0[0] : .all($0) }
     }
@@ -110,11 +106,10 @@ extension RuleDecoder {
     }
 
     private func reportUnknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) {
-        switch entry.name {
-        case "where":
+        if entry.name == "where" {
             problems.error(
                 "'where' cannot contain itself", at: entry.key.range, help: "write its conditions here, or 'all'")
-        default:
+        } else {
             let synonyms = [
                 "type": "write 'mime' for the content type, or 'types' next to 'where'",
                 "types": "write 'types' next to 'where'", "content_type": "write 'mime'",
@@ -130,9 +125,7 @@ extension RuleDecoder {
                 "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
             ]
             let help: String? =
-                if let meant = synonyms[entry.name] {
-                    meant
-                } else if Self.keys[entry.name] != nil {
+                if let meant = synonyms[entry.name] { meant } else if Self.keys[entry.name] != nil {
                     "'\(entry.name)' is a key of the rule, not of 'where'"
                 } else {
                     Spelling.help(
@@ -151,8 +144,7 @@ extension RuleDecoder {
             let isMapping = entry.value.entries != nil && !entry.value.isNull
             return mistyped(
                 entry, "a list",
-                help: isMapping
-                    ? "put '- ' in front of each condition" : "write a list of mappings, [{ … }, { … }]")
+                help: isMapping ? "put '- ' in front of each condition" : "write a list of mappings, [{ … }, { … }]")
         }
         return conditions(elements, in: entry)
     }
@@ -181,12 +173,8 @@ extension RuleDecoder {
         guard entry.value.entries == nil || FlowPlaceholder.help(for: entry.value, in: source) != nil else {
             return mistyped(entry, "a string or a list of strings", help: help)
         }
-        guard let elements = entry.value.elements else {
-            return text(entry, help: help).map { [($0, entry.value)] }
-        }
-        guard !elements.isEmpty else {
-            return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: help)
-        }
+        guard let elements = entry.value.elements else { return text(entry, help: help).map { [($0, entry.value)] } }
+        guard !elements.isEmpty else { return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: help) }
         return elements.compactMap { node in
             text(node, name: "an element of \(quoted(entry.name))", at: mark(node), help: help).map { ($0, node) }
         }
@@ -201,9 +189,7 @@ extension RuleDecoder {
         for (text, node) in texts {
             do throws(ComparisonText.Problem) {
                 bounds += try ComparisonText.parse(text, noun: entry.name, allowsBare: allowsBare, parse)
-            } catch {
-                return reject(error.message, at: mark(node), help: error.help)
-            }
+            } catch { return reject(error.message, at: mark(node), help: error.help) }
         }
         let comparisons = Comparisons(bounds, text: texts.map { $0.0 }.joined(separator: " and "))
         guard !comparisons.isContradiction else {

@@ -21,10 +21,7 @@ enum SchemaForm {
     static let boolean: JSONValue = ["type": "boolean"]
 
     static func integer(_ range: ClosedRange<Int>) -> JSONValue {
-        [
-            "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
-            "maximum": .integer(Int64(range.upperBound)),
-        ]
+        ["type": "integer", "minimum": .integer(Int64(range.lowerBound)), "maximum": .integer(Int64(range.upperBound))]
     }
 
     /// One of the raw values of a type.

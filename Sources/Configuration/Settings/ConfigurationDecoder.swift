@@ -34,9 +34,7 @@ struct ConfigurationDecoder: NodeReading {
 
     /// Reads a string and converts it with the closure.
     func checked<Value>(_ entry: YAMLNode.Entry, _ read: (String) throws(HandlerProblem) -> Value) -> Value? {
-        text(entry).flatMap { text in
-            converted(at: entry.value.range) { () throws(HandlerProblem) in try read(text) }
-        }
+        text(entry).flatMap { text in converted(at: entry.value.range) { () throws(HandlerProblem) in try read(text) } }
     }
 
     /// Reads one URL or a list of them.

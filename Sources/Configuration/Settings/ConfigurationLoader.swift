@@ -22,8 +22,6 @@ package struct ConfigurationLoader: Sendable {
                 decoder.read(root, into: &configuration)
             }
             return file.problems.sorted()
-        } catch {
-            return [error]
-        }
+        } catch { return [error] }
     }
 }

@@ -66,9 +66,7 @@ package enum ConfigurationValues {
         return scheme + authority
     }
 
-    private static func number(
-        ofPort port: Substring, in text: String, form: String
-    ) throws(HandlerProblem) -> UInt16 {
+    private static func number(ofPort port: Substring, in text: String, form: String) throws(HandlerProblem) -> UInt16 {
         if let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) { return number }
         throw HandlerProblem(
             message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
@@ -80,9 +78,7 @@ package enum ConfigurationValues {
     package static func period(_ text: String) throws(HandlerProblem) -> Duration {
         do throws(DurationProblem) {
             return try DurationText.parse(text, days: Configuration.longestRetentionDays)
-        } catch {
-            throw HandlerProblem(message: error.message, help: error.help)
-        }
+        } catch { throw HandlerProblem(message: error.message, help: error.help) }
     }
 
     /// Parses a retention size in bytes.
@@ -93,8 +89,6 @@ package enum ConfigurationValues {
             let size = try SizeText.parse(text)
             if size >= Configuration.leastRetentionSize { return size }
             throw SizeProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
-        } catch {
-            throw HandlerProblem(message: error.message, help: error.help)
-        }
+        } catch { throw HandlerProblem(message: error.message, help: error.help) }
     }
 }

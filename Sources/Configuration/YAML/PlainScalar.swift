@@ -39,12 +39,13 @@ package enum PlainScalar: Sendable, Equatable {
             if digits.count > 1, leading == UInt8(ascii: "0") { return .leadingZero }
             return Int64(String(decoding: bytes, as: UTF8.self)).map(PlainScalar.integer) ?? .tooLarge
         }
-        let rest = String(decoding: digits.dropFirst(2), as: UTF8.self)
-        if !isSigned, digits.starts(with: "0x".utf8), !rest.isEmpty, digits.dropFirst(2).allSatisfy(\.isHexadecimalDigit) {
-            return Int64(rest, radix: 16).map(PlainScalar.integer) ?? .tooLarge
-        }
-        if !isSigned, digits.starts(with: "0o".utf8), !rest.isEmpty, digits.dropFirst(2).allSatisfy(\.isOctalDigit) {
-            return Int64(rest, radix: 8).map(PlainScalar.integer) ?? .tooLarge
+        let rest = digits.dropFirst(2)
+        if !isSigned, !rest.isEmpty {
+            let isHexadecimal = digits.starts(with: "0x".utf8) && rest.allSatisfy(\.isHexadecimalDigit)
+            if isHexadecimal || (digits.starts(with: "0o".utf8) && rest.allSatisfy(\.isOctalDigit)) {
+                let number = Int64(String(decoding: rest, as: UTF8.self), radix: isHexadecimal ? 16 : 8)
+                return number.map(PlainScalar.integer) ?? .tooLarge
+            }
         }
         switch String(decoding: digits, as: UTF8.self) {
         case ".inf", ".Inf", ".INF": return .notFinite

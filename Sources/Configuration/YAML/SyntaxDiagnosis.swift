@@ -27,7 +27,8 @@ private struct Fault {
         let line = source.lineRange(at: at)
         let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
-        return YAMLProblem("tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
+        return YAMLProblem(
+            "tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
     }
 
     func problem(for error: YAMLSyntaxError) -> YAMLProblem {
@@ -39,10 +40,8 @@ private struct Fault {
             ("while scanning a block scalar", "did not find expected comment or line break"),
             ("while scanning a directive", _), (_, "found undefined tag handle"):
             return mustBeQuoted(from: context)
-        case (_, "found character that cannot start any token"):
-            return mustBeQuoted(from: at)
-        case (_, "found unexpected end of stream"), (_, "found unexpected document indicator"):
-            return unclosedQuote()
+        case (_, "found character that cannot start any token"): return mustBeQuoted(from: at)
+        case (_, "found unexpected end of stream"), (_, "found unexpected document indicator"): return unclosedQuote()
         case (_, "found unknown escape character"):
             return here(
                 2, "unknown escape \(quoted(source.text(at..<min(at + 2, source.bytes.count)))) in double quotes",
@@ -50,7 +49,8 @@ private struct Fault {
         case (_, "did not find expected hexdecimal number"), (_, "found invalid Unicode character escape code"):
             return here(1, "invalid escape", help: #"write '\\' for a backslash, or use single quotes"#)
         case (_, "could not find expected ':'"):
-            return YAMLProblem("missing ':' after this key", at: context..<source.lineRange(at: context).upperBound,
+            return YAMLProblem(
+                "missing ':' after this key", at: context..<source.lineRange(at: context).upperBound,
                 help: "write 'key: value', and indent a string that continues")
         case (_, "mapping values are not allowed in this context"):
             return missingBlank()
@@ -67,18 +67,15 @@ private struct Fault {
             return here(
                 1, "this does not belong to the list that starts on line \(contextLine)",
                 help: "indent every '-' of a list equally, and its content deeper")
-        case (_, "did not find expected ',' or ']'"):
-            return unclosedFlow(opening: "[", closing: "]")
-        case (_, "did not find expected ',' or '}'"):
-            return unclosedFlow(opening: "{", closing: "}")
+        case (_, "did not find expected ',' or ']'"): return unclosedFlow(opening: "[", closing: "]")
+        case (_, "did not find expected ',' or '}'"): return unclosedFlow(opening: "{", closing: "}")
         case (_, "did not find expected node content"):
             return here(1, "a value is missing here", help: "write one, or quote a string")
         case (_, "found unexpected ':'"):
             return here(1, "a ':' is not allowed here", help: "quote a string that contains ':'")
         case (_, "did not find expected <document start>"):
             return here(1, "this is after the end of the document", help: "a file contains one document")
-        default:
-            return here(1, "this is not YAML: \(error.problem)", help: nil)
+        default: return here(1, "this is not YAML: \(error.problem)", help: nil)
         }
     }
 
@@ -91,7 +88,8 @@ private struct Fault {
     private func mustBeQuoted(from start: Int) -> YAMLProblem {
         let range = BareText.range(in: source, from: start)
         let text = source.text(range)
-        return YAMLProblem("a string that starts with '\(escaped(text.prefix(1)))' must be quoted", at: range,
+        return YAMLProblem(
+            "a string that starts with '\(escaped(text.prefix(1)))' must be quoted", at: range,
             help: "write \(BareText.quoted(text))")
     }
 
@@ -106,9 +104,7 @@ private struct Fault {
             return here(1, "a string continues after its closing quote", help: "quote the whole string")
         }
         guard isClosing(last) else { return nil }
-        if isClosing(byte) {
-            return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it")
-        }
+        if isClosing(byte) { return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it") }
         guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
         let start = BareText.start(in: source, before: at)
         guard source.bytes[start] == UInt8(ascii: "{") || source.bytes[start] == UInt8(ascii: "[") else { return nil }
@@ -129,13 +125,15 @@ private struct Fault {
             return nil
         }
         let value = source.text((key.endIndex + 1)..<before.upperBound)
-        return YAMLProblem("missing space after this ':'", at: start..<before.upperBound,
+        return YAMLProblem(
+            "missing space after this ':'", at: start..<before.upperBound,
             help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
     private func unclosedQuote() -> YAMLProblem {
         let quote = source.text(context..<min(context + 1, source.bytes.count))
-        return YAMLProblem("this quote is not closed", at: context..<source.lineRange(at: context).upperBound,
+        return YAMLProblem(
+            "this quote is not closed", at: context..<source.lineRange(at: context).upperBound,
             help: "add \(quote) at the end of the string")
     }
 
@@ -164,7 +162,8 @@ extension Fault {
         }
         while start < at, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
         let range = BareText.range(in: source, from: start)
-        return YAMLProblem("inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted", at: range,
+        return YAMLProblem(
+            "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted", at: range,
             help: "write \(BareText.quoted(source.text(range)))")
     }
 }
@@ -179,17 +178,13 @@ enum BareText {
         var open = 0
         scan: while end < line.upperBound {
             switch source.bytes[end] {
-            case UInt8(ascii: "{"), UInt8(ascii: "["):
-                open += 1
+            case UInt8(ascii: "{"), UInt8(ascii: "["): open += 1
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 if open == 0 { break scan }
                 open -= 1
-            case UInt8(ascii: ","):
-                if open == 0 { break scan }
-            case UInt8(ascii: "#"):
-                if end > start, source.bytes[end - 1] == UInt8(ascii: " ") { break scan }
-            default:
-                break
+            case UInt8(ascii: ","): if open == 0 { break scan }
+            case UInt8(ascii: "#"): if end > start, source.bytes[end - 1] == UInt8(ascii: " ") { break scan }
+            default: break
             }
             end += 1
         }

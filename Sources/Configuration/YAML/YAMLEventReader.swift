@@ -60,8 +60,8 @@ struct YAMLEventReader: ~Copyable {
         let state = parser.pointee
         return YAMLSyntaxError(
             problem: state.problem.map { String(cString: $0) } ?? "out of memory",
-            context: state.context.map { String(cString: $0) },
-            contextCharacter: Int(state.context_mark.index), character: Int(state.problem_mark.index))
+            context: state.context.map { String(cString: $0) }, contextCharacter: Int(state.context_mark.index),
+            character: Int(state.problem_mark.index))
     }
 
     private static func copy(of event: yaml_event_t) -> YAMLEvent {

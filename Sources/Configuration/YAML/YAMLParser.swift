@@ -66,8 +66,9 @@ private struct YAMLTreeBuilder: ~Copyable {
         _ = try next()
         let after = try next()
         if case .documentStart = after.kind {
-            report("a second document starts here; a file contains one", at: range(of: after),
-                    help: "remove the '---', or move the rest into a separate file")
+            report(
+                "a second document starts here; a file contains one", at: range(of: after),
+                help: "remove the '---', or move the rest into a separate file")
         }
         return root
     }
@@ -87,10 +88,8 @@ private struct YAMLTreeBuilder: ~Copyable {
         case .scalar(let text, let style):
             node = YAMLNode(.scalar(text, style), range: contentRange(of: event))
             try grow(by: 1 + text.utf8.count / 64, at: node.range)
-        case .sequenceStart:
-            node = try sequence(from: event)
-        default:
-            node = try mapping(from: event)
+        case .sequenceStart: node = try sequence(from: event)
+        default: node = try mapping(from: event)
         }
         checkTag(of: &node, event.tag, in: range(of: event))
         let size = size - sizeBefore
@@ -106,7 +105,8 @@ private struct YAMLTreeBuilder: ~Copyable {
         if let (node, size) = anchored[name] {
             aliasSize += size
             guard aliasSize <= YAMLParser.maximumAliasSize else {
-                throw YAMLProblem("the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values", at: range,
+                throw YAMLProblem(
+                    "the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values", at: range,
                     help: "write fewer aliases of aliases")
             }
             try grow(by: size, at: range)
@@ -114,11 +114,12 @@ private struct YAMLTreeBuilder: ~Copyable {
         }
         let shown = "\(source.text(range))"
         guard !open.contains(name) else {
-            throw YAMLProblem("alias \(quoted(shown)) is inside the value that it refers to", at: range,
-                help: "write the value out")
+            throw YAMLProblem(
+                "alias \(quoted(shown)) is inside the value that it refers to", at: range, help: "write the value out")
         }
         let near = Spelling.nearest(to: name, in: anchored.keys.sorted())
-        throw YAMLProblem("alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it", at: range,
+        throw YAMLProblem(
+            "alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it", at: range,
             help: near.map { "write '*\(escaped($0))'" } ?? "write \"\(escaped(shown))\" if it is a pattern")
     }
 
@@ -150,14 +151,16 @@ private struct YAMLTreeBuilder: ~Copyable {
             let key = try node(inner).node
             let value = try node(try next()).node
             guard let name = key.text else {
-                report("a key must be a string, not \(key.noun)", at: key.range,
-                        help: FlowPlaceholder.help(for: key, in: source) ?? "quote it if it is a string")
+                report(
+                    "a key must be a string, not \(key.noun)", at: key.range,
+                    help: FlowPlaceholder.help(for: key, in: source) ?? "quote it if it is a string")
                 continue
             }
             if let first = places[name] {
-                report("duplicate key \(quoted(name)); "
-                            + "the first is on line \(source.place(at: first.lowerBound).line)", at: key.range,
-                        help: "remove one of the two")
+                report(
+                    "duplicate key \(quoted(name)); "
+                        + "the first is on line \(source.place(at: first.lowerBound).line)", at: key.range,
+                    help: "remove one of the two")
             } else {
                 places[name] = key.range
                 if name == "<<", key.isPlain {
@@ -175,8 +178,9 @@ private struct YAMLTreeBuilder: ~Copyable {
     ) {
         for mapping in merge.elements ?? [merge] {
             guard let merged = mapping.entries else {
-                report("'<<' expects a mapping or a list of mappings, not \(mapping.noun)", at: mapping.range,
-                        help: "refer to an anchor, as in '<<: *base'")
+                report(
+                    "'<<' expects a mapping or a list of mappings, not \(mapping.noun)", at: mapping.range,
+                    help: "refer to an anchor, as in '<<: *base'")
                 continue
             }
             for var entry in merged where places[entry.name] == nil {
@@ -196,15 +200,14 @@ private struct YAMLTreeBuilder: ~Copyable {
     private mutating func enter(at start: Int) throws(YAMLProblem) {
         depth += 1
         guard depth <= YAMLParser.maximumDepth else {
-            throw YAMLProblem("lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep", at: start..<(start + 1),
-                help: "flatten the value")
+            throw YAMLProblem(
+                "lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep",
+                at: start..<(start + 1), help: "flatten the value")
         }
         try grow(by: 1, at: start..<(start + 1))
     }
 
-    private mutating func leave(
-        _ content: YAMLNode.Content, from start: Int, to end: Int, isFlow: Bool
-    ) -> YAMLNode {
+    private mutating func leave(_ content: YAMLNode.Content, from start: Int, to end: Int, isFlow: Bool) -> YAMLNode {
         depth -= 1
         var node = YAMLNode(content, range: start..<max(start, end))
         node.isFlow = isFlow
@@ -214,8 +217,8 @@ private struct YAMLTreeBuilder: ~Copyable {
     private mutating func grow(by amount: Int, at range: Range<Int>) throws(YAMLProblem) {
         size += amount
         guard size > YAMLParser.maximumSize else { return }
-        throw YAMLProblem("the file contains more than \(YAMLParser.maximumSize) values", at: range,
-            help: "split the file")
+        throw YAMLProblem(
+            "the file contains more than \(YAMLParser.maximumSize) values", at: range, help: "split the file")
     }
 
     // MARK: - Events and ranges
@@ -279,8 +282,9 @@ private struct YAMLTreeBuilder: ~Copyable {
         let start = source.bytes[range.lowerBound...].firstIndex(of: UInt8(ascii: "!")) ?? range.lowerBound
         let text = BareText.range(in: source, from: start)
         let written = source.bytes[start..<text.upperBound].prefix { $0 != UInt8(ascii: " ") }
-        report("unknown tag \(quoted(String(decoding: written, as: UTF8.self)))", at: start..<(start + written.count),
-                help: "remove it, or write \(BareText.quoted(source.text(text))) for a string")
+        report(
+            "unknown tag \(quoted(String(decoding: written, as: UTF8.self)))", at: start..<(start + written.count),
+            help: "remove it, or write \(BareText.quoted(source.text(text))) for a string")
     }
 }
 
