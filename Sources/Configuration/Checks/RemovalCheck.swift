@@ -13,7 +13,7 @@ struct Removal {
     let problems: DiagnosticCollector
 }
 
-extension RuleDecoder {
+extension ActionDecoder {
     /// Returns how the step removes the file from its path; nil if the file stays or if that is unknown.
     func removal(_ step: DecodedStep, _ parameters: ParameterTemplate, at range: Range<Int>) -> Removal? {
         guard let handler = step.handler, handler.reference.location == nil else { return nil }

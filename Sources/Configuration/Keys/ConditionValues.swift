@@ -4,10 +4,10 @@ import Rules
 import System
 
 // The values of single conditions.
-extension RuleDecoder {
+extension ConditionDecoder {
     // MARK: - Numbers
 
-    func sizeValue(_ text: String) throws(ComparisonText.Problem) -> UInt64 {
+    static func sizeValue(_ text: String) throws(ComparisonText.Problem) -> UInt64 {
         do throws(SizeProblem) {
             return UInt64(try SizeText.parse(text))
         } catch {
@@ -16,7 +16,7 @@ extension RuleDecoder {
     }
 
     /// Parses an age; it can exceed any delay in Alight, so the maximum is a century.
-    func ageValue(_ text: String) throws(ComparisonText.Problem) -> Duration {
+    static func ageValue(_ text: String) throws(ComparisonText.Problem) -> Duration {
         do throws(DurationProblem) {
             return try DurationText.parse(text, days: 36_500)
         } catch {
@@ -28,7 +28,7 @@ extension RuleDecoder {
         }
     }
 
-    func depthValue(_ text: String) throws(ComparisonText.Problem) -> Int {
+    static func depthValue(_ text: String) throws(ComparisonText.Problem) -> Int {
         guard text.utf8.allSatisfy(\.isDigit), let depth = Int(text), depth <= 1_000 else {
             throw ComparisonText.Problem(
                 message: "invalid depth \(quoted(text))",
@@ -173,6 +173,21 @@ extension RuleDecoder {
                 "invalid regex \(quoted(text)): \(error.message)",
                 at: mark(entry.value, offset: max(0, min(error.offset, text.utf8.count - 1)), length: 1), help: help)
         }
+    }
+
+    /// Warns about a glob such as `IMG_*.jpg` in place of a regular expression, although it is also a valid
+    /// expression.
+    func warnOfGlob(_ text: String, _ node: YAMLNode) {
+        guard let star = text.lastIndex(of: "*") else { return }
+        let head = text[..<star].utf8
+        let tail = text[star...].utf8.dropFirst()
+        let isWord = { (byte: UInt8) in Unicode.Scalar(byte).properties.isAlphabetic || byte.isDigit }
+        guard !head.isEmpty, head.allSatisfy({ isWord($0) || "_- ".utf8.contains($0) }), tail.first == .dot,
+            (2...6).contains(tail.count), tail.dropFirst().allSatisfy(isWord)
+        else { return }
+        problems.warning(
+            "\(quoted(text)) looks like a glob, but 'regex' expects regular expressions", at: mark(node),
+            help: "write 'name: \"\(escaped(text, limit: 80))\"'")
     }
 
     private func doubleQuoted(_ text: String) -> String {

@@ -22,12 +22,6 @@ struct Destination {
     var range: Range<Int>
     let problems: DiagnosticCollector
 
-    var afterFailure: Destination {
-        var copy = self
-        copy.isOfFailure = true
-        return copy
-    }
-
     /// Returns sample paths that the destination can expand to, in forms that the other rule could match.
     ///
     /// The result is empty if nothing is known about the paths.
@@ -115,7 +109,7 @@ struct Destination {
     }
 }
 
-extension RuleDecoder {
+extension ActionDecoder {
     /// Returns the parameters that the schema marks as destinations, at any depth of mappings.
     func destinations(
         _ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?, of handler: HandlerDescription,

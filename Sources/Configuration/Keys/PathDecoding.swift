@@ -9,9 +9,9 @@ struct PathPattern {
     var node: YAMLNode
 }
 
-extension RuleDecoder {
+extension RulePart {
     /// The maximum length in bytes of a glob before expansion, longer than any path.
-    static let maximumPathLength = 16_384
+    static var maximumPathLength: Int { 16_384 }
 
     /// Parses the globs of `path:`, one or a list.
     func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
@@ -138,6 +138,19 @@ extension RuleDecoder {
         }
         pattern += PathPrefix.unescapingDollars(bytes[index...])
         return isComplete ? pattern : nil
+    }
+
+    /// Warns about a regular expression in place of a glob, although it is also a valid glob.
+    func warnOfExpression(_ text: String, _ node: YAMLNode, key: String) {
+        // Most paths contain none of these characters and need no search.
+        guard text.utf8.contains(where: { #"\^$("#.utf8.contains($0) }) else { return }
+        let signs = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?:", #".*\."#, #".+\."#]
+        let isEnded = text.hasSuffix("$") && !text.hasSuffix(#"\$"#)
+        let isMiddle = text.contains(#"\."#) || text.contains(".*") || text.contains(".+")
+        guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else { return }
+        problems.warning(
+            "\(quoted(text)) looks like a regular expression, but '\(key)' expects globs", at: mark(node),
+            help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' to match names")
     }
 }
 

@@ -1,10 +1,9 @@
-import FileEvents
 import Globbing
 import Rules
 import System
 
 // Additional conditions before a file is ready, and the files that belong to it.
-extension RuleDecoder {
+extension FlowDecoder {
     func doneFile(_ entry: YAMLNode.Entry) -> Template? {
         guard let text = text(entry) else { return nil }
         let form = "write it relative to the directory of the file, such as '${name}.done'"
@@ -62,69 +61,6 @@ extension RuleDecoder {
                 return RequiredKind(
                     kind: Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark: mark(node))
             } catch { return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help) }
-        }
-    }
-
-    /// Reports keys that can't be combined with a group.
-    func checkGroup(_ draft: RuleDraft) {
-        let rule = draft.rule
-        guard let group = draft["group"] else {
-            guard !draft.required.isEmpty, let require = draft["require"] else { return }
-            problems.error(
-                "'require' needs 'group'", at: mark(require), help: "add 'group: ${stem}', or remove 'require'")
-            return
-        }
-        let mark = mark(group)
-        if draft["require"] == nil {
-            problems.error("'group' needs 'require'", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
-        }
-        let others: [(Bool, String)] = [
-            (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),
-            (rule.sameContent == .ignore, "'same_content: ignore'"), (rule.whileBusy != .coalesce, "'while_busy'"),
-        ]
-        for (isThere, key) in others where isThere {
-            problems.error("'group' cannot be combined with \(key)", at: mark, help: "remove one of them")
-        }
-        let taken: EventMask = [.created, .modified, .moved, .attributes]
-        let excess = rule.events.subtracting(taken.union(.content).union(.anyAttribute))
-        if let word = EventSpelling.words(of: excess).first {
-            problems.error(
-                "'group' handles existing files, but '\(word)' reports something else", at: mark,
-                help: "remove '\(word)' from 'events'")
-        }
-    }
-
-    // MARK: - Environment of programs
-
-    func environment(_ entry: YAMLNode.Entry) -> [EnvironmentVariable]? {
-        guard let entries = entries(of: entry.value) else {
-            return mistyped(entry, "a mapping", help: "write the variables as 'NAME: value'")
-        }
-        return entries.compactMap { variable in
-            let name = variable.name
-            let isWord = name.utf8.allSatisfy { $0.isAlphanumeric || $0 == UInt8(ascii: "_") }
-            guard isWord, let first = name.utf8.first, !first.isDigit else {
-                return reject(
-                    "invalid variable name \(quoted(name))", at: variable.key.range,
-                    help: "use letters, digits and '_', not starting with a digit")
-            }
-            guard !name.hasPrefix("ALIGHT_"), name != "TMPDIR" else {
-                return reject(
-                    "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "use another name")
-            }
-            guard let text = text(variable, help: "write \"\" for an empty value"),
-                let template = template(text, variable.value, step: 0)
-            else { return nil }
-            return EnvironmentVariable(name: name, value: template)
-        }
-    }
-
-    func directory(_ entry: YAMLNode.Entry) -> Template? {
-        text(entry).flatMap { text in
-            guard !text.isEmpty else {
-                return reject("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
-            }
-            return template(text, entry.value, step: 0)
         }
     }
 }

@@ -18,8 +18,7 @@ struct DecodedRule {
 /// Converts the tree of one rules file into rules and collects all diagnostics.
 ///
 /// Nothing is thrown: a value that can't be read is reported and skipped, and a rule with an error is not returned.
-/// The implementation is split by subject over several files.
-struct RuleDecoder: NodeReading {
+struct RuleDecoder: RulePart {
     let source: SourceText
     /// The absolute directory of the file.
     let folder: PathBytes
@@ -33,6 +32,12 @@ struct RuleDecoder: NodeReading {
     let faults: [Int]
     /// The uses of regular expression groups in actions.
     let captures = CaptureLog()
+
+    var decoder: RuleDecoder { self }
+    var actions: ActionDecoder { ActionDecoder(decoder: self) }
+    var conditions: ConditionDecoder { ConditionDecoder(decoder: self) }
+    var flow: FlowDecoder { FlowDecoder(decoder: self) }
+    var programs: ProgramDecoder { ProgramDecoder(decoder: self) }
 
     static let topKeys = ["rules", "defaults"]
     /// The keys of an action, which are sometimes written in the rule itself by mistake.
@@ -99,35 +104,26 @@ struct RuleDecoder: NodeReading {
         }
         var draft = RuleDraft(
             Rule(name: "", place: source.place(at: node.range.lowerBound), folder: folder), node, over: defaults)
-        let (_, settingUses) = captures.noted { Self.keys.read(draft.entries, by: self, into: &draft) }
+        let usesBefore = captures.uses.count
+        Self.keys.read(draft.entries, by: self, into: &draft)
         draft.rule.name = name(draft.name, at: mark(node), number: number)
         let patterns = required("path", draft.path, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
             .map { self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive) }
-        let (steps, actionUses) = captures.noted {
-            required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'").map {
-                self.steps(from: $0)
-            }
-        }
+        let steps = required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
+            .map { actions.steps(from: $0) }
         draft.steps = steps ?? []
         let formerly = draft.formerly.map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
         draft.rule.filter = draft.filter(patterns ?? [])
-        for step in draft.steps { checkLimits(of: step, draft) }
-        for step in draft.onFailure { checkLimits(of: step, draft, onFailure: true) }
-        checkCommands(draft)
-        checkTypes(draft)
-        if draft.rule.condition != nil || draft["where"] == nil {
-            checkCaptures(settingUses + actionUses, condition: draft.rule.condition)
-        }
-        checkWhileBusy(draft)
-        checkConfinement(draft)
-        checkGroup(draft)
-        for pattern in patterns ?? [] { checkReach(of: pattern, draft) }
-        checkKinds(draft, patterns: patterns ?? [])
+        let uses = captures.uses[usesBefore...]
+        RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
         guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, steps != nil else { return nil }
         var decoded = DecodedRule(rule: draft.finished, isEnabled: draft.isEnabled, formerly: formerly)
         decoded.destinations = draft.steps.flatMap(\.destinations)
-        decoded.destinations += draft.onFailure.flatMap(\.destinations).map { $0.afterFailure }
+        for var destination in draft.onFailure.flatMap(\.destinations) {
+            destination.isOfFailure = true
+            decoded.destinations.append(destination)
+        }
         decoded.allowsLoop = draft.allowsLoop
         decoded.removal = draft.steps.lazy.compactMap(\.removal).first
         return decoded
@@ -164,18 +160,30 @@ struct RuleDecoder: NodeReading {
         }
         return name
     }
-}
 
-/// The names of rules, over all files.
-final class RuleNames {
-    private var places: [String: SourcePlace] = [:]
-
-    var claimed: Set<String> { Set(places.keys) }
-
-    /// Claims a name; returns the location of the rule that already has it.
-    func claim(_ name: String, at place: SourcePlace) -> SourcePlace? {
-        if let other = places[name] { return other }
-        places[name] = place
-        return nil
+    /// Parses the former names of a rule.
+    func formerly(_ entry: YAMLNode.Entry, name: String) -> [FormerName] {
+        let nodes = entry.value.elements ?? [entry.value]
+        guard !nodes.isEmpty else {
+            problems.error(
+                "'formerly' is empty", at: mark(entry), help: "write a former name of the rule, or remove the key")
+            return []
+        }
+        var names: [FormerName] = []
+        for node in nodes {
+            let range = entry.value.elements == nil ? mark(entry) : mark(node)
+            guard let former = text(node, name: "a name in 'formerly'", at: range) else { continue }
+            if former == name {
+                problems.error(
+                    "\(quoted(former)) is the current name of the rule", at: range, help: "write a former name")
+            } else if names.contains(where: { $0.name == former }) {
+                problems.error("\(quoted(former)) is listed twice", at: range, help: "remove it")
+            } else {
+                names.append(
+                    FormerName(
+                        name: former, range: range, problems: problems, place: source.place(at: range.lowerBound)))
+            }
+        }
+        return names
     }
 }

@@ -2,7 +2,7 @@ import Glibc
 import Rules
 
 // The files that programs can access, and whether this machine can enforce it.
-extension RuleDecoder {
+extension ProgramDecoder {
     /// Reports a sandbox that restricts nothing, and one that this machine can't enforce.
     func checkSandbox(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
         if !sandbox.confinesFiles, sandbox.allowsNetwork {

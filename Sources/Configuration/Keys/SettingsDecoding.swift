@@ -49,21 +49,6 @@ extension RuleDecoder {
         return choice(entry)
     }
 
-    /// Reports keys that are valid only with certain types.
-    func checkTypes(_ draft: RuleDraft) {
-        let types = draft.rule.types
-        if draft.rule.settle.isTree, types != [.directory], let entry = draft["tree"] {
-            problems.error(
-                "'tree' handles a directory with its contents, and accepts only the type 'directory'", at: mark(entry),
-                help: "write 'types: [directory]', or remove 'tree'")
-        }
-        if draft.rule.tail != nil, types != [.file], let entry = draft["tail"] {
-            problems.error(
-                "'tail' follows the text of a file, and accepts only the type 'file'", at: mark(entry),
-                help: "write 'types: [file]', or remove 'tail'")
-        }
-    }
-
     // MARK: - Events and types
 
     func eventWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, mask: EventMask)]? {

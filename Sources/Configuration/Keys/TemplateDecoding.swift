@@ -2,9 +2,9 @@ import JSON
 import Rules
 
 // Strings with placeholders, and the parameters that contain them.
-extension RuleDecoder {
+extension RulePart {
     /// The maximum number of errors per string, so that the time stays proportional to its length.
-    static let errorsPerText = 20
+    static var errorsPerText: Int { 20 }
 
     /// Parses a scalar as a template, with a leading `~/` replaced by the home directory.
     ///
@@ -31,7 +31,7 @@ extension RuleDecoder {
                 start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
             }
         }
-        noteCaptures(in: text, node)
+        recordCaptures(in: text, node)
         guard checkSteps(in: text, node, step: step), isComplete else { return nil }
         return Template(parts: parts)
     }
@@ -86,6 +86,15 @@ extension RuleDecoder {
         return errors == 0
     }
 
+    /// Records the placeholders of a string that stand for groups.
+    func recordCaptures(in text: String, _ node: YAMLNode, isInShell: Bool = false) {
+        guard text.contains("${") else { return }
+        for token in PlaceholderScan.tokens(in: text) where Placeholder(word: token.word)?.isCapture == true {
+            let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
+            decoder.captures.uses.append(CaptureUse(word: token.word, range: range, isInShell: isInShell))
+        }
+    }
+
     // MARK: - Parameters
 
     /// Decodes the value of `with:` or a part of it.
@@ -109,6 +118,19 @@ extension RuleDecoder {
         if scalar == .text { return template(text, node, step: step).map { .text($0) } }
         return converted(at: node.range) { () throws(HandlerProblem) in .value(try scalar.json()) }
     }
+}
+
+/// A use of a placeholder for a regular expression group in an action.
+struct CaptureUse {
+    var word: String
+    var range: Range<Int>
+    /// Whether the use is in a shell line, where `${1}` may belong to the shell.
+    var isInShell: Bool
+}
+
+/// Collects uses of group placeholders while actions are decoded; `where` determines whether they have a value.
+final class CaptureLog {
+    var uses: [CaptureUse] = []
 }
 
 extension PlainScalar {

@@ -2,7 +2,7 @@ import Rules
 import System
 
 // The user that programs run as.
-extension RuleDecoder {
+extension ProgramDecoder {
     func user(_ entry: YAMLNode.Entry) -> ProgramUser? {
         guard let text = text(entry, help: "write a user, such as 'www-data', or USER:GROUP") else { return nil }
         guard machine.isRoot else {
@@ -22,12 +22,6 @@ extension RuleDecoder {
         return ProgramUser(
             text: text, name: account?.name, uid: uid, gid: gid,
             groups: account.map { machine.accounts.groups($0.name, gid) } ?? [gid], home: account?.home ?? "/")
-    }
-
-    /// Reports a user or a group that this machine does not have; returns nil.
-    func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {
-        reject(
-            "unknown \(kind) \(quoted(name))", at: range, help: "write a \(kind) name of this machine, or a \(kind) ID")
     }
 
     private func group(

@@ -100,7 +100,12 @@ extension NodeReading {
         return min(start + offset, end)..<min(start + offset + max(length, 1), max(end, start + offset + 1))
     }
 
+    /// Returns the range of the first element of a command.
+    func programMark(_ entry: YAMLNode.Entry) -> Range<Int> { mark(entry.value.elements?.first ?? entry.value) }
+
     // MARK: - Expansions
+
+    var machine: RuleLoader.Machine { surroundings.machine }
 
     /// Returns the bytes of the home directory.
     func home(for node: YAMLNode) -> [UInt8]? {

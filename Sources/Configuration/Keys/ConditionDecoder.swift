@@ -2,36 +2,38 @@ import JSON
 import Rules
 import System
 
-// Conditions on a file other than its path.
-extension RuleDecoder {
+/// Reads conditions on a file other than its path.
+struct ConditionDecoder: RulePart {
+    let decoder: RuleDecoder
+
     /// The keys of `where`; each creates one condition.
-    static let conditions = KeyTable<RuleDecoder, Condition?>([
+    static let keys = KeyTable<ConditionDecoder, Condition?>([
         Key(
-            "size", "The size of the file.", comparisons(.size, "> 1 KB", RuleDecoder.sizeValue),
+            "size", "The size of the file.", comparisons(.size, "> 1 KB", sizeValue),
             examples: ["> 1 KB", "1 KB..5 MB"]
         ) { $0 = .size($1) },
         Key(
-            "age", "The time since the last change of the content.", comparisons(.age, "> 7d", RuleDecoder.ageValue),
-            examples: ["> 7d"]
+            "age", "The time since the last change of the content.",
+            comparisons(.age, "> 7d", ageValue), examples: ["> 7d"]
         ) { $0 = .age($1) },
         Key(
             "depth", "The number of directories between the root and the file.",
-            comparisons(.depth, "<= 2", RuleDecoder.depthValue)
+            comparisons(.depth, "<= 2", depthValue)
         ) { $0 = .depth($1) },
         Key(
             "mime", "The MIME type, detected from the content.",
             oneOrMore(
                 ["type": "string", "pattern": #"^(\*|[A-Za-z0-9!#$&^_.+-]+)/(\*|[A-Za-z0-9!#$&^_.+-]+)$"#],
-                "application/pdf", RuleDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
+                "application/pdf", ConditionDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
         ) { $0 = .mime($1) },
         Key(
             "name", "Globs for the last component of the path.",
-            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), "IMG_*.jpg", RuleDecoder.nameGlob),
+            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), "IMG_*.jpg", ConditionDecoder.nameGlob),
             examples: ["IMG_*.jpg"]
         ) { $0 = .name($1) },
         Key(
             "path", "Globs for the path relative to the root, or for the absolute path.",
-            oneOrMore(glob, "2026/**/*.jpg", RuleDecoder.conditionGlob), examples: ["2026/**"]
+            oneOrMore(RuleDecoder.glob, "2026/**/*.jpg", ConditionDecoder.conditionGlob), examples: ["2026/**"]
         ) { $0 = .path($1) },
         Key(
             "regex", "A PCRE2 regular expression to find in the last path component; its groups are ${1} and so on.",
@@ -39,12 +41,12 @@ extension RuleDecoder {
         ) { $0 = $1 },
         Key(
             "owner", "The owner: USER, USER:GROUP or :GROUP.",
-            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)"), "www-data", RuleDecoder.owner),
+            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)"), "www-data", ConditionDecoder.owner),
             examples: ["www-data"]
         ) { $0 = .owner($1) },
         Key(
             "by", "The program that wrote the file: globs for its name or path. Alight must run as root.",
-            oneOrMore(SchemaForm.text(minimum: 1), "rsync", RuleDecoder.program),
+            oneOrMore(SchemaForm.text(minimum: 1), "rsync", ConditionDecoder.program),
             examples: ["rsync", ["cp", "/usr/sbin/*ftpd"]]
         ) { $0 = .by($1) },
         Key("any", "At least one condition of the list is true.", conditionList) { $0 = .any($1) },
@@ -55,15 +57,15 @@ extension RuleDecoder {
         ) { $0 = $1 },
     ])
 
-    private static let conditionList = Form<RuleDecoder, [Condition]>(
+    private static let conditionList = Form<ConditionDecoder, [Condition]>(
         "list", SchemaForm.list(of: ["$ref": "#/$defs/conditions"], isNonEmpty: true)
     ) { $0.group($1) }
 
     /// One value or a list of alternatives.
     private static func oneOrMore<Value>(
         _ element: @autoclosure @escaping @Sendable () -> JSONValue, _ example: String,
-        _ read: @escaping @Sendable (RuleDecoder) -> (String, YAMLNode) -> Value?
-    ) -> Form<RuleDecoder, [Value]> {
+        _ read: @escaping @Sendable (ConditionDecoder) -> (String, YAMLNode) -> Value?
+    ) -> Form<ConditionDecoder, [Value]> {
         Form("string or list of strings", SchemaForm.oneOrMore(element())) { decoder, entry in
             let values = decoder.texts(entry, example: example)?.compactMap(read(decoder))
             return values?.isEmpty == true ? nil : values
@@ -72,10 +74,10 @@ extension RuleDecoder {
 
     private static func comparisons<Value>(
         _ quantity: SchemaForm.Quantity, _ example: String,
-        _ parse: @escaping @Sendable (RuleDecoder) -> (String) throws(ComparisonText.Problem) -> Value
-    ) -> Form<RuleDecoder, Comparisons<Value>> {
+        _ parse: @escaping @Sendable (String) throws(ComparisonText.Problem) -> Value
+    ) -> Form<ConditionDecoder, Comparisons<Value>> {
         Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
-            decoder.comparisons(entry, example: example, allowsBare: quantity == .depth, parse(decoder))
+            decoder.comparisons(entry, example: example, allowsBare: quantity == .depth, parse)
         }
     }
 
@@ -96,7 +98,7 @@ extension RuleDecoder {
     }
 
     private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
-        guard let key = Self.conditions[entry.name] else {
+        guard let key = Self.keys[entry.name] else {
             reportUnknown(entry, beside: entries)
             return nil
         }
@@ -125,11 +127,11 @@ extension RuleDecoder {
                 "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
             ]
             let help: String? =
-                if let meant = synonyms[entry.name] { meant } else if Self.keys[entry.name] != nil {
+                if let meant = synonyms[entry.name] { meant } else if RuleDecoder.keys[entry.name] != nil {
                     "'\(entry.name)' is a key of the rule, not of 'where'"
                 } else {
                     Spelling.help(
-                        for: entry.name, candidates: Self.conditions.names, noun: "conditions",
+                        for: entry.name, candidates: Self.keys.names, noun: "conditions",
                         except: entries.map(\.name))
                 }
             problems.error("unknown condition \(quoted(entry.name))", at: entry.key.range, help: help)

@@ -6,7 +6,10 @@ struct RequiredKind {
     var mark: Range<Int>
 }
 
-extension RuleDecoder {
+/// Reads which files of a rule run together, and when.
+struct FlowDecoder: RulePart {
+    let decoder: RuleDecoder
+
     /// Parses tags: words of letters, digits, `-`, `_` and `.`, which need no quotes in a shell.
     func tags(_ entry: YAMLNode.Entry) -> [String]? {
         let nodes = entry.value.text == nil ? elements(entry, noun: "nightly", allowsEmpty: true) : [entry.value]

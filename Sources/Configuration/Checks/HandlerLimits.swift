@@ -3,11 +3,11 @@ import Rules
 import System
 
 // Compares the events and types that a handler accepts with those that a rule uses.
-extension RuleDecoder {
+extension RuleChecks {
     /// Reports events and types of the rule that the handler does not accept, and events that the handler needs.
     ///
     /// A handler in `on_failure` must accept at least one of the rule's events, but not all of them.
-    func checkLimits(of step: DecodedStep, _ draft: RuleDraft, onFailure: Bool = false) {
+    func checkLimits(of step: DecodedStep, onFailure: Bool = false) {
         let events = draft.rule.events
         guard let handler = step.handler, let range = step.handlerMark else { return }
         let name = quoted(handler.reference.name)

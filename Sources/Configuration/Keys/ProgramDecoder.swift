@@ -1,19 +1,9 @@
 import Rules
 import System
 
-// Limits and permissions of programs.
-extension RuleDecoder {
-    /// Warns about limits that have no effect.
-    func checkConfinement(_ draft: RuleDraft) {
-        guard machine.isRoot, !draft.hasFaultyUser, draft.rule.confinement.user.map({ $0.uid == 0 }) ?? true,
-            draft.rule.confinement.limits?.processes != nil, let entry = draft["limits"]?.value.entry("processes")
-        else { return }
-        problems.warning(
-            "'processes' has no effect on programs that run as root", at: mark(entry),
-            help: "add 'run_as' with another user, or remove it")
-    }
-
-    var machine: RuleLoader.Machine { surroundings.machine }
+/// Reads the environment, the limits and the permissions of programs.
+struct ProgramDecoder: RulePart {
+    let decoder: RuleDecoder
 
     // MARK: - Single values
 
@@ -55,5 +45,39 @@ extension RuleDecoder {
                 help: "write 'best-effort:0', or start Alight as root")
         }
         return priority
+    }
+
+    // MARK: - Environment of programs
+
+    func environment(_ entry: YAMLNode.Entry) -> [EnvironmentVariable]? {
+        guard let entries = entries(of: entry.value) else {
+            return mistyped(entry, "a mapping", help: "write the variables as 'NAME: value'")
+        }
+        return entries.compactMap { variable in
+            let name = variable.name
+            let isWord = name.utf8.allSatisfy { $0.isAlphanumeric || $0 == UInt8(ascii: "_") }
+            guard isWord, let first = name.utf8.first, !first.isDigit else {
+                return reject(
+                    "invalid variable name \(quoted(name))", at: variable.key.range,
+                    help: "use letters, digits and '_', not starting with a digit")
+            }
+            guard !name.hasPrefix("ALIGHT_"), name != "TMPDIR" else {
+                return reject(
+                    "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "use another name")
+            }
+            guard let text = text(variable, help: "write \"\" for an empty value"),
+                let template = template(text, variable.value, step: 0)
+            else { return nil }
+            return EnvironmentVariable(name: name, value: template)
+        }
+    }
+
+    func directory(_ entry: YAMLNode.Entry) -> Template? {
+        text(entry).flatMap { text in
+            guard !text.isEmpty else {
+                return reject("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
+            }
+            return template(text, entry.value, step: 0)
+        }
     }
 }

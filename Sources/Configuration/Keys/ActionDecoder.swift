@@ -16,7 +16,10 @@ struct DecodedStep {
     var commandMark: Range<Int>?
 }
 
-extension RuleDecoder {
+/// Reads the actions of a rule.
+struct ActionDecoder: RulePart {
+    let decoder: RuleDecoder
+
     /// Returns the actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
         guard let elements = entry.value.elements else {
@@ -38,9 +41,9 @@ extension RuleDecoder {
             let message = node.isNull ? "the action has no value" : "an action must be a mapping, not \(node.noun)"
             return reject(message, at: range, help: Self.actionHelp)
         }
-        checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.keys.names) {
-            "'\($0)' is a key of the rule, not of 'action'"
-        }
+        checkKeys(
+            entries, known: RuleDecoder.actionKeys, noun: "keys of an action", misplaced: RuleDecoder.keys.names
+        ) { "'\($0)' is a key of the rule, not of 'action'" }
         let kinds = entries.filter { ["use", "exec", "shell"].contains($0.name) }
         guard let kind = kinds.first else {
             if let with = node.entry("with") {
@@ -99,11 +102,12 @@ extension RuleDecoder {
         }
         let parameters = parameters(with, number: number)
         let description: HandlerDescription
-        switch catalog.find(name, from: folder) {
+        switch decoder.catalog.find(name, from: folder) {
         case .success(let found): description = found
         case .failure(let problem):
             let help =
-                problem.help ?? Spelling.help(for: name, candidates: catalog.names(from: folder), noun: "handlers")
+                problem.help
+                ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: folder), noun: "handlers")
             return reject(problem.message, at: node.range, help: help)
         }
         if let schema = description.parameters, let with { hideSecrets(in: with.value, schema) }
@@ -167,6 +171,17 @@ extension RuleDecoder {
         return range
     }
 
+    /// Refuses files that another user could change, for parameters that the schema marks as trusted.
+    private func checkTrustedFiles(_ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?) {
+        guard case .object(let members) = parameters else { return }
+        for (name, property) in schema?.properties ?? [:] where property.role == ParameterSchema.trusted {
+            guard case .text(let template)? = members[name], let path = template.literal, let entry = node?.entry(name),
+                let problem = surroundings.distrust(folder.resolving(path).normalized)
+            else { continue }
+            problems.error(problem.message, at: mark(entry), help: problem.help)
+        }
+    }
+
     // MARK: - exec
 
     /// Returns a program and its arguments.
@@ -189,9 +204,6 @@ extension RuleDecoder {
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
         return ([program] + arguments).complete()
     }
-
-    /// Returns the range of the first element of a command.
-    func programMark(_ entry: YAMLNode.Entry) -> Range<Int> { mark(entry.value.elements?.first ?? entry.value) }
 
     private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {
         // In a command, `null` is the word itself; `~` is the home directory.
@@ -229,8 +241,8 @@ extension RuleDecoder {
             return reject("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
         }
         var errors = 0
-        noteCaptures(in: line, entry.value, isInShell: true)
-        for token in PlaceholderScan.tokens(in: line) where errors < Self.errorsPerText {
+        recordCaptures(in: line, entry.value, isInShell: true)
+        for token in PlaceholderScan.tokens(in: line) where errors < ActionDecoder.errorsPerText {
             guard let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
