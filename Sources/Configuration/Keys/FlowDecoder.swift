@@ -28,22 +28,13 @@ struct FlowDecoder: RulePart {
 
     /// Parses one string with hours, or several.
     func window(_ entry: YAMLNode.Entry) -> RunWindow? {
-        let nodes: [YAMLNode]
-        if let elements = entry.value.elements {
-            guard !elements.isEmpty else {
-                return reject(
-                    "'window' is empty", at: mark(entry), help: "write hours such as '22:00-06:00', or remove the key")
+        let help = "write hours such as '22:00-06:00'"
+        let values = values(entry)
+        if values.isEmpty { return reject("'window' is empty", at: mark(entry), help: "\(help), or remove the key") }
+        let spans = values.map { node, range in
+            text(node, name: "'window'", at: range, help: help).flatMap { text in
+                converted(at: range) { () throws(WindowProblem) in try WindowText.parse(text) }
             }
-            nodes = elements
-        } else {
-            nodes = [entry.value]
-        }
-        let spans = nodes.map { node -> RunWindow.Span? in
-            let range = entry.value.elements == nil ? mark(entry) : mark(node)
-            guard let text = text(node, name: "'window'", at: range, help: "write hours such as '22:00-06:00'") else {
-                return nil
-            }
-            return converted(at: range) { () throws(WindowProblem) in try WindowText.parse(text) }
         }
         return spans.complete().map { RunWindow($0) }
     }

@@ -16,14 +16,7 @@ extension RulePart {
     /// Parses the globs of `path:`, one or a list.
     func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
         let options = Glob.Options(matchesHidden: matchesHidden, isCaseSensitive: isCaseSensitive)
-        let nodes: [YAMLNode]
-        if entry.value.text != nil || FlowPlaceholder.help(for: entry.value, in: source) != nil
-            || entry.value.entries != nil
-        {
-            nodes = [entry.value]
-        } else {
-            nodes = elements(entry, noun: "~/inbox/*.pdf") ?? []
-        }
+        let nodes = entry.value.elements == nil ? [entry.value] : elements(entry, noun: "~/inbox/*.pdf") ?? []
         return nodes.compactMap { node in
             let range = node.isEmpty ? mark(entry) : mark(node)
             guard let text = text(node, name: "'path'", at: range, help: "write a glob, such as ~/inbox/*.pdf") else {
@@ -104,40 +97,32 @@ extension RulePart {
         // Most patterns contain no placeholder.
         guard bytes.contains(UInt8(ascii: "$")) else { return pattern + rest }
         var index = bytes.count - rest.count
-        var isComplete = true
+        let errorsBefore = problems.errorCount
         for token in PlaceholderScan.tokens(in: text) {
             pattern += PathPrefix.unescapingDollars(bytes[index..<token.range.lowerBound])
             index = token.range.upperBound
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
-            guard token.word.hasPrefix("env:") else {
+            let name = String(token.word.dropFirst(4))
+            if !token.word.hasPrefix("env:") {
                 let message =
                     Placeholder(word: token.word) == nil
                     ? "unknown placeholder '${\(escaped(token.word, limit: 80))}'"
                     : "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
-                problems.error(
-                    message, at: range,
-                    help: "write '*' for any name; the only placeholder allowed here is ${env:NAME}")
-                isComplete = false
-                continue
-            }
-            let name = String(token.word.dropFirst(4))
-            guard let value = surroundings.environment(name) else {
+                let help = "write '*' for any name; the only placeholder allowed here is ${env:NAME}"
+                problems.error(message, at: range, help: help)
+            } else if let value = surroundings.environment(name) {
+                pattern += Glob.escaped(Array(value.utf8))
+            } else {
                 reportUnset(name, at: range)
-                isComplete = false
-                continue
             }
-            pattern += Glob.escaped(Array(value.utf8))
         }
-        if let open = text[text.utf8.index(text.utf8.startIndex, offsetBy: index)...].utf8.firstRange(of: "${".utf8) {
-            let offset = text.utf8.distance(from: text.utf8.startIndex, to: open.lowerBound)
-            let isEscaped = offset > 0 && bytes[offset - 1] == UInt8(ascii: "$")
-            if !isEscaped {
-                reportUnclosed(text, at: mark(node, offset: offset, length: 2))
-                return nil
-            }
+        if let open = bytes[index...].firstRange(of: "${".utf8)?.lowerBound,
+            open == 0 || bytes[open - 1] != UInt8(ascii: "$")
+        {
+            reportUnclosed(text, at: mark(node, offset: open, length: 2))
         }
         pattern += PathPrefix.unescapingDollars(bytes[index...])
-        return isComplete ? pattern : nil
+        return problems.errorCount == errorsBefore ? pattern : nil
     }
 
     /// Warns about a regular expression in place of a glob, although it is also a valid glob.

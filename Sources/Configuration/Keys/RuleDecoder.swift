@@ -47,7 +47,7 @@ struct RuleDecoder: RulePart {
     func rules(from root: YAMLNode?) -> [DecodedRule] {
         let start = 0..<min(1, source.bytes.count)
         guard let root, !root.isNull else {
-            if source.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) {
+            if source.bytes.allSatisfy({ $0.isBlank || $0 == 0x0A || $0 == 0x0D }) {
                 // A file is briefly empty while it is saved, and must not count as one without rules.
                 problems.error("the file is empty", at: start, help: "start it with 'rules:', or remove it")
             } else {
@@ -57,10 +57,9 @@ struct RuleDecoder: RulePart {
         }
         guard let entries = root.entries else {
             let isList = root.elements != nil
-            problems.error(
+            return reject(
                 "a rules file must be a mapping, not \(root.noun)", at: mark(root),
-                help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'")
-            return []
+                help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'") ?? []
         }
         checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.keys.names) { _ in
             "it belongs to a rule, in the list under 'rules:'"
@@ -69,9 +68,8 @@ struct RuleDecoder: RulePart {
         let defaults = root.entry("defaults").map { self.defaults($0) } ?? []
         let isRefused = surroundings.allowsUnsetVariables && problems.errorCount > errorsBefore
         guard let rules = root.entry("rules") else {
-            problems.error(
-                "there are no 'rules' in the file", at: mark(root), help: "add 'rules:' with a list of rules")
-            return []
+            let help = "add 'rules:' with a list of rules"
+            return reject("there are no 'rules' in the file", at: mark(root), help: help) ?? []
         }
         let decoded = list(rules, defaults: defaults)
         return isRefused ? [] : decoded
@@ -163,15 +161,11 @@ struct RuleDecoder: RulePart {
 
     /// Parses the former names of a rule.
     func formerly(_ entry: YAMLNode.Entry, name: String) -> [FormerName] {
-        let nodes = entry.value.elements ?? [entry.value]
-        guard !nodes.isEmpty else {
-            problems.error(
-                "'formerly' is empty", at: mark(entry), help: "write a former name of the rule, or remove the key")
-            return []
-        }
+        let help = "write a former name of the rule, or remove the key"
+        let values = values(entry)
+        if values.isEmpty { return reject("'formerly' is empty", at: mark(entry), help: help) ?? [] }
         var names: [FormerName] = []
-        for node in nodes {
-            let range = entry.value.elements == nil ? mark(entry) : mark(node)
+        for (node, range) in values {
             guard let former = text(node, name: "a name in 'formerly'", at: range) else { continue }
             if former == name {
                 problems.error(

@@ -131,14 +131,20 @@ extension NodeReading {
     ///   - example: Elements, for messages.
     ///   - allowsEmpty: Whether the list may be empty.
     ///   - read: Reads one string.
-    /// - Returns: The values; nil if there is no list, which has been reported.
+    /// - Returns: The values; nil if there are none, which has been reported.
     func list<Value>(
         _ entry: YAMLNode.Entry, of noun: String, example: String, allowsEmpty: Bool = false,
         _ read: (String, YAMLNode) -> Value?
     ) -> [Value]? {
-        elements(entry, noun: example, allowsEmpty: allowsEmpty)?.compactMap { node in
+        let values = elements(entry, noun: example, allowsEmpty: allowsEmpty)?.compactMap { node in
             text(node, name: noun, at: mark(node)).flatMap { read($0, node) }
         }
+        return allowsEmpty || values?.isEmpty == false ? values : nil
+    }
+
+    /// Returns the elements of a list, or a value that is not a list, with the ranges to underline.
+    func values(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, range: Range<Int>)] {
+        entry.value.elements.map { $0.map { ($0, mark($0)) } } ?? [(entry.value, mark(entry))]
     }
 
     // MARK: - Wrong types

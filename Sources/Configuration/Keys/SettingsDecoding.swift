@@ -52,11 +52,10 @@ extension RuleDecoder {
     // MARK: - Events and types
 
     func eventWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, mask: EventMask)]? {
-        let words = list(entry, of: "an event", example: "created, modified") { text, node in
+        list(entry, of: "an event", example: "created, modified") { text, node in
             if let mask = EventMask(word: text) { return (node, mask) }
             return reject("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
         }
-        return words?.isEmpty == true ? nil : words
     }
 
     /// The words in `types:`.
@@ -64,7 +63,7 @@ extension RuleDecoder {
 
     func typeWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, types: Set<FileType>)]? {
         let known = Self.typeNames
-        let words = list(entry, of: "a type", example: "file, directory") { text, node in
+        return list(entry, of: "a type", example: "file, directory") { text, node in
             if text == "any" { return (node, Set(FileType.allCases)) }
             if known.contains(text), let type = FileType(rawValue: text) { return (node, [type]) }
             let synonyms = [
@@ -76,6 +75,5 @@ extension RuleDecoder {
                 help: synonyms[text].map { "write '\($0)'; \(list)" }
                     ?? Spelling.help(for: text, candidates: known, noun: "types"))
         }
-        return words?.isEmpty == true ? nil : words
     }
 }
