@@ -13,7 +13,7 @@ package struct RuleLoader: Sendable {
         /// The absolute directory to which the paths of rules files are relative.
         package var currentFolder: PathBytes
         /// The directories in which `exec` searches for a program without a slash; also the PATH of plugins.
-        package var programFolders: [String]
+        let programFolders = ["/usr/local/bin", "/usr/bin", "/bin"]
         /// The limits and restrictions that programs can be given.
         package var machine = Machine()
         /// Returns a problem if the process runs as root and a user other than root could change the file.
@@ -29,12 +29,11 @@ package struct RuleLoader: Sendable {
 
         package init(
             home: String?, environment: @escaping @Sendable (String) -> String?, currentFolder: PathBytes,
-            programFolders: [String] = ["/usr/local/bin", "/usr/bin", "/bin"], maximumFileSize: Int = 4 << 20
+            maximumFileSize: Int = 4 << 20
         ) {
             self.home = home
             self.environment = environment
             self.currentFolder = currentFolder
-            self.programFolders = programFolders
             self.maximumFileSize = maximumFileSize
         }
     }

@@ -80,9 +80,7 @@ struct LoopCheck {
             }
         }
         // Of several links to one rule, the most certain comes first.
-        return links.enumerated().sorted { left, right in
-            left.element.isCertain == right.element.isCertain ? left.offset < right.offset : left.element.isCertain
-        }.map(\.element)
+        return links.sorted { $0.isCertain && !$1.isCertain }
     }
 
     /// The types of the files at a destination: those of the moved files, or a regular file.

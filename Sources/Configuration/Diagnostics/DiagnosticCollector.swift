@@ -58,9 +58,7 @@ final class DiagnosticCollector {
 
     /// Returns all diagnostics in file order; beyond the limit, only the number of the remaining ones.
     func sorted() -> [Diagnostic] {
-        let sorted = findings.enumerated().sorted { left, right in
-            (left.element.range.lowerBound, left.offset) < (right.element.range.lowerBound, right.offset)
-        }.map(\.element)
+        let sorted = findings.sorted { $0.range.lowerBound < $1.range.lowerBound }
         let source = source.hiding(secrets)
         let shown = sorted.prefix(Self.shownLimit).map { finding in
             Diagnostic(finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)

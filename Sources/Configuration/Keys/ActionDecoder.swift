@@ -22,14 +22,11 @@ struct ActionDecoder: RulePart {
 
     /// Returns the actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
-        guard let elements = entry.value.elements else {
-            return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
-        }
-        guard !elements.isEmpty else {
+        let values = values(entry)
+        if values.isEmpty {
             problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp)
-            return []
         }
-        return elements.enumerated().compactMap { number, node in step(node, at: mark(node), number: number) }
+        return values.enumerated().compactMap { step($1.node, at: $1.range, number: $0) }
     }
 
     private static let actionHelp = "write 'use: NAME', 'exec: [PROGRAM, \"${path}\"]' or 'shell: \"…\"'"
@@ -76,19 +73,14 @@ struct ActionDecoder: RulePart {
     }
 
     private func step(_ kind: YAMLNode.Entry, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
-        let place = source.place(at: kind.key.range.lowerBound)
+        func command(_ work: Action.Work, at range: Range<Int>) -> DecodedStep {
+            DecodedStep(
+                action: Action(work, place: source.place(at: kind.key.range.lowerBound)), commandMark: range)
+        }
         switch kind.name {
-        case "use":
-            guard let name = text(kind) else { return nil }
-            return use(name, kind.value, with: with, number: number)
-        case "exec":
-            return exec(kind, number: number).map { templates in
-                DecodedStep(action: Action(.exec(templates), place: place), commandMark: programMark(kind))
-            }
-        default:
-            return shell(kind).map { line in
-                DecodedStep(action: Action(.shell(line), place: place), commandMark: mark(kind))
-            }
+        case "use": return text(kind).flatMap { use($0, kind.value, with: with, number: number) }
+        case "exec": return exec(kind, number: number).map { command(.exec($0), at: programMark(kind)) }
+        default: return shell(kind).map { command(.shell($0), at: mark(kind)) }
         }
     }
 

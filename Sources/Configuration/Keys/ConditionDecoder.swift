@@ -126,15 +126,13 @@ struct ConditionDecoder: RulePart {
                 "regexp": "write 'regex'", "pattern": "write 'name' for a glob, 'regex' for a regular expression",
                 "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
             ]
-            let help: String? =
-                if let meant = synonyms[entry.name] { meant } else if RuleDecoder.keys[entry.name] != nil {
-                    "'\(entry.name)' is a key of the rule, not of 'where'"
-                } else {
-                    Spelling.help(
-                        for: entry.name, candidates: Self.keys.names, noun: "conditions",
-                        except: entries.map(\.name))
-                }
-            problems.error("unknown condition \(quoted(entry.name))", at: entry.key.range, help: help)
+            let isOfRule = RuleDecoder.keys[entry.name] != nil
+            problems.error(
+                "unknown condition \(quoted(entry.name))", at: entry.key.range,
+                help: synonyms[entry.name]
+                    ?? (isOfRule ? "'\(entry.name)' is a key of the rule, not of 'where'" : nil)
+                    ?? Spelling.help(
+                        for: entry.name, candidates: Self.keys.names, noun: "conditions", except: entries.map(\.name)))
         }
     }
 
@@ -148,10 +146,6 @@ struct ConditionDecoder: RulePart {
                 entry, "a list",
                 help: isMapping ? "put '- ' in front of each condition" : "write a list of mappings, [{ … }, { … }]")
         }
-        return conditions(elements, in: entry)
-    }
-
-    private func conditions(_ elements: [YAMLNode], in entry: YAMLNode.Entry) -> [Condition]? {
         guard !elements.isEmpty else {
             return reject(
                 "\(quoted(entry.name)) is empty", at: mark(entry), help: "write at least one mapping of conditions")
@@ -161,10 +155,8 @@ struct ConditionDecoder: RulePart {
 
     /// Decodes `not`: a mapping that must not match, or a list of which none may match.
     private func negation(_ entry: YAMLNode.Entry) -> Condition? {
-        if let elements = entry.value.elements {
-            return conditions(elements, in: entry).map { .not($0.count == 1 ? $0[0] : .any($0)) }
-        }
-        return condition(entry).map { .not($0) }
+        guard entry.value.elements != nil else { return condition(entry).map { .not($0) } }
+        return group(entry).map { .not($0.count == 1 ? $0[0] : .any($0)) }
     }
 
     // MARK: - Lists and comparisons

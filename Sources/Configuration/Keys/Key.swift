@@ -79,9 +79,5 @@ struct KeyTable<Reader: NodeReading, Target>: Sendable {
     }
 
     /// The schemas of the values, keyed by name.
-    var schemas: [String: JSONValue] { schemas { _ in true } }
-
-    func schemas(where isTaken: (Key<Reader, Target>) -> Bool) -> [String: JSONValue] {
-        Dictionary(uniqueKeysWithValues: keys.filter(isTaken).map { ($0.name, $0.schema) })
-    }
+    var schemas: [String: JSONValue] { Dictionary(uniqueKeysWithValues: keys.map { ($0.name, $0.schema) }) }
 }

@@ -15,10 +15,9 @@ struct ConfigurationDecoder: NodeReading {
     func read(_ root: YAMLNode, into configuration: inout Configuration) {
         if root.isNull { return }
         guard let entries = root.entries else {
-            problems.error(
+            return problems.error(
                 "a configuration must be a mapping, not \(root.noun)", at: mark(root),
                 help: "write keys such as 'jobs: 4'; rules belong in separate files")
-            return
         }
         checkKeys(
             entries, known: Self.keys.names, noun: "keys of the configuration",
@@ -33,8 +32,10 @@ struct ConfigurationDecoder: NodeReading {
     }
 
     /// Reads a string and converts it with the closure.
-    func checked<Value>(_ entry: YAMLNode.Entry, _ read: (String) throws(HandlerProblem) -> Value) -> Value? {
-        text(entry).flatMap { text in converted(at: entry.value.range) { () throws(HandlerProblem) in try read(text) } }
+    func checked<Value, Problem: RemediableError>(
+        _ entry: YAMLNode.Entry, _ read: (String) throws(Problem) -> Value
+    ) -> Value? {
+        text(entry).flatMap { text in converted(at: entry.value.range) { () throws(Problem) in try read(text) } }
     }
 
     /// Reads one URL or a list of them.

@@ -75,20 +75,16 @@ package enum ConfigurationValues {
     /// Parses a retention period.
     ///
     /// - Throws: The reason why the period is invalid.
-    package static func period(_ text: String) throws(HandlerProblem) -> Duration {
-        do throws(DurationProblem) {
-            return try DurationText.parse(text, days: Configuration.longestRetentionDays)
-        } catch { throw HandlerProblem(message: error.message, help: error.help) }
+    static func period(_ text: String) throws(DurationProblem) -> Duration {
+        try DurationText.parse(text, days: Configuration.longestRetentionDays)
     }
 
     /// Parses a retention size in bytes.
     ///
     /// - Throws: The reason why the size is invalid.
-    package static func retentionSize(_ text: String) throws(HandlerProblem) -> Int {
-        do throws(SizeProblem) {
-            let size = try SizeText.parse(text)
-            if size >= Configuration.leastRetentionSize { return size }
-            throw SizeProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
-        } catch { throw HandlerProblem(message: error.message, help: error.help) }
+    static func retentionSize(_ text: String) throws(SizeProblem) -> Int {
+        let size = try SizeText.parse(text)
+        if size >= Configuration.leastRetentionSize { return size }
+        throw SizeProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
     }
 }

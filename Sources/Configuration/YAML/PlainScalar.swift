@@ -66,6 +66,10 @@ extension UInt8 {
     var isOctalDigit: Bool { (0x30...0x37).contains(self) }
     var isHexadecimalDigit: Bool { isDigit || (0x41...0x46).contains(self) || (0x61...0x66).contains(self) }
     var isAlphanumeric: Bool { isDigit || (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self) }
+    static var space: UInt8 { 0x20 }
+    /// Whether the byte opens a collection of YAML.
+    var isOpening: Bool { self == UInt8(ascii: "{") || self == UInt8(ascii: "[") }
+    var isClosing: Bool { self == UInt8(ascii: "}") || self == UInt8(ascii: "]") }
     /// Whether the byte is a space or a tab.
     var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

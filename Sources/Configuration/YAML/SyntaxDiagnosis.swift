@@ -25,7 +25,7 @@ private struct Fault {
     /// Returns a problem if the line is indented with a tab, which is the cause of any error.
     func tab() -> YAMLProblem? {
         let line = source.lineRange(at: at)
-        let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        let blanks = source.bytes[line].prefix { $0 == .space || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
         return YAMLProblem(
             "tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
@@ -34,7 +34,7 @@ private struct Fault {
     func problem(for error: YAMLSyntaxError) -> YAMLProblem {
         if let closing = textAfterClosing() { return closing }
         switch (error.context, error.problem) {
-        case ("while scanning an alias", _) where context > 0 && isClosing(source.bytes[context - 1]):
+        case ("while scanning an alias", _) where context > 0 && source.bytes[context - 1].isClosing:
             return mustBeQuoted(from: BareText.start(in: source, before: context))
         case ("while scanning an alias", _), ("while scanning an anchor", _), ("while scanning a tag", _),
             ("while scanning a block scalar", "did not find expected comment or line break"),
@@ -97,21 +97,16 @@ private struct Fault {
     private func textAfterClosing() -> YAMLProblem? {
         let line = source.lineRange(at: at)
         let before = source.bytes[line.lowerBound..<min(at, line.upperBound)]
-        guard let last = before.last(where: { $0 != UInt8(ascii: " ") }), let byte, at < line.upperBound else {
-            return nil
-        }
+        guard let byte, at < line.upperBound, let last = before.last(where: { $0 != .space }) else { return nil }
         if last == UInt8(ascii: "\"") || last == UInt8(ascii: "'"), byte != UInt8(ascii: ":") {
             return here(1, "a string continues after its closing quote", help: "quote the whole string")
         }
-        guard isClosing(last) else { return nil }
-        if isClosing(byte) { return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it") }
+        guard last.isClosing else { return nil }
+        if byte.isClosing { return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it") }
         guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
         let start = BareText.start(in: source, before: at)
-        guard source.bytes[start] == UInt8(ascii: "{") || source.bytes[start] == UInt8(ascii: "[") else { return nil }
-        return mustBeQuoted(from: start)
+        return source.bytes[start].isOpening ? mustBeQuoted(from: start) : nil
     }
-
-    private func isClosing(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") }
 
     /// Detects a `path:in` in the previous line, which merged both lines into one string.
     private func missingBlank() -> YAMLProblem? {
@@ -145,22 +140,18 @@ private struct Fault {
         return here(
             1, "expected ',' or '\(closing)' here", help: "quote a string that contains brackets, braces or ': '")
     }
-}
 
-extension Fault {
     /// Detects `[in/*.{jpg,png}]`, in which the string would end at the brace.
     private func textWithBraces() -> YAMLProblem? {
-        guard let byte, byte == UInt8(ascii: "{") || byte == UInt8(ascii: "["), at > 0 else { return nil }
-        let breaks = Set(",[{ \n\t".utf8)
-        guard !breaks.contains(source.bytes[at - 1]) else { return nil }
+        guard let byte, byte.isOpening, at > 0, !",[{ \n\t".utf8.contains(source.bytes[at - 1]) else { return nil }
         let line = source.lineRange(at: at)
         var start = at
-        while start > line.lowerBound, !Set(",[{".utf8).contains(source.bytes[start - 1]) {
-            let isBlank = source.bytes[start - 1] == UInt8(ascii: " ")
-            if isBlank, start - 1 > line.lowerBound, source.bytes[start - 2] == UInt8(ascii: ":") { break }
+        while start > line.lowerBound, !",[{".utf8.contains(source.bytes[start - 1]) {
+            let isSpace = source.bytes[start - 1] == .space
+            if isSpace, start - 1 > line.lowerBound, source.bytes[start - 2] == UInt8(ascii: ":") { break }
             start -= 1
         }
-        while start < at, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        while start < at, source.bytes[start] == .space { start += 1 }
         let range = BareText.range(in: source, from: start)
         return YAMLProblem(
             "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted", at: range,
@@ -176,19 +167,15 @@ enum BareText {
         let line = source.lineRange(at: start)
         var end = start
         var open = 0
-        scan: while end < line.upperBound {
-            switch source.bytes[end] {
-            case UInt8(ascii: "{"), UInt8(ascii: "["): open += 1
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                if open == 0 { break scan }
-                open -= 1
-            case UInt8(ascii: ","): if open == 0 { break scan }
-            case UInt8(ascii: "#"): if end > start, source.bytes[end - 1] == UInt8(ascii: " ") { break scan }
-            default: break
-            }
+        while end < line.upperBound {
+            let byte = source.bytes[end]
+            if open == 0, byte.isClosing || byte == UInt8(ascii: ",") { break }
+            if byte == UInt8(ascii: "#"), end > start, source.bytes[end - 1] == .space { break }
+            if byte.isOpening { open += 1 }
+            if byte.isClosing { open -= 1 }
             end += 1
         }
-        while end > start + 1, source.bytes[end - 1] == UInt8(ascii: " ") { end -= 1 }
+        while end > start + 1, source.bytes[end - 1] == .space { end -= 1 }
         return start..<max(end, start)
     }
 
@@ -196,22 +183,15 @@ enum BareText {
     static func start(in source: SourceText, before place: Int) -> Int {
         let line = source.lineRange(at: place)
         var start = line.lowerBound
-        var index = line.lowerBound
         var open = 0
-        while index < min(place, line.upperBound) {
+        for index in line.lowerBound..<min(place, line.upperBound) {
             let byte = source.bytes[index]
-            let isLast = index + 1 >= line.upperBound
-            let isBeforeBlank = isLast || source.bytes[index + 1] == UInt8(ascii: " ")
-            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: "-"), isBeforeBlank, open == 0 {
-                start = index + 1
-            } else if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
-                open += 1
-            } else if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
-                open = max(0, open - 1)
-            }
-            index += 1
+            let isBeforeSpace = index + 1 >= line.upperBound || source.bytes[index + 1] == .space
+            if byte.isOpening { open += 1 }
+            if byte.isClosing { open = max(0, open - 1) }
+            if isBeforeSpace, open == 0, ":-".utf8.contains(byte) { start = index + 1 }
         }
-        while start < place, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        while start < place, source.bytes[start] == .space { start += 1 }
         return start
     }
 

@@ -18,8 +18,6 @@ package struct YAMLNode: Sendable {
     package struct Entry: Sendable {
         package var key: YAMLNode
         package var value: YAMLNode
-        /// Whether the entry comes from the merge key `<<`.
-        package var isMerged = false
 
         /// The string of the key; keys that are not strings are not part of the tree.
         package var name: String { key.text ?? "" }

@@ -183,9 +183,8 @@ private struct YAMLTreeBuilder: ~Copyable {
                     help: "refer to an anchor, as in '<<: *base'")
                 continue
             }
-            for var entry in merged where places[entry.name] == nil {
+            for entry in merged where places[entry.name] == nil {
                 places[entry.name] = entry.key.range
-                entry.isMerged = true
                 entries.append(entry)
             }
         }
