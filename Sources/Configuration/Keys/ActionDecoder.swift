@@ -233,13 +233,14 @@ struct ActionDecoder: RulePart {
             return reject("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
         }
         var errors = 0
-        recordCaptures(in: line, entry.value, isInShell: true)
-        for token in PlaceholderScan.tokens(in: line) where errors < ActionDecoder.errorsPerText {
-            guard let help = ShellVariable.help(for: token.word) else { continue }
+        for token in PlaceholderScan(line).tokens {
+            let range = mark(entry.value, offset: token.range.lowerBound, length: token.range.count)
+            recordCapture(token, Placeholder(word: token.word), at: range, isInShell: true)
+            guard errors < Self.errorsPerText, let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
                 "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'",
-                at: mark(entry.value, offset: token.range.lowerBound, length: token.range.count), help: help)
+                at: range, help: help)
         }
         return errors == 0 ? line : nil
     }

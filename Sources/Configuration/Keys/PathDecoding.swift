@@ -98,7 +98,7 @@ extension RulePart {
         guard bytes.contains(UInt8(ascii: "$")) else { return pattern + rest }
         var index = bytes.count - rest.count
         let errorsBefore = problems.errorCount
-        for token in PlaceholderScan.tokens(in: text) {
+        for token in PlaceholderScan(text).tokens {
             pattern += PathPrefix.unescapingDollars(bytes[index..<token.range.lowerBound])
             index = token.range.upperBound
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)

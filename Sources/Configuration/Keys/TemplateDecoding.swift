@@ -10,49 +10,65 @@ extension RulePart {
     ///
     /// The step is the index of the action in its list: `${steps.N…}` refers only to earlier steps.
     func template(_ text: String, _ node: YAMLNode, step: Int) -> Template? {
+        let bytes = Array(text.utf8)
         var parts: [Template.Part] = []
-        var start = text.startIndex
+        var literal: [UInt8] = []
+        var start = 0
         if text == "~" || text.hasPrefix("~/") {
             guard let home = home(for: node) else { return nil }
             parts.append(.literal(home))
-            start = text.index(after: start)
+            start = 1
         }
-        var isComplete = true
-        var errors = 0
-        while start < text.endIndex, errors < Self.errorsPerText {
-            let base = text.utf8.distance(from: text.startIndex, to: start)
-            do throws(TemplateError) {
-                parts += try Template(String(text[start...]), environment: surroundings.environment).parts
-                break
-            } catch {
-                isComplete = false
-                errors += 1
-                guard let next = report(error, in: text, node, base: base) else { break }
-                start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
+        /// Adds the bytes before an offset, and ends the literal part.
+        func add(upTo end: Int, endsPart: Bool) {
+            literal += bytes[start..<end].replacing("$${".utf8, with: "${".utf8)
+            guard endsPart, !literal.isEmpty else { return }
+            parts.append(.literal(literal))
+            literal = []
+        }
+        let errorsBefore = problems.errorCount
+        var (unknown, early) = (0, 0)
+        let scan = PlaceholderScan(text)
+        for token in scan.tokens {
+            let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
+            let placeholder = Placeholder(word: token.word)
+            let isVariable = token.word.hasPrefix("env:")
+            add(upTo: token.range.lowerBound, endsPart: !isVariable)
+            start = token.range.upperBound
+            recordCapture(token, placeholder, at: range)
+            if isVariable, let value = surroundings.environment(String(token.word.dropFirst(4))) {
+                literal += value.utf8
+            } else if let placeholder, !isVariable {
+                parts.append(.placeholder(placeholder))
+                guard case .stepOutput(let named, _) = placeholder, named >= step, early < Self.errorsPerText else {
+                    continue
+                }
+                early += 1
+                reportStep(named, in: step, at: range)
+            } else if unknown < Self.errorsPerText {
+                unknown += 1
+                reportUnknown(token.word, at: range)
             }
         }
-        recordCaptures(in: text, node)
-        guard checkSteps(in: text, node, step: step), isComplete else { return nil }
-        return Template(parts: parts)
+        if let unclosed = scan.unclosed, unknown < Self.errorsPerText {
+            reportUnclosed(text, at: mark(node, offset: unclosed, length: 2))
+        }
+        add(upTo: bytes.count, endsPart: true)
+        return problems.errorCount == errorsBefore ? Template(parts: parts) : nil
     }
 
-    /// Reports an error; returns the offset after it, at which to continue.
-    private func report(_ error: TemplateError, in text: String, _ node: YAMLNode, base: Int) -> Int? {
-        switch error {
-        case .unclosed(let offset):
-            reportUnclosed(text, at: mark(node, offset: base + offset, length: 2))
-            return nil
-        case .unknownPlaceholder(let word, let offset):
-            let length = word.utf8.count + 3
-            problems.error(
-                "unknown placeholder '${\(escaped(word, limit: 80))}'",
-                at: mark(node, offset: base + offset, length: length), help: placeholderHelp(for: word))
-            return base + offset + length
-        case .unsetVariable(let name, let offset):
-            let length = name.utf8.count + 7
-            reportUnset(name, at: mark(node, offset: base + offset, length: length))
-            return base + offset + length
-        }
+    private func reportUnknown(_ word: String, at range: Range<Int>) {
+        if word.hasPrefix("env:") { return reportUnset(String(word.dropFirst(4)), at: range) }
+        problems.error(
+            "unknown placeholder '${\(escaped(word, limit: 80))}'", at: range, help: placeholderHelp(for: word))
+    }
+
+    private func reportStep(_ named: Int, in step: Int, at range: Range<Int>) {
+        problems.error(
+            "step \(named) doesn't come before this one", at: range,
+            help: step == 0
+                ? "no step comes before this one"
+                : "this is step \(step), counted from 0; write ${steps.\(step - 1).outputs.0} for the one before")
     }
 
     private func placeholderHelp(for word: String) -> String? {
@@ -70,29 +86,12 @@ extension RulePart {
         return "write '${\(near)}'"
     }
 
-    private func checkSteps(in text: String, _ node: YAMLNode, step: Int) -> Bool {
-        guard text.contains("${steps.") else { return true }
-        var errors = 0
-        for token in PlaceholderScan.tokens(in: text) where errors < Self.errorsPerText {
-            guard case .stepOutput(let named, _) = Placeholder(word: token.word), named >= step else { continue }
-            errors += 1
-            problems.error(
-                "step \(named) doesn't come before this one",
-                at: mark(node, offset: token.range.lowerBound, length: token.range.count),
-                help: step == 0
-                    ? "no step comes before this one"
-                    : "this is step \(step), counted from 0; write ${steps.\(step - 1).outputs.0} for the one before")
-        }
-        return errors == 0
-    }
-
-    /// Records the placeholders of a string that stand for groups.
-    func recordCaptures(in text: String, _ node: YAMLNode, isInShell: Bool = false) {
-        guard text.contains("${") else { return }
-        for token in PlaceholderScan.tokens(in: text) where Placeholder(word: token.word)?.isCapture == true {
-            let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
-            decoder.captures.uses.append(CaptureUse(word: token.word, range: range, isInShell: isInShell))
-        }
+    /// Records a placeholder that stands for a group.
+    func recordCapture(
+        _ token: PlaceholderToken, _ placeholder: Placeholder?, at range: Range<Int>, isInShell: Bool = false
+    ) {
+        guard placeholder?.isCapture == true else { return }
+        decoder.captures.uses.append(CaptureUse(word: token.word, range: range, isInShell: isInShell))
     }
 
     // MARK: - Parameters

@@ -101,7 +101,7 @@ struct ConfigurationDecoder: NodeReading {
             bytes += home
             start = 1
         }
-        for token in PlaceholderScan.tokens(in: text) {
+        for token in PlaceholderScan(text).tokens {
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
             guard token.word.hasPrefix("env:") else {
                 return reject(
