@@ -37,19 +37,7 @@ extension RuleLoader {
 
 /// The user accounts of the machine.
 package struct Accounts: Sendable {
-    package struct Account: Sendable, Hashable {
-        package var name: String
-        package var uid: UInt32
-        package var gid: UInt32
-        package var home: PathBytes
-
-        package init(name: String, uid: UInt32, gid: UInt32, home: PathBytes) {
-            self.name = name
-            self.uid = uid
-            self.gid = gid
-            self.home = home
-        }
-    }
+    package typealias Account = (name: String, uid: UInt32, gid: UInt32, home: PathBytes)
 
     package var named: @Sendable (String) -> Account? = { name in read { getpwnam_r(name, $0, $1, $2, $3) } }
     package var numbered: @Sendable (UInt32) -> Account? = { number in read { getpwuid_r(number, $0, $1, $2, $3) } }
@@ -73,9 +61,7 @@ package struct Accounts: Sendable {
                 let name = entry.pw_name
             else { return nil }
             let home = entry.pw_dir.map { PathBytes(String(cString: $0)) } ?? "/"
-            return Account(
-                name: String(cString: name), uid: entry.pw_uid, gid: entry.pw_gid,
-                home: home.bytes.first == .slash ? home : "/")
+            return (String(cString: name), entry.pw_uid, entry.pw_gid, home.bytes.first == .slash ? home : "/")
         }
     }
 

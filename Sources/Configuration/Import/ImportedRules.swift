@@ -60,9 +60,7 @@ struct ImportedFile {
     var entries: [ImportedEntry]
 
     var text: String {
-        var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" }
-        lines.append("")
-        lines.append("defaults:")
+        var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" } + ["", "defaults:"]
         let common = [
             ("hidden", "true", "\(program) reports names with a leading dot"),
             ("ignore_defaults", "false", "and temporary files"),
@@ -74,19 +72,15 @@ struct ImportedFile {
             let pair = "  \(key): \(value)"
             lines.append(pair + String(repeating: " ", count: max(1, 28 - pair.count)) + "# \(reason)")
         }
-        lines.append("")
         let hasRule = entries.contains { if case .rule = $0 { true } else { false } }
-        lines.append(hasRule ? "rules:" : "rules: []")
+        lines += ["", hasRule ? "rules:" : "rules: []"]
         for entry in entries {
             switch entry {
             case .comment(let text): lines.append(text.isEmpty ? "" : "  # \(YAMLText.comment(text))")
             case .dropped(let origin, let reason):
                 lines += origin.map { "  # \(YAMLText.comment($0))" }
-                lines.append("  # not converted: \(YAMLText.comment(reason))")
-                lines.append("")
-            case .rule(let rule):
-                lines += Self.lines(of: rule)
-                lines.append("")
+                lines += ["  # not converted: \(YAMLText.comment(reason))", ""]
+            case .rule(let rule): lines += Self.lines(of: rule) + [""]
             }
         }
         while lines.last == "" { lines.removeLast() }
@@ -99,20 +93,15 @@ struct ImportedFile {
         lines += rule.changes.map { "# differs: \(YAMLText.comment($0))" }
         lines.append("- name: \(YAMLText.scalar(rule.name))")
         if !rule.isEnabled { lines.append("  enabled: false") }
-        if rule.paths.count == 1 {
-            lines.append("  path: \(YAMLText.scalar(rule.paths[0]))")
-        } else {
-            lines.append("  path:")
-            lines += rule.paths.map { "    - \(YAMLText.scalar($0))" }
-        }
+        let paths = rule.paths.map(YAMLText.scalar)
+        lines += paths.count == 1 ? ["  path: \(paths[0])"] : ["  path:"] + paths.map { "    - \($0)" }
         if !rule.exclude.isEmpty { lines.append("  exclude: \(YAMLText.list(rule.exclude))") }
         if !rule.types.isEmpty, rule.types != ["file"] { lines.append("  types: \(YAMLText.list(rule.types))") }
         if let depth = rule.depth { lines.append("  depth: \(depth)") }
         lines.append("  events: \(YAMLText.list(rule.events))")
         lines += rule.keys.map { "  \($0.name): \($0.value)" }
-        lines.append("  action:")
-        lines.append("    exec: \(YAMLText.list(rule.arguments))")
-        if !rule.suggestion.isEmpty { lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" } }
+        lines += ["  action:", "    exec: \(YAMLText.list(rule.arguments))"]
+        lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
         return lines.map { "  " + $0 }
     }
 }

@@ -113,11 +113,8 @@ package struct IncrontabImport {
         if !isFile, mask.isRecursive, !mask.entersHidden { rule.exclude = ["**/.*/**"] }
         rule.events = events
         rule.types = mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
-        rule.kept.append(
-            isFile
-                ? "one file"
-                : mask.isRecursive
-                    ? "the directory and everything below it" : "the directory without its subdirectories")
+        let extent = mask.isRecursive ? "and everything below it" : "without its subdirectories"
+        rule.kept.append(isFile ? "one file" : "the directory \(extent)")
         rule.changes += mask.changes(ofFile: isFile)
         switch (isFile, isWild, nature) {
         case (true, _, _) where mask.has(IncronMask.onlyFolders):

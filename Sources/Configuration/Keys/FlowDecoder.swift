@@ -1,11 +1,5 @@
 import Rules
 
-/// A kind of file in `require`, and its range in the source.
-struct RequiredKind {
-    var kind: Grouping.Kind
-    var mark: Range<Int>
-}
-
 /// Reads which files of a rule run together, and when.
 struct FlowDecoder: RulePart {
     let decoder: RuleDecoder

@@ -46,7 +46,7 @@ extension FlowDecoder {
     }
 
     /// Parses extensions, or globs for names.
-    func required(_ entry: YAMLNode.Entry) -> [RequiredKind]? {
+    func required(_ entry: YAMLNode.Entry) -> [(kind: Grouping.Kind, mark: Range<Int>)]? {
         list(entry, of: "a kind in 'require'", example: "mkv, nfo") { text, node in
             let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
             guard !text.isEmpty, !text.utf8.contains(.slash) else {
@@ -58,8 +58,7 @@ extension FlowDecoder {
             let pattern = isGlob ? Array(text.utf8) : Array("*.".utf8) + Glob.escaped(Array(word.utf8))
             do throws(GlobError) {
                 let glob = try Glob(pattern, options: Glob.Options(matchesHidden: true))
-                return RequiredKind(
-                    kind: Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark: mark(node))
+                return (Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark(node))
             } catch { return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help) }
         }
     }

@@ -24,7 +24,8 @@ struct RuleDraft {
     var steps: [DecodedStep] = []
     var onFailure: [DecodedStep] = []
     var group: Template?
-    var required: [RequiredKind] = []
+    /// The kinds of files in `require`, and their ranges in the source.
+    var required: [(kind: Grouping.Kind, mark: Range<Int>)] = []
     /// The words in `events:` and `types:`, for the locations of diagnostics.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []

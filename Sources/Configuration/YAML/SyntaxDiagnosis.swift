@@ -1,29 +1,31 @@
 import Rules
 
-/// Converts errors of libyaml into messages with a remedy.
-enum SyntaxDiagnosis {
-    static func problem(for error: YAMLSyntaxError, in source: SourceText) -> YAMLProblem {
-        let at = source.offset(ofCharacter: error.character)
-        let context = source.offset(ofCharacter: error.contextCharacter)
-        let isInFlow = error.context?.contains("flow") == true
-        let fault = Fault(source: source, at: at, context: context)
-        return fault.tab() ?? FlowPlaceholder.problem(in: source, from: isInFlow ? context : at, to: at)
-            ?? fault.problem(for: error)
-    }
-}
-
-private struct Fault {
-    var source: SourceText
+/// Converts an error of libyaml into a message with a remedy.
+struct SyntaxDiagnosis {
+    private let source: SourceText
+    private let error: YAMLSyntaxError
     /// The offset at which libyaml failed.
-    var at: Int
+    private let at: Int
     /// The start of the construct that libyaml was reading.
-    var context: Int
+    private let context: Int
+
+    init(_ error: YAMLSyntaxError, in source: SourceText) {
+        self.source = source
+        self.error = error
+        at = source.offset(ofCharacter: error.character)
+        context = source.offset(ofCharacter: error.contextCharacter)
+    }
+
+    var problem: YAMLProblem {
+        let start = error.context?.contains("flow") == true ? context : at
+        return tab() ?? FlowPlaceholder.problem(in: source, from: start, to: at) ?? textAfterClosing() ?? known
+    }
 
     private var byte: UInt8? { at < source.bytes.count ? source.bytes[at] : nil }
     private var contextLine: Int { source.place(at: context).line }
 
     /// Returns a problem if the line is indented with a tab, which is the cause of any error.
-    func tab() -> YAMLProblem? {
+    private func tab() -> YAMLProblem? {
         let line = source.lineRange(at: at)
         let blanks = source.bytes[line].prefix { $0 == .space || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
@@ -31,8 +33,8 @@ private struct Fault {
             "tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
     }
 
-    func problem(for error: YAMLSyntaxError) -> YAMLProblem {
-        if let closing = textAfterClosing() { return closing }
+    /// The problem by libyaml's words for it.
+    private var known: YAMLProblem {
         switch (error.context, error.problem) {
         case ("while scanning an alias", _) where context > 0 && source.bytes[context - 1].isClosing:
             return mustBeQuoted(from: BareText.start(in: source, before: context))

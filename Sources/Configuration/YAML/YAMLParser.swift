@@ -226,7 +226,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         do throws(YAMLSyntaxError) {
             return try reader.next()
         } catch {
-            throw SyntaxDiagnosis.problem(for: error, in: source)
+            throw SyntaxDiagnosis(error, in: source).problem
         }
     }
 
