@@ -26,10 +26,8 @@ struct Destination {
     ///
     /// The result is empty if nothing is known about the paths.
     func paths(of rule: Rule, like other: Rule) -> [[UInt8]] {
-        let literals = template.parts.flatMap { part -> [ArraySlice<UInt8>] in
-            if case .literal(let bytes) = part { bytes.split(separator: .slash) } else { [] }
-        }
-        let words = PathWords(of: other.patterns + rule.patterns, for: rule.globs, beside: literals.map(Array.init))
+        let literals = template.parts.compactMap(\.literal).flatMap { $0.split(separator: .slash).map(Array.init) }
+        let words = PathWords(of: other.patterns + rule.patterns, for: rule.globs, beside: literals)
         let inputs = rule.samples(words)
         return inputs.flatMap { paths(for: $0, of: rule, words, limit: max(4_000 / inputs.count, 16)) }
     }
@@ -78,15 +76,12 @@ struct Destination {
     }
 
     /// Whether the template itself specifies the end of the name.
-    private var isWrittenOut: Bool {
-        if case .literal(let last)? = template.parts.last { last.last != .slash } else { false }
-    }
+    private var isWrittenOut: Bool { template.parts.last?.literal.map { $0.last != .slash } ?? false }
 
     /// Returns directories that together contain every path that the destination can expand to.
     func folders(of rule: Rule) -> [PathBytes] {
-        let leavesFolder = template.parts.dropFirst().contains { part in
-            guard case .literal(let bytes) = part else { return false }
-            return bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+        let leavesFolder = template.parts.dropFirst().compactMap(\.literal).contains { bytes in
+            bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
         }
         if leavesFolder { return ["/"] }
         switch template.parts.first {
@@ -107,6 +102,10 @@ struct Destination {
         default: [[]]
         }
     }
+}
+
+extension Template.Part {
+    fileprivate var literal: [UInt8]? { if case .literal(let bytes) = self { bytes } else { nil } }
 }
 
 extension ActionDecoder {

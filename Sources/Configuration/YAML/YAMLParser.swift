@@ -100,8 +100,9 @@ private struct YAMLTreeBuilder: ~Copyable {
         return (node, size)
     }
 
-    private mutating func alias(_ name: String, at range: Range<Int>) throws(YAMLProblem) -> (node: YAMLNode, size: Int)
-    {
+    private mutating func alias(
+        _ name: String, at range: Range<Int>
+    ) throws(YAMLProblem) -> (node: YAMLNode, size: Int) {
         if let (node, size) = anchored[name] {
             aliasSize += size
             guard aliasSize <= YAMLParser.maximumAliasSize else {
@@ -112,7 +113,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             try grow(by: size, at: range)
             return (node, size)
         }
-        let shown = "\(source.text(range))"
+        let shown = source.text(range)
         guard !open.contains(name) else {
             throw YAMLProblem(
                 "alias \(quoted(shown)) is inside the value that it refers to", at: range, help: "write the value out")
@@ -157,18 +158,15 @@ private struct YAMLTreeBuilder: ~Copyable {
                 continue
             }
             if let first = places[name] {
+                let line = source.place(at: first.lowerBound).line
                 report(
-                    "duplicate key \(quoted(name)); "
-                        + "the first is on line \(source.place(at: first.lowerBound).line)", at: key.range,
+                    "duplicate key \(quoted(name)); the first is on line \(line)", at: key.range,
                     help: "remove one of the two")
-            } else {
-                places[name] = key.range
-                if name == "<<", key.isPlain {
-                    merges.append(value)
-                } else {
-                    entries.append(YAMLNode.Entry(key: key, value: value))
-                }
+                continue
             }
+            places[name] = key.range
+            let isMerge = name == "<<" && key.isPlain
+            if isMerge { merges.append(value) } else { entries.append(YAMLNode.Entry(key: key, value: value)) }
         }
     }
 
@@ -240,16 +238,10 @@ private struct YAMLTreeBuilder: ~Copyable {
         let range = range(of: event)
         guard event.anchor != nil || event.tag != nil else { return range }
         var start = range.lowerBound
-        let blanks: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r")]
-        while start < range.upperBound {
-            let byte = source.bytes[start]
-            if byte == UInt8(ascii: "&") || byte == UInt8(ascii: "!") {
-                while start < range.upperBound, !blanks.contains(source.bytes[start]) { start += 1 }
-            } else if blanks.contains(byte) {
-                start += 1
-            } else {
-                break
-            }
+        while start < range.upperBound, "&! \t\n\r".utf8.contains(source.bytes[start]) {
+            let isProperty = "&!".utf8.contains(source.bytes[start])
+            start += 1
+            while isProperty, start < range.upperBound, !" \t\n\r".utf8.contains(source.bytes[start]) { start += 1 }
         }
         return start..<range.upperBound
     }
