@@ -90,7 +90,7 @@ package struct RuleLoader: Sendable {
             let problems = yaml.problems
             let decoder = RuleDecoder(
                 source: yaml.source, folder: file.path.parent, stem: file.stem, surroundings: surroundings,
-                catalog: catalog, names: names, problems: problems, faults: yaml.faults)
+                catalog: catalog, names: names, problems: problems, omissions: yaml.omissions)
             return (yaml.isReadable ? decoder.rules(from: yaml.root) : [], { problems.sorted() })
         } catch { return ([], { [error] }) }
     }

@@ -34,10 +34,10 @@ extension RuleChecks {
                     help: "it accepts \(list(accepted)); use another action")
             }
         }
-        let lacking = EventSpelling.words(of: onFailure ? [] : handler.neededEvents.subtracting(events))
+        let lacking = onFailure ? [] : handler.neededEvents.subtracting(events)
         if !lacking.isEmpty {
             problems.error(
-                "\(name) needs \(nouns("event", lacking)) too",
+                "\(name) needs \(nouns("event", EventSpelling.words(of: lacking))) too",
                 at: draft.eventWords.first.map { mark($0.node) } ?? range,
                 help: "write 'events: [\(list(EventSpelling.words(of: events.union(handler.neededEvents))))]'")
         }

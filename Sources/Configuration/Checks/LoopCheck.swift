@@ -45,8 +45,8 @@ struct LoopCheck {
         var reported: Set<Set<Int>> = []
         for index in sources {
             // A certain chain is an error, even if a shorter chain exists that is not certain.
-            for ways in [certain, links] {
-                guard let chain = shortestChain(from: index, ways),
+            for graph in [certain, links] {
+                guard let chain = shortestChain(from: index, graph),
                     reported.insert(Set([index] + chain.map(\.to))).inserted
                 else { continue }
                 reportCycle(index, chain)

@@ -27,7 +27,7 @@ struct RuleChecks: RulePart {
 
     /// Whether programs run as root if Alight does.
     private var runsAsAlight: Bool {
-        !draft.hasFaultyUser && draft.rule.confinement.user.map { $0.uid == 0 } ?? true
+        !draft.hasInvalidUser && draft.rule.confinement.user.map { $0.uid == 0 } ?? true
     }
 
     /// Refuses commands that another user could change, unless they run as a user other than root.

@@ -8,7 +8,7 @@ final class DiagnosticCollector {
     /// More than a user fixes at once.
     static let shownLimit = 100
     /// The number of findings worth the memory; the rest is only counted.
-    private static let keptLimit = 20_000
+    private static let storedLimit = 20_000
 
     private struct Finding: Hashable {
         var range: Range<Int>
@@ -49,7 +49,7 @@ final class DiagnosticCollector {
     private var isCrowded: Bool { findings.count > 10 * Self.shownLimit }
 
     private func add(_ finding: Finding) {
-        if findings.count >= Self.keptLimit {
+        if findings.count >= Self.storedLimit {
             dropped += 1
         } else if known.insert(finding).inserted {
             findings.append(finding)

@@ -25,7 +25,7 @@ struct DireventReader {
     /// The line on which the last token ends, after ``next()``.
     private var line: Int { lines[index] }
     /// Constructs that can't be read or are not followed, with their lines.
-    private(set) var remarks: [(line: Int, text: String)] = []
+    private(set) var notices: [(line: Int, text: String)] = []
 
     init(_ text: String) {
         self.text = Array(text)
@@ -40,11 +40,11 @@ struct DireventReader {
         while true {
             switch next() {
             case .end:
-                if isNested { remarks.append((line, "missing '}' at the end")) }
+                if isNested { notices.append((line, "missing '}' at the end")) }
                 return statements
             case .mark("}") where isNested: return statements
             case .mark(";"): continue
-            case .mark(let mark): remarks.append((line, "unexpected '\(mark)'"))
+            case .mark(let mark): notices.append((line, "unexpected '\(mark)'"))
             case .text(let keyword): statements.append(statement(keyword))
             }
         }
@@ -64,7 +64,7 @@ struct DireventReader {
             case .mark("}"), .end:
                 // A statement without ';' ends with its block.
                 index = before
-                remarks.append((statement.line, "missing ';' after '\(keyword)'"))
+                notices.append((statement.line, "missing ';' after '\(keyword)'"))
                 break reading
             case .mark: continue
             }
@@ -80,7 +80,7 @@ struct DireventReader {
             case .text(let text): texts.append(text)
             case .mark(")"), .end: return texts
             case .mark(";"), .mark("{"), .mark("}"):
-                remarks.append((line, "missing ')'"))
+                notices.append((line, "missing ')'"))
                 return texts
             case .mark: continue
             }
@@ -113,7 +113,7 @@ struct DireventReader {
             } else if text[index] == "#" || starts("//") {
                 let comment = restOfLine()
                 if comment.hasPrefix("#include") {
-                    remarks.append((line, "'\(comment)' is not followed; import that file separately"))
+                    notices.append((line, "'\(comment)' is not followed; import that file separately"))
                 }
             } else if starts("/*") {
                 index += 2

@@ -30,7 +30,7 @@ struct ImportedRule {
     /// The argument vector, each a template.
     var arguments: [String] = []
     /// Short descriptions of what was preserved.
-    var kept: [String] = []
+    var converted: [String] = []
     /// The differences in behavior, with their reasons.
     var changes: [String] = []
     /// A suggested alternative, as lines of YAML.
@@ -89,7 +89,8 @@ struct ImportedFile {
 
     private static func lines(of rule: ImportedRule) -> [String] {
         var lines = rule.origin.map { "# \(YAMLText.comment($0))" }
-        if !rule.kept.isEmpty { lines.append("# converted: \(YAMLText.comment(rule.kept.joined(separator: ", ")))") }
+        let converted = rule.converted.joined(separator: ", ")
+        if !converted.isEmpty { lines.append("# converted: \(YAMLText.comment(converted))") }
         lines += rule.changes.map { "# differs: \(YAMLText.comment($0))" }
         lines.append("- name: \(YAMLText.scalar(rule.name))")
         if !rule.isEnabled { lines.append("  enabled: false") }

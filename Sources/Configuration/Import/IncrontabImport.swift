@@ -112,9 +112,9 @@ package struct IncrontabImport {
         rule.paths = [isFile ? glob : folder + (mask.isRecursive ? "/**" : "/*")]
         if !isFile, mask.isRecursive, !mask.entersHidden { rule.exclude = ["**/.*/**"] }
         rule.events = events
-        rule.types = mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
+        rule.types = mask.coversDirectories && !isFile ? ["any"] : ["file"]
         let extent = mask.isRecursive ? "and everything below it" : "without its subdirectories"
-        rule.kept.append(isFile ? "one file" : "the directory \(extent)")
+        rule.converted.append(isFile ? "one file" : "the directory \(extent)")
         rule.changes += mask.changes(ofFile: isFile)
         switch (isFile, isWild, nature) {
         case (true, _, _) where mask.has(IncronMask.onlyFolders):
@@ -133,7 +133,7 @@ package struct IncrontabImport {
         }
         if mask.isDeaf {
             rule.keys.append(("while_busy", "drop"))
-            rule.kept.append("no events for changes while the command runs")
+            rule.converted.append("no events for changes while the command runs")
         }
         addCommand(
             command, to: &rule, mask: mask, isFile: isFile, hasSlash: written.last == .slash && path.bytes != [.slash])
@@ -147,7 +147,7 @@ package struct IncrontabImport {
     ) {
         var pieces: [CommandPiece] = []
         func add(_ text: String) { pieces.append(.text(text)) }
-        let sometimes = mask.tellsOfFolders && !isFile
+        let sometimes = mask.coversDirectories && !isFile
         // An event of the watched directory has the directory itself as its path.
         let isSelf = isFile || !mask.has(IncronMask.allEvents & ~(IncronMask.deleteSelf | IncronMask.moveSelf))
         var rest = command[...]
@@ -182,7 +182,7 @@ package struct IncrontabImport {
         pieces = CommandPiece.joined(pieces)
         let words = CommandWords(pieces)
         rule.arguments = words.arguments
-        if words.isShell { rule.kept.append("the shell command, which receives the name in a variable") }
+        if words.isShell { rule.converted.append("the shell command, which receives the name in a variable") }
         if words.isOpen { rule.addChange("a quote is not closed") }
         if !words.syntax.isEmpty {
             let list = words.syntax.map { "'\($0)'" }.joined(separator: " ")
@@ -193,7 +193,7 @@ package struct IncrontabImport {
                 "to use a shell, replace 'exec' by:", "  shell: \(YAMLText.scalar(CommandPiece.shellLine(pieces)))",
             ]
         } else {
-            rule.kept.append("the arguments")
+            rule.converted.append("the arguments")
         }
         if rule.arguments.first?.contains("/") == true, rule.arguments.first?.hasPrefix("/") == false {
             rule.addChange("the program's path is relative to the directory of this file")

@@ -90,12 +90,12 @@ extension ConfigurationDecoder {
     /// Creates a key whose value is stored together with its origin.
     private static func key<Value>(
         _ name: String, _ description: String, _ form: Form<ConfigurationDecoder, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], into place: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
+        examples: [JSONValue] = [], into property: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
     ) -> ConfigurationKey {
         let setting = Form<ConfigurationDecoder, Setting<Value>>(form.noun, form.schema()) { decoder, entry in
             form.read(decoder, entry).map { Setting($0, from: decoder.origin(of: entry)) }
         }
-        return Key(name, description, setting, standard: standard, examples: examples, into: place)
+        return Key(name, description, setting, standard: standard, examples: examples, into: property)
     }
 
     /// Creates a key with a mapping of keys, or with the value of the first of them alone.

@@ -41,19 +41,19 @@ extension Key {
 
     init<Value>(
         _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true, into place: any WritableKeyPath<Target, Value> & Sendable
+        examples: [JSONValue] = [], isShared: Bool = true, into property: any WritableKeyPath<Target, Value> & Sendable
     ) {
         self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
-            $0[keyPath: place] = $1
+            $0[keyPath: property] = $1
         }
     }
 
     init<Value>(
         _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true, into place: any WritableKeyPath<Target, Value?> & Sendable
+        examples: [JSONValue] = [], isShared: Bool = true, into property: any WritableKeyPath<Target, Value?> & Sendable
     ) {
         self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
-            $0[keyPath: place] = $1
+            $0[keyPath: property] = $1
         }
     }
 }

@@ -29,7 +29,7 @@ struct RuleDecoder: RulePart {
     let names: RuleNames
     let problems: DiagnosticCollector
     /// The offsets at which YAML errors left something out of the tree, in ascending order.
-    let faults: [Int]
+    let omissions: [Int]
     /// The uses of regular expression groups in actions.
     let captures = CaptureLog()
 
@@ -115,7 +115,7 @@ struct RuleDecoder: RulePart {
         draft.rule.filter = draft.filter(patterns ?? [])
         let uses = captures.uses[usesBefore...]
         RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
-        guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, steps != nil else { return nil }
+        guard problems.errorCount == errorsBefore, !hasOmission(node), patterns != nil, steps != nil else { return nil }
         var decoded = DecodedRule(rule: draft.finished, isEnabled: draft.isEnabled, formerly: formerly)
         decoded.destinations = draft.steps.flatMap(\.destinations)
         for var destination in draft.onFailure.flatMap(\.destinations) {
@@ -127,8 +127,8 @@ struct RuleDecoder: RulePart {
         return decoded
     }
 
-    private func hasFault(_ node: YAMLNode) -> Bool {
-        !faults.isEmpty && node.range.contains(faults[faults.lastIndex(notAbove: node.range.upperBound - 1)])
+    private func hasOmission(_ node: YAMLNode) -> Bool {
+        !omissions.isEmpty && node.range.contains(omissions[omissions.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
     private func required(_ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String) -> YAMLNode.Entry? {

@@ -42,7 +42,7 @@ struct RuleDraft {
     subscript(key: String) -> YAMLNode.Entry? { entries.first { $0.name == key } }
 
     /// Whether `run_as` could not be read; this has been reported.
-    var hasFaultyUser: Bool { rule.confinement.user == nil && self["run_as"].map { !$0.value.isOff } == true }
+    var hasInvalidUser: Bool { rule.confinement.user == nil && self["run_as"].map { !$0.value.isOff } == true }
 
     func filter(_ patterns: [PathPattern]) -> PathFilter {
         PathFilter(

@@ -9,7 +9,7 @@ extension NodeReading {
 
     /// Reads the string of an entry or an element, with the given name for messages.
     func text(_ node: YAMLNode, name: String, at range: Range<Int>, help: String? = nil) -> String? {
-        if node.isFaulty { return nil }
+        if node.isInvalid { return nil }
         if node.isEmpty || (node.isNull && node.text != "~") {
             return reject("\(name) has no value", at: range, help: help ?? "write one, or remove the key")
         }
@@ -157,7 +157,7 @@ extension NodeReading {
     func mistyped<Value>(
         _ node: YAMLNode, name: String, _ expected: String, at range: Range<Int>, help: String? = nil
     ) -> Value? {
-        if node.isFaulty || reportPlaceholder(node, at: range) { return nil }
+        if node.isInvalid || reportPlaceholder(node, at: range) { return nil }
         if node.isNull { return reject("\(name) has no value", at: range, help: help ?? "write \(expected)") }
         return reject("\(name) must be \(expected), not \(node.noun)", at: range, help: help)
     }

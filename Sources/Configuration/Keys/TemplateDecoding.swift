@@ -98,7 +98,7 @@ extension RulePart {
 
     /// Decodes the value of `with:` or a part of it.
     func parameters(_ node: YAMLNode, step: Int) -> ParameterTemplate? {
-        if node.isFaulty { return nil }
+        if node.isInvalid { return nil }
         switch node.content {
         case .scalar(let text, _):
             return node.isPlain

@@ -10,7 +10,7 @@ struct YAMLFile {
     /// Whether the file has no syntax error.
     private(set) var isReadable = true
     /// The offsets at which YAML errors left something out of the tree, in ascending order.
-    private(set) var faults: [Int] = []
+    private(set) var omissions: [Int] = []
 
     /// Reads a file.
     ///
@@ -24,7 +24,7 @@ struct YAMLFile {
         do throws(YAMLProblem) {
             let document = try YAMLParser.parse(source)
             root = document.root
-            faults = document.problems.map(\.range.lowerBound).sorted()
+            omissions = document.problems.map(\.range.lowerBound).sorted()
             for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
         } catch {
             isReadable = false

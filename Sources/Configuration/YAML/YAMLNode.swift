@@ -32,7 +32,7 @@ package struct YAMLNode: Sendable {
     package var isTaggedAsText = false
 
     /// Whether the node has already been reported, so that no further message is needed.
-    package var isFaulty = false
+    package var isInvalid = false
 
     package init(_ content: Content, range: Range<Int>) {
         self.content = content

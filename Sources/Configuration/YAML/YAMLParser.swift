@@ -141,12 +141,12 @@ private struct YAMLTreeBuilder: ~Copyable {
         let start = contentRange(of: event).lowerBound
         try enter(at: start)
         var entries: [YAMLNode.Entry] = []
-        var places: [String: Range<Int>] = [:]
+        var ranges: [String: Range<Int>] = [:]
         var merges: [YAMLNode] = []
         while true {
             let inner = try next()
             if case .mappingEnd = inner.kind {
-                for merge in merges { add(merge, to: &entries, known: &places) }
+                for merge in merges { add(merge, to: &entries, known: &ranges) }
                 return leave(.mapping(entries), from: start, to: range(of: inner).upperBound, isFlow: event.isFlow)
             }
             let key = try node(inner).node
@@ -157,14 +157,14 @@ private struct YAMLTreeBuilder: ~Copyable {
                     help: FlowPlaceholder.help(for: key, in: source) ?? "quote it if it is a string")
                 continue
             }
-            if let first = places[name] {
+            if let first = ranges[name] {
                 let line = source.place(at: first.lowerBound).line
                 report(
                     "duplicate key \(quoted(name)); the first is on line \(line)", at: key.range,
                     help: "remove one of the two")
                 continue
             }
-            places[name] = key.range
+            ranges[name] = key.range
             let isMerge = name == "<<" && key.isPlain
             if isMerge { merges.append(value) } else { entries.append(YAMLNode.Entry(key: key, value: value)) }
         }
@@ -172,7 +172,7 @@ private struct YAMLTreeBuilder: ~Copyable {
 
     /// Adds the entries of a merge key; existing entries take precedence.
     private mutating func add(
-        _ merge: YAMLNode, to entries: inout [YAMLNode.Entry], known places: inout [String: Range<Int>]
+        _ merge: YAMLNode, to entries: inout [YAMLNode.Entry], known ranges: inout [String: Range<Int>]
     ) {
         for mapping in merge.elements ?? [merge] {
             guard let merged = mapping.entries else {
@@ -181,8 +181,8 @@ private struct YAMLTreeBuilder: ~Copyable {
                     help: "refer to an anchor, as in '<<: *base'")
                 continue
             }
-            for entry in merged where places[entry.name] == nil {
-                places[entry.name] = entry.key.range
+            for entry in merged where ranges[entry.name] == nil {
+                ranges[entry.name] = entry.key.range
                 entries.append(entry)
             }
         }
@@ -262,7 +262,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             case (let name, .scalar(let text, .plain)): PlainScalar(text).fits(name)
             default: false
             }
-        node.isFaulty = !fits
+        node.isInvalid = !fits
         guard !fits else {
             node.isTaggedAsText = node.text != nil && ["!", "str"].contains(core ?? tag)
             return
