@@ -93,18 +93,18 @@ extension RuleChecks {
         let paths = patterns.map { quoted($0.node.text ?? $0.glob.description) }
         let shown = paths.prefix(3).joined(separator: " or ") + (paths.count > 3 ? " …" : "")
         for required in draft.required {
-            let kind = required.kind
-            if !mayHold(filter, kind.glob) {
-                problems.warning(
-                    "no group can be complete: \(shown) matches no file of the kind \(quoted(kind.text))",
-                    at: required.mark,
-                    help: "add a glob for such files to 'path', or remove \(quoted(kind.text)) from 'require'")
-            } else if kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
-                problems.warning(
-                    "no group can be complete: the built-in ignores exclude all files of the kind \(quoted(kind.text))",
-                    at: required.mark,
-                    help: "write 'ignore_defaults: false', or remove \(quoted(kind.text)) from 'require'")
+            let kind = quoted(required.kind.text)
+            let (reason, remedy): (String, String)
+            if !mayHold(filter, required.kind.glob) {
+                (reason, remedy) = ("\(shown) matches no file", "add a glob for such files to 'path'")
+            } else if required.kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
+                (reason, remedy) = ("the built-in ignores exclude all files", "write 'ignore_defaults: false'")
+            } else {
+                continue
             }
+            problems.warning(
+                "no group can be complete: \(reason) of the kind \(kind)", at: required.mark,
+                help: "\(remedy), or remove \(kind) from 'require'")
         }
     }
 

@@ -1,5 +1,3 @@
-import Rules
-
 /// Collects the diagnostics of one file.
 ///
 /// Reading continues after an error, so that all errors are reported at once. The same problem is stored once,

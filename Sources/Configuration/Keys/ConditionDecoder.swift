@@ -1,6 +1,5 @@
 import JSON
 import Rules
-import System
 
 /// Reads conditions on a file other than its path.
 struct ConditionDecoder: RulePart {

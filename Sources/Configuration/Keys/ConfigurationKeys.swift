@@ -1,6 +1,5 @@
 import JSON
 import Rules
-import System
 
 typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
 

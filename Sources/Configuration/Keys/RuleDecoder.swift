@@ -1,7 +1,6 @@
 import Globbing
 import Rules
 import System
-import Watching
 
 /// A decoded rule, and whether it is enabled.
 struct DecodedRule {

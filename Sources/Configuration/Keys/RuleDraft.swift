@@ -2,7 +2,6 @@ import FileEvents
 import Globbing
 import Rules
 import System
-import Watching
 
 /// A rule while it is decoded: the values of its keys, and the parts that depend on several keys.
 struct RuleDraft {

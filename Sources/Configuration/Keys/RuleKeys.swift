@@ -2,7 +2,6 @@ import FileEvents
 import Globbing
 import JSON
 import Rules
-import Watching
 
 typealias RuleKey = Key<RuleDecoder, RuleDraft>
 

@@ -10,28 +10,6 @@ extension ProgramDecoder {
                 "'sandbox' restricts nothing", at: mark(entry),
                 help: "add 'read' or 'write' with paths, or 'network: no'")
         }
-        checkMachine(sandbox, entry)
-    }
-
-    /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
-    /// start.
-    func paths(_ entry: YAMLNode.Entry) -> [Template]? {
-        list(entry, of: "a path in \(quoted(entry.name))", example: "/srv/out", allowsEmpty: true) { text, node in
-            guard !text.isEmpty else {
-                return reject(
-                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
-            }
-            let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
-            if isGlob {
-                problems.warning(
-                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs", at: mark(node),
-                    help: "write a directory to include everything in it")
-            }
-            return template(text, node, step: 0)
-        }
-    }
-
-    private func checkMachine(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
         let confines = sandbox.confinesFiles
         func report(_ message: String, help: String) {
             if sandbox.isRequired {
@@ -59,6 +37,24 @@ extension ProgramDecoder {
             report(
                 "this kernel can't block network access for programs: it has no seccomp filters",
                 help: "boot a kernel that was built with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or riscv64")
+        }
+    }
+
+    /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
+    /// start.
+    func paths(_ entry: YAMLNode.Entry) -> [Template]? {
+        list(entry, of: "a path in \(quoted(entry.name))", example: "/srv/out", allowsEmpty: true) { text, node in
+            guard !text.isEmpty else {
+                return reject(
+                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
+            }
+            let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
+            if isGlob {
+                problems.warning(
+                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs", at: mark(node),
+                    help: "write a directory to include everything in it")
+            }
+            return template(text, node, step: 0)
         }
     }
 }

@@ -1,8 +1,6 @@
 import FileEvents
-import Globbing
 import Rules
 import System
-import Watching
 
 extension RuleDecoder {
     /// Returns the entries of `defaults:`, which apply where a rule does not set the key; errors in them are

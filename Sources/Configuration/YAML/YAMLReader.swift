@@ -9,20 +9,18 @@ package enum YAMLReader {
     /// - Returns: The value, or the first problem, with its location in the message.
     package static func json(from file: PathBytes) -> Result<JSONValue, HandlerProblem> {
         let shown = file.description
-        let source: SourceText
         do throws(Diagnostic) {
-            source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
+            let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
+            do throws(YAMLProblem) {
+                let (root, problems) = try YAMLParser.parse(source)
+                if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
+                guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
+                return .success(try value(of: root))
+            } catch {
+                throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help)
+            }
         } catch {
             let place = error.place.line > 0 ? error.place.description : shown
-            return .failure(HandlerProblem(message: "\(place): \(error.message)", help: error.help))
-        }
-        do throws(YAMLProblem) {
-            let (root, problems) = try YAMLParser.parse(source)
-            if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
-            guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
-            return .success(try value(of: root))
-        } catch {
-            let place = source.place(at: error.range.lowerBound)
             return .failure(HandlerProblem(message: "\(place): \(error.message)", help: error.help))
         }
     }
@@ -38,10 +36,7 @@ package enum YAMLReader {
             } catch {
                 throw YAMLProblem(error.message, at: node.range, help: error.help)
             }
-        case .sequence(let elements):
-            var values: [JSONValue] = []
-            for element in elements { values.append(try value(of: element)) }
-            return .array(values)
+        case .sequence(let elements): return .array(try elements.map(value))
         case .mapping(let entries):
             var members: [String: JSONValue] = [:]
             for entry in entries { members[entry.name] = try value(of: entry.value) }
