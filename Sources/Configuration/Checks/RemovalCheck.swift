@@ -23,9 +23,7 @@ extension ActionDecoder {
         switch handler.reference.name {
         case "delete": return removal("deletes")
         case "trash": return removal("moves to the trash")
-        case "move":
-            guard let destination = step.destinations.first else { return nil }
-            return removal("moves", to: destination)
+        case "move": return step.destinations.first.map { removal("moves", to: $0) }
         case "rename":
             guard case .object(let members) = parameters, case .text(let name) = members["name"] else { return nil }
             let path = Template(parts: [.placeholder(.directory), .literal([.slash])] + name.parts)

@@ -140,7 +140,7 @@ struct DireventReader {
         while index < text.count, text[index] != "\"" {
             if text[index] == "\\", index + 1 < text.count {
                 index += 1
-                result += Self.escape(text[index])
+                result += Self.escapes[text[index]] ?? (text[index].isNewline ? "" : String(text[index]))
             } else {
                 result.append(text[index])
             }
@@ -154,19 +154,9 @@ struct DireventReader {
         return result
     }
 
-    private static func escape(_ character: Character) -> String {
-        switch character {
-        case "a": "\u{07}"
-        case "b": "\u{08}"
-        case "f": "\u{0C}"
-        case "n": "\n"
-        case "r": "\r"
-        case "t": "\t"
-        case "v": "\u{0B}"
-        case _ where character.isNewline: ""
-        default: String(character)
-        }
-    }
+    private static let escapes: [Character: String] = [
+        "a": "\u{07}", "b": "\u{08}", "f": "\u{0C}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{0B}",
+    ]
 
     private mutating func hereDocument() -> String {
         index += 2

@@ -97,42 +97,41 @@ struct ConditionDecoder: RulePart {
     }
 
     private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
-        guard let key = Self.keys[entry.name] else {
-            reportUnknown(entry, beside: entries)
-            return nil
-        }
         var condition: Condition?
-        key.read(self, entry, &condition)
+        if let key = Self.keys[entry.name] {
+            key.read(self, entry, &condition)
+        } else {
+            reportUnknown(entry, beside: entries)
+        }
         return condition
     }
 
     private func reportUnknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) {
         if entry.name == "where" {
-            problems.error(
+            return problems.error(
                 "'where' cannot contain itself", at: entry.key.range, help: "write its conditions here, or 'all'")
-        } else {
-            let synonyms = [
-                "type": "write 'mime' for the content type, or 'types' next to 'where'",
-                "types": "write 'types' next to 'where'", "content_type": "write 'mime'",
-                "content-type": "write 'mime'", "mimetype": "write 'mime'", "mime_type": "write 'mime'",
-                "mtime": "write 'age', the time since the last change", "older": "write 'age: \"> 7d\"'",
-                "newer": "write 'age: \"< 7d\"'", "older_than": "write 'age: \"> 7d\"'", "user": "write 'owner'",
-                "uid": "write 'owner'", "gid": "write 'owner: \":GROUP\"'", "group": "write 'owner: \":GROUP\"'",
-                "comm": "write 'by'", "program": "write 'by'", "process": "write 'by'", "exe": "write 'by'",
-                "writer": "write 'by'",
-                "glob": "write 'name' for the last component, 'path' for the path relative to the root",
-                "extension": "write 'name: \"*.jpg\"'", "match": "write 'regex'", "matches": "write 'regex'",
-                "regexp": "write 'regex'", "pattern": "write 'name' for a glob, 'regex' for a regular expression",
-                "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
-            ]
-            let isOfRule = RuleDecoder.keys[entry.name] != nil
-            problems.error(
-                "unknown condition \(quoted(entry.name))", at: entry.key.range,
-                help: synonyms[entry.name]
-                    ?? (isOfRule ? "'\(entry.name)' is a key of the rule, not of 'where'" : nil)
-                    ?? Spelling.help(
-                        for: entry.name, candidates: Self.keys.names, noun: "conditions", except: entries.map(\.name)))
         }
+        let synonyms = [
+            "type": "write 'mime' for the content type, or 'types' next to 'where'",
+            "types": "write 'types' next to 'where'", "content_type": "write 'mime'",
+            "content-type": "write 'mime'", "mimetype": "write 'mime'", "mime_type": "write 'mime'",
+            "mtime": "write 'age', the time since the last change", "older": "write 'age: \"> 7d\"'",
+            "newer": "write 'age: \"< 7d\"'", "older_than": "write 'age: \"> 7d\"'", "user": "write 'owner'",
+            "uid": "write 'owner'", "gid": "write 'owner: \":GROUP\"'", "group": "write 'owner: \":GROUP\"'",
+            "comm": "write 'by'", "program": "write 'by'", "process": "write 'by'", "exe": "write 'by'",
+            "writer": "write 'by'",
+            "glob": "write 'name' for the last component, 'path' for the path relative to the root",
+            "extension": "write 'name: \"*.jpg\"'", "match": "write 'regex'", "matches": "write 'regex'",
+            "regexp": "write 'regex'", "pattern": "write 'name' for a glob, 'regex' for a regular expression",
+            "or": "write 'any'", "and": "write 'all'", "none": "write 'not' with a list",
+        ]
+        let isOfRule = RuleDecoder.keys[entry.name] != nil
+        problems.error(
+            "unknown condition \(quoted(entry.name))", at: entry.key.range,
+            help: synonyms[entry.name]
+                ?? (isOfRule ? "'\(entry.name)' is a key of the rule, not of 'where'" : nil)
+                ?? Spelling.help(
+                    for: entry.name, candidates: Self.keys.names, noun: "conditions", except: entries.map(\.name)))
     }
 
     // MARK: - Several conditions

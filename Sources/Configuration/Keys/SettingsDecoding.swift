@@ -28,10 +28,10 @@ extension RuleDecoder {
         _ time: inout Duration, _ name: String, _ longest: inout Duration, _ longestName: String, in node: YAMLNode
     ) {
         switch (node.entry(name), node.entry(longestName)) {
-        case (_?, let entry?):
-            guard longest < time else { return }
+        case (_?, let entry?) where longest < time:
             problems.error(
                 "'\(longestName)' is shorter than '\(name)'", at: mark(entry), help: "write a longer one, or remove it")
+        case (_?, _?): break
         case (nil, _?): time = min(time, longest)
         default: longest = max(longest, time)
         }

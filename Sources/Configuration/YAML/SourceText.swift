@@ -25,7 +25,8 @@ package struct SourceText: Sendable {
         var character = 0
         bytes.withUnsafeBufferPointer { bytes in
             for (offset, byte) in bytes.enumerated() {
-                if byte == Self.lineFeed || (byte == Self.carriageReturn && !Self.isLineFeed(bytes, at: offset + 1)) {
+                let isBeforeLineFeed = offset + 1 < bytes.count && bytes[offset + 1] == Self.lineFeed
+                if byte == Self.lineFeed || (byte == Self.carriageReturn && !isBeforeLineFeed) {
                     lineStarts.append(offset + 1)
                 }
                 guard !Self.isContinuation(byte) else { continue }
@@ -109,10 +110,6 @@ package struct SourceText: Sendable {
 
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
-
-    private static func isLineFeed(_ bytes: UnsafeBufferPointer<UInt8>, at offset: Int) -> Bool {
-        offset < bytes.count && bytes[offset] == lineFeed
-    }
 
     private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 }
