@@ -37,7 +37,7 @@ struct RuleChecks: RulePart {
             guard let mark = step.commandMark else { continue }
             switch step.action.work {
             case .exec(let templates): checkCommand(templates, at: mark)
-            case .shell(let line): checkCommand("/bin/sh", [Array("-c".utf8), Array(line.utf8)], at: mark)
+            case .shell(let line): checkCommand(["/bin/sh", "-c", line].map { Template(literal: $0) }, at: mark)
             case .use: break
             }
         }
@@ -48,12 +48,10 @@ struct RuleChecks: RulePart {
 
     /// Checks a command; an argument with a placeholder counts as empty, and is checked when the command runs.
     private func checkCommand(_ templates: [Template], at mark: Range<Int>) {
-        guard let program = templates.first?.literal else { return }
-        checkCommand(PathBytes(program), templates.dropFirst().map { $0.literal ?? [] }, at: mark)
-    }
-
-    private func checkCommand(_ executable: PathBytes, _ arguments: [[UInt8]], at mark: Range<Int>) {
-        guard let problem = surroundings.distrustCommand(executable, arguments) else { return }
+        let arguments = templates.dropFirst().map { $0.literal ?? [] }
+        guard let program = templates.first?.literal,
+            let problem = surroundings.distrustCommand(PathBytes(program), arguments)
+        else { return }
         problems.error(problem.message, at: mark, help: problem.help)
     }
 

@@ -74,8 +74,7 @@ struct ActionDecoder: RulePart {
 
     private func step(_ kind: YAMLNode.Entry, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
         func command(_ work: Action.Work, at range: Range<Int>) -> DecodedStep {
-            DecodedStep(
-                action: Action(work, place: source.place(at: kind.key.range.lowerBound)), commandMark: range)
+            DecodedStep(action: Action(work, place: source.place(at: kind.key.range.lowerBound)), commandMark: range)
         }
         switch kind.name {
         case "use": return text(kind).flatMap { use($0, kind.value, with: with, number: number) }
@@ -239,8 +238,7 @@ struct ActionDecoder: RulePart {
             guard errors < Self.errorsPerText, let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
-                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'",
-                at: range, help: help)
+                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'", at: range, help: help)
         }
         return errors == 0 ? line : nil
     }
