@@ -238,7 +238,8 @@ struct ActionDecoder: RulePart {
             guard errors < Self.errorsPerText, let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
-                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'", at: range, help: help)
+                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'", at: range, help: help
+            )
         }
         return errors == 0 ? line : nil
     }
