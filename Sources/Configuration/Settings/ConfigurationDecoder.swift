@@ -112,7 +112,7 @@ struct ConfigurationDecoder: NodeReading {
                 reportUnset(String(token.word.dropFirst(4)), at: range)
                 return nil
             }
-            bytes += written[start..<token.range.lowerBound] + Array(value.utf8)
+            bytes += written[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8) + value.utf8
             start = token.range.upperBound
         }
         written.removeFirst(start)
@@ -120,7 +120,7 @@ struct ConfigurationDecoder: NodeReading {
             reportUnclosed(text, at: mark(node))
             return nil
         }
-        bytes += written.replacing(Array("$${".utf8), with: Array("${".utf8))
+        bytes += written.replacing("$${".utf8, with: "${".utf8)
         if let folder { return folder.resolving(bytes).normalized }
         guard bytes.first == .slash else {
             return reject(
