@@ -94,11 +94,11 @@ struct ObservationLoop: ~Copyable {
         // The end of a listing follows the events that it found.
         var later = takeFrozen()
         var reports: [WatchReport] = []
-        if reconciler.hasDue(0) {
+        if reconciler.views[0].hasDue {
             source.drain()
             let batch = core.queue.take()
             reconciler.receive(batch, at: now)
-            events += reconciler.takeDue(0, at: now)
+            events += reconciler.views[0].takeDue(at: now)
             later += takeFrozen()
             reports = batch.reports
         }
@@ -107,20 +107,20 @@ struct ObservationLoop: ~Copyable {
     }
 
     private mutating func takeFrozen() -> [FileEvent] {
-        defer { reconciler.frozen = [] }
-        return reconciler.frozen.map(\.event)
+        defer { reconciler.shared.frozen = [] }
+        return reconciler.shared.frozen.map(\.event)
     }
 
     private mutating func commit(_ events: [FileEvent]) {
-        source.hintAgain(reconciler.doubted)
+        source.hintAgain(reconciler.shared.doubted)
         let changes = events.map { event in
             let replaced = event.kind == .moved && event.isReplaced ? handled(event.path) : nil
             return ObservedChange(event: event, replaced: replaced)
         }
-        store.set(reconciler.ledger.changes)
+        store.set(reconciler.shared.ledger.changes)
         reconciler.markCommitted()
         reconciler.closeDirectories()
-        (reconciler.doubted, reconciler.reports) = ([], [])
+        (reconciler.shared.doubted, reconciler.shared.reports) = ([], [])
         for event in events {
             switch event.kind {
             case .scanBegan: openScans.insert(event.path)

@@ -20,7 +20,7 @@ extension Dispatcher {
         _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
     ) {
         guard let (index, number, isFrozen) = find(id) else { return }
-        for output in outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
+        for output in outputs.sorted() { reconciler.views[index].recordOwnWrite(output, of: number) }
         guard isFrozen else { return recordSteps(steps, number, index, &reconciler) }
         rules[index].frozen[number]?.job.finishedSteps = steps
         storeFrozen(number, index)
@@ -29,7 +29,7 @@ extension Dispatcher {
     /// Blocks a path that the running step of a job is about to write.
     func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
         guard let (index, number, isFrozen) = find(id), !isFrozen else { return }
-        reconciler.declareOutput(index, number, path)
+        reconciler.views[index].declareOutput(number, path)
     }
 
     private mutating func recordSteps(
@@ -39,11 +39,11 @@ extension Dispatcher {
         guard var job = rules[index].jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
-            step.hasRemovedInput = rule.mayRemoveInput(job) && !reconciler.hasKeptFile(index, of: number)
-            reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
+            step.hasRemovedInput = rule.mayRemoveInput(job) && !reconciler.views[index].hasKeptFile(of: number)
+            reconciler.views[index].finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = rule.mayRemoveInput(job)
-            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+            reconciler.views[index].update(number) { $0.mayRemoveInput = mayRemove }
         }
         rules[index].jobs[number] = job
     }
@@ -117,7 +117,7 @@ extension Dispatcher {
                 report(.superseded(rule: rules[ended.index].rule.name, job: ended.job.id, path: ended.job.event.path))
             }
             rules[ended.index].jobs[ended.number]?.attempt -= 1
-            reconciler.withdraw(ended.index, ended.number, at: ended.now)
+            reconciler.views[ended.index].withdraw(ended.number, at: ended.now)
         case .outcome(var outcome):
             if ended.wasRestarted, outcome.isInterrupted {
                 outcome.message = "stopped, because the file changed while it ran"
@@ -158,7 +158,7 @@ extension Dispatcher {
         let marker = waiting.cause == .doneFile ? rules[index].gates.ready?.ready.marker(of: path) : nil
         let gate =
             waiting.cause == .group ? groupGate(of: path, rules[index].rule) : ReadyGate.gate(marker ?? path)
-        reconciler.postpone(index, number, for: gate, until: time, waiting.reason)
+        reconciler.views[index].postpone(number, for: gate, until: time, waiting.reason)
     }
 
     /// Records the outcome of one job of an attempt; returns nil if it is reported when `on_failure` is finished.
@@ -170,7 +170,7 @@ extension Dispatcher {
         if ended.part.hasStarted, !outcome.isInterrupted {
             rules[index].gates.cooldown?.times.note(job.event.path, at: now)
         }
-        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: ended.number) }
+        for output in ended.part.outputs.sorted() { reconciler.views[index].recordOwnWrite(output, of: ended.number) }
         let record = record(of: ended.part, outcome, ended.started, ended.duration)
         let fate = fate(of: outcome, job, rule, random: ended.random)
         if let unreported = job.givenUp(record, rule) {
@@ -200,7 +200,7 @@ extension Dispatcher {
         }
         recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
         let mayRemove = rules[index].rule.mayRemoveInput(job)
-        reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+        reconciler.views[index].update(number) { $0.mayRemoveInput = mayRemove }
         guard var known = rules[index].jobs[number] else { return }
         known.failure = known.failure ?? job.failure
         (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
@@ -212,7 +212,7 @@ extension Dispatcher {
         _ ended: ProgramResult, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
     ) {
         let (index, number) = (ended.index, ended.number)
-        reconciler.update(index, number) { offer in
+        reconciler.views[index].update(number) { offer in
             if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
             // Applies until the step has succeeded, since a later attempt does not show what this one has done.
@@ -238,15 +238,15 @@ extension Dispatcher {
         case .again(let pause, let counts):
             rules[index].jobs[number]?.putBack(outcome, counts: counts)
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
-            reconciler.finish(
-                index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
+            reconciler.views[index].finish(
+                number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
         case .ended(let state):
             end(number, index, state, outcome, reconciler)
             let termination = termination(of: outcome, state)
             if termination == .gone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
-                reconciler.withdraw(index, number, isReported: true, at: now)
+                reconciler.views[index].withdraw(number, isReported: true, at: now)
             } else {
-                reconciler.finish(index, number, termination, at: now)
+                reconciler.views[index].finish(number, termination, at: now)
             }
         }
     }
@@ -265,7 +265,7 @@ extension Dispatcher {
         _ number: UInt64, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: borrowing Reconciler
     ) {
         guard let job = rules[index].jobs.removeValue(forKey: number) else { return }
-        let offer = reconciler.offer(of: index, number: number)
+        let offer = reconciler.views[index].offer(number)
         end(StoredJob(job, state, offer, number: number), outcome)
     }
 
@@ -293,7 +293,7 @@ extension Dispatcher {
             storeFrozen(number, index)
         case .ended(let state):
             if state == .succeeded, ended.job.event.origin == .manual {
-                reconciler.recordApplied(index, ended.job.event)
+                reconciler.views[index].recordApplied(ended.job.event)
             }
             endFrozen(ended.part.input, index, state, outcome, &reconciler, at: ended.now)
         }
@@ -304,7 +304,7 @@ extension Dispatcher {
         at now: ContinuousClock.Instant
     ) {
         guard let entry = rules[index].frozen[input.number] else { return }
-        reconciler.endFrozen(index, entry.job.event, termination(of: outcome, state), at: now)
+        reconciler.views[index].endFrozen(entry.job.event, termination(of: outcome, state), at: now)
         rules[index].frozen.remove(input.number)
         end(StoredJob(entry.job, state, nil, number: input.number), outcome)
     }
@@ -326,7 +326,7 @@ extension Dispatcher {
     ) {
         let state: JobState = outcome.ending == .skipped ? .skipped : .failed
         end(input.number, index, state, outcome, reconciler)
-        reconciler.finish(index, input.number, state == .failed ? .gaveUp : .succeeded, at: now)
+        reconciler.views[index].finish(input.number, state == .failed ? .gaveUp : .succeeded, at: now)
         reportUnrun(input.job, index, outcome, state)
     }
 

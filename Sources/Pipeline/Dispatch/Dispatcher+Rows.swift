@@ -10,16 +10,16 @@ import System
 extension Dispatcher {
     /// Receives the reports of the reconciler on offers and paths, and records the rows of changed offers.
     mutating func collectJobs(_ reconciler: inout Reconciler) {
-        for report in reconciler.reports {
+        for report in reconciler.shared.reports {
             switch report {
             case .gone(let view, let path, let wasHandled): recordGone(view, path, wasHandled ? .modified : .created)
             case .busy(let view, let path): reportBusy(view, path)
             case .superseded(let view, let offer): recordSuperseded(view, offer)
             }
         }
-        reconciler.reports = []
-        for index in reconciler.active {
-            for (number, offer) in reconciler.changedOffers(of: index) {
+        reconciler.shared.reports = []
+        for index in reconciler.shared.active {
+            for (number, offer) in reconciler.views[index].changedOffers {
                 guard let job = rules[index].jobs[number] else { continue }
                 if let offer {
                     store(job, offer, number)
@@ -91,8 +91,8 @@ extension Dispatcher {
     /// The changes to commit: of jobs, of the ledger and of due paths.
     func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
         var changes = changes
-        for (rule, rows) in reconciler.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
-        changes.due = reconciler.dueChanges
+        for (rule, rows) in reconciler.shared.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
+        changes.due = reconciler.shared.dueChanges
         return changes
     }
 
@@ -100,8 +100,8 @@ extension Dispatcher {
     func jobCounts(_ reconciler: borrowing Reconciler) -> JobCounts {
         var counts = counts
         for index in active(reconciler) {
-            let (retrying, waiting) = (reconciler.retryingCount(index), rules[index].frozen.waitingCount)
-            counts.pending += reconciler.dueCount(index) + retrying + waiting
+            let (retrying, waiting) = (reconciler.views[index].retryingCount, rules[index].frozen.waitingCount)
+            counts.pending += reconciler.views[index].dueCount + retrying + waiting
             counts.running += rules[index].jobs.count - retrying + rules[index].frozen.entries.count - waiting
         }
         return counts
@@ -112,7 +112,7 @@ extension Dispatcher {
         var counts: [String: Int] = [:]
         for index in active(reconciler) {
             let count =
-                reconciler.dueCount(index) + reconciler.retryingCount(index) + rules[index].frozen.waitingCount
+                reconciler.views[index].dueCount + reconciler.views[index].retryingCount + rules[index].frozen.waitingCount
             if count > 0 { counts[rules[index].rule.name] = count }
         }
         return counts
@@ -123,16 +123,16 @@ extension Dispatcher {
         guard !pauses.all else { return running.count }
         let waiting = active(reconciler).reduce(0) { sum, index in
             guard !pauses.hold(rules[index].rule.name) else { return sum }
-            return sum + reconciler.readyCount(index) + rules[index].frozen.due.count
+            return sum + reconciler.views[index].readyCount + rules[index].frozen.due.count
         }
         return waiting + runningCount
     }
 
     /// Returns the interrupted actions that may have removed their input, by number.
     func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
-        reconciler.active.reduce(into: [:]) { all, index in
+        reconciler.shared.active.reduce(into: [:]) { all, index in
             if rules[index].jobs.isEmpty { return }
-            all.merge(interrupted(reconciler.interruptedOffers(of: index), index)) { $1 }
+            all.merge(interrupted(reconciler.views[index].interruptedOffers, index)) { $1 }
         }
     }
 

@@ -38,7 +38,7 @@ extension Dispatcher {
     ) -> [Attempt.Input] {
         let frozen = nextFrozen(index, 1, &reconciler, at: time)
         guard frozen.isEmpty else { return frozen }
-        while let candidate = reconciler.nextCandidate(index, at: time.now) {
+        while let candidate = reconciler.views[index].nextCandidate(at: time.now) {
             let inputs = set(of: candidate, index, group, &reconciler, at: time)
             if !inputs.isEmpty { return inputs }
         }
@@ -86,16 +86,16 @@ extension Dispatcher {
         var candidates = [first]
         let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
         for member in members where member.path != first.event.path {
-            if let candidate = reconciler.candidate(index, member.path, at: time.now) {
+            if let candidate = reconciler.views[index].candidate(member.path, at: time.now) {
                 // Files that are new since the first attempt belong to the next run of the set.
                 if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
             }
-            let offer = reconciler.offer(of: index, at: member.path)
+            let offer = reconciler.views[index].offer(at: member.path)
             guard !hasStarted else {
                 // Files that failed together are retried together: this one has not settled yet.
                 if case .retrying(let due) = offer?.state, due <= time.now {
-                    reconciler.hold(first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
+                    reconciler.views[first.view].hold(first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
                     return nil
                 }
                 continue
@@ -131,7 +131,7 @@ extension Dispatcher {
         }
         for input in inputs where input.hasStartedBefore {
             rules[index].jobs[input.number]?.attempt -= 1
-            reconciler.postpone(index, input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
+            reconciler.views[index].postpone(input.number, for: LoopGuard.gate, until: now + LoopGuard.period)
         }
         return []
     }
@@ -164,7 +164,7 @@ extension Dispatcher {
             return (waiting, nil)
         }
         let pause = rule.retry.pause(whileNotReady: .seconds(1), age: age)
-        for member in members where !reconciler.hasSettled(index, member.path, member.snapshot) {
+        for member in members where !reconciler.views[index].hasSettled(member.path, member.snapshot) {
             return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
         }
         guard rule.ready?.command != nil else { return nil }
@@ -214,7 +214,7 @@ extension Dispatcher {
             return Member(path: path, root: root, snapshot: snapshot)
         }
         return ([own] + others).filter { member in
-            let isDue = reconciler.isDue(index, member.path) && member.path != event.path
+            let isDue = reconciler.views[index].isDue(member.path) && member.path != event.path
             return hasStarted || isDue || belongs(member, with: event, index)
         }
     }

@@ -78,7 +78,7 @@ struct Dispatcher: ~Copyable {
     }
 
     /// Returns the rules that may have jobs or due paths; the others cost nothing.
-    func active(_ reconciler: borrowing Reconciler) -> Set<Int> { reconciler.active.union(frozenRules) }
+    func active(_ reconciler: borrowing Reconciler) -> Set<Int> { reconciler.shared.active.union(frozenRules) }
 
     /// Removes the rules without jobs from those that ``active(_:)`` returns.
     mutating func forgetIdle() { frozenRules = frozenRules.filter { !rules[$0].frozen.entries.isEmpty } }
@@ -198,7 +198,7 @@ struct Dispatcher: ~Copyable {
     }
 
     private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler) -> Bool {
-        reconciler.hasDue(index) || !rules[index].frozen.due.isEmpty
+        reconciler.views[index].hasDue || !rules[index].frozen.due.isEmpty
     }
 
     /// Leases jobs for one attempt of a rule.
@@ -251,7 +251,7 @@ struct Dispatcher: ~Copyable {
         var bytes: UInt64 = 0
         let isBatch = rules[index].rule.batch != nil
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
-            let candidate = reconciler.nextCandidate(index, at: time.now)
+            let candidate = reconciler.views[index].nextCandidate(at: time.now)
         {
             guard let input = take(candidate, index, &reconciler, at: time) else { continue }
             bytes += input.job.event.snapshot.size
@@ -268,10 +268,10 @@ struct Dispatcher: ~Copyable {
         for number in rules[index].frozen.due {
             guard inputs.count < count else { break }
             guard let entry = rules[index].frozen[number] else { continue }
-            if entry.after > 0, entry.after >= reconciler.nextDuePosition(index) ?? .max { continue }
+            if entry.after > 0, entry.after >= reconciler.views[index].nextDuePosition ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
-            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
+            if event.kind.isRaw, reconciler.views[index].isDue(event.path, before: event.time) { continue }
             if let input = takeFrozen(entry, index, &reconciler, at: time) { inputs.append(input) }
         }
         return inputs
@@ -327,7 +327,7 @@ struct Dispatcher: ~Copyable {
         let rule = rules[index].rule
         let paths = candidate.event.paths
         if let busy = paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
-            reconciler.hold(candidate, for: Self.busy(busy))
+            reconciler.views[candidate.view].hold(candidate, for: Self.busy(busy))
             return false
         }
         guard rule.removesInput, let other = preceding(index, candidate.event.path, reconciler) else {
@@ -345,7 +345,7 @@ struct Dispatcher: ~Copyable {
         let priority = rules[index].rule.priority
         return rules.indices.first { other in
             rules[other].rule.priority > priority
-                && (reconciler.isUnfinished(other, path) || rules[other].frozen.contains(path))
+                && (reconciler.views[other].isUnfinished(path) || rules[other].frozen.contains(path))
         }.map { rules[$0].rule.name }
     }
 
@@ -359,7 +359,7 @@ struct Dispatcher: ~Copyable {
         _ candidate: Reconciler.Candidate, for gate: Reconciler.Gate, until time: ContinuousClock.Instant?,
         _ waiting: Waiting?, _ index: Int, _ reconciler: inout Reconciler
     ) {
-        reconciler.hold(candidate, for: gate, until: time, waiting?.reason)
+        reconciler.views[candidate.view].hold(candidate, for: gate, until: time, waiting?.reason)
         guard waiting?.cause == .window, let opens = rules[index].gates.window?.opens,
             rules[index].reportedOpening != opens
         else { return }
@@ -373,8 +373,8 @@ struct Dispatcher: ~Copyable {
     ) -> Attempt.Input {
         var candidate = candidate
         if let age = rules[index].gates.age { candidate.event = age.opened(candidate.event) }
-        reconciler.number = max(reconciler.number, number)
-        let offer = reconciler.lease(candidate)
+        reconciler.shared.number = max(reconciler.shared.number, number)
+        let offer = reconciler.views[candidate.view].lease(candidate)
         number = max(number, offer.number)
         let rule = rules[index].rule
         var hasLostInput = false
@@ -395,7 +395,7 @@ struct Dispatcher: ~Copyable {
         job.attempt += 1
         job.waiting = nil
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
-        reconciler.update(index, offer.number) { offer in
+        reconciler.views[index].update(offer.number) { offer in
             offer.steps = job.steps.count
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
@@ -452,7 +452,7 @@ struct Dispatcher: ~Copyable {
         input.hasLostInput = !input.job.keepSteps(of: rules[index].rule)
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
-        reconciler.beginFrozen(index, entry.job.event)
+        reconciler.views[index].beginFrozen(entry.job.event)
         storeFrozen(entry.number, index)
         if let outcome = interruptedTooOften(input, rules[index].rule) {
             endFrozen(input, index, .failed, outcome, &reconciler, at: time.now)

@@ -78,7 +78,7 @@ extension EngineLoop {
         for index in dispatcher.rules.indices {
             let name = dispatcher.rules[index].rule.name
             guard request.rule ?? name == name else { continue }
-            for due in reconciler.duePaths(index, limit: request.limit, where: request.isWanted) {
+            for due in reconciler.views[index].duePaths(limit: request.limit, where: request.isWanted) {
                 let (reason, until) = dispatcher.wait(of: due, index)
                 paths.append(
                     DuePath(

@@ -22,7 +22,7 @@ extension EngineLoop {
             if isFrozen {
                 dispatcher.rules[index].frozen[number]?.due = now
             } else {
-                reconciler.hasten(index, number, at: now)
+                reconciler.views[index].hasten(number, at: now)
             }
             return
         }
@@ -42,13 +42,13 @@ extension EngineLoop {
         guard var offer = stored.offer else {
             let entry = FrozenQueue.Entry(job: job, number: stored.number, due: now)
             dispatcher.append(entry, index)
-            reconciler.restoreFrozen(index, [job.event])
+            reconciler.views[index].restoreFrozen([job.event])
             return dispatcher.storeFrozen(stored.number, index)
         }
         offer.isUncertain = true
         dispatcher.rules[index].jobs[offer.number] = job
-        reconciler.retry(index, offer, at: now)
-        guard reconciler.offer(of: index, number: offer.number) == nil else { return }
+        reconciler.views[index].retry(offer, at: now)
+        guard reconciler.views[index].offer(offer.number) == nil else { return }
         // A newer event of its paths was leased since: they are compared instead.
         dispatcher.rules[index].jobs[offer.number] = nil
         dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
@@ -62,9 +62,9 @@ extension EngineLoop {
             guard let entry = dispatcher.rules[index].frozen[number], !entry.isRunning else { return }
             let input = Attempt.Input(job: entry.job, number: number, isFrozen: true)
             dispatcher.endFrozen(input, index, .skipped, outcome, &reconciler, at: now)
-        } else if let offer = reconciler.offer(of: index, number: number), !offer.isRunning {
+        } else if let offer = reconciler.views[index].offer(number), !offer.isRunning {
             dispatcher.end(number, index, .skipped, outcome, reconciler)
-            reconciler.finish(index, number, .succeeded, at: now)
+            reconciler.views[index].finish(number, .succeeded, at: now)
         }
     }
 
@@ -127,7 +127,7 @@ extension EngineLoop {
     /// Records the current state of a path and everything below it as handled, for every rule.
     private mutating func recordOwnWrite(_ path: PathBytes) {
         for index in dispatcher.rules.indices {
-            for known in reconciler.knownPaths(index, inside: path) { _ = reconciler.undo(index, known) {} }
+            for known in reconciler.views[index].knownPaths(inside: path) { _ = reconciler.views[index].undo(known) {} }
         }
     }
 }

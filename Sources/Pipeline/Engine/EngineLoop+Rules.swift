@@ -17,7 +17,7 @@ extension EngineLoop {
     mutating func restore(except running: Set<RuleID> = []) {
         for index in dispatcher.rules.indices where !running.contains(dispatcher.rules[index].id) {
             restoreJobs(index)
-            reconciler.restoreDue(index, engine.store.duePaths(of: dispatcher.rules[index].id), at: now)
+            reconciler.views[index].restoreDue(engine.store.duePaths(of: dispatcher.rules[index].id), at: now)
         }
     }
 
@@ -54,9 +54,9 @@ extension EngineLoop {
             }
         }
         for entry in frozen { dispatcher.append(entry, index) }
-        reconciler.restoreFrozen(index, frozen.map(\.job.event))
+        reconciler.views[index].restoreFrozen(frozen.map(\.job.event))
         conditions.interrupted = dispatcher.interrupted(offers, index)
-        reconciler.restore(index, offers, at: now)
+        reconciler.views[index].restore(offers, at: now)
         dispatcher.queueGivenUp(offers.map { ($0.number, false) } + frozen.map { ($0.number, true) }, index)
     }
 
@@ -141,7 +141,7 @@ extension EngineLoop {
         dispatcher.change(to: next.ruleset, start.rules)
         conditions.ruleset = next.ruleset
         reconciler.change(to: start.views, at: now)
-        for index in start.rules.indices { reconciler.wakeAll(index) }
+        for index in start.rules.indices { reconciler.views[index].wakeAll() }
         run.reselected = start.reselected
         restore(except: running)
         dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)

@@ -191,16 +191,16 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func settle() {
         if run.phase == .running { reconciler.settle(at: now) }
-        watcher.hintAgain(reconciler.doubted)
-        reconciler.doubted = []
+        watcher.hintAgain(reconciler.shared.doubted)
+        reconciler.shared.doubted = []
         if reconciler.mayFreeze {
             drain()
             reconciler.freezeDue()
         }
         freeze()
         recordAccepted()
-        dispatcher.stop(reconciler.overtaken)
-        reconciler.overtaken = []
+        dispatcher.stop(reconciler.shared.overtaken)
+        reconciler.shared.overtaken = []
         if run.isReady, !run.hasStarted {
             for index in run.reselected { forgetUnmatched(index) }
             dispatcher.changes.hasStarted = true
@@ -218,9 +218,9 @@ package struct EngineLoop: ~Copyable {
 
     /// Reports events for which paths have become due, and counts them for batches and sets.
     private mutating func recordAccepted() {
-        let accepted = reconciler.accepted
+        let accepted = reconciler.shared.accepted
         guard !accepted.isEmpty else { return }
-        reconciler.accepted = []
+        reconciler.shared.accepted = []
         let rules = dispatcher.ruleset.rules
         engine.monitor.noteEvents(
             accepted.map(\.event), accepted.map { (rules[$0.view].name, $0.event) }, at: now)
@@ -232,14 +232,14 @@ package struct EngineLoop: ~Copyable {
 
     /// Turns events that are not compared with the ledger into jobs.
     private mutating func freeze() {
-        let frozen = reconciler.frozen
+        let frozen = reconciler.shared.frozen
         guard !frozen.isEmpty else { return }
-        reconciler.frozen = []
+        reconciler.shared.frozen = []
         let rules = dispatcher.ruleset.rules
         engine.monitor.noteEvents(frozen.map(\.event), frozen.map { (rules[$0.view].name, $0.event) }, at: now)
         for (view, event, isUncertain) in frozen {
             // The end of a listing follows the paths that it found.
-            let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
+            let after = event.kind == .scanEnded ? reconciler.views[view].lastDuePosition : 0
             dispatcher.freeze(event, view, isInterrupted: isUncertain, after: after, at: now)
             dispatcher.rules[view].batch?.note(event.path, at: now)
         }
@@ -249,10 +249,10 @@ package struct EngineLoop: ~Copyable {
     private mutating func forgetUnmatched(_ index: Int) {
         let rule = dispatcher.rules[index].rule
         var unmatched: [PathBytes] = []
-        reconciler.ledger.visit(dispatcher.rules[index].id, inside: "/") { path, _ in
+        reconciler.shared.ledger.visit(dispatcher.rules[index].id, inside: "/") { path, _ in
             if rule.root(taking: path) == nil { unmatched.append(path) }
         }
-        for path in unmatched { reconciler.forget(index, path) }
+        for path in unmatched { reconciler.views[index].forget(path) }
     }
 
     // MARK: Dispatch
@@ -269,7 +269,7 @@ package struct EngineLoop: ~Copyable {
         let isGathering = run.phase == .running && !isLast
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
         // A move that has not settled is frozen only here; its row and its job belong to one commit.
-        guard !reconciler.frozen.isEmpty else { return }
+        guard !reconciler.shared.frozen.isEmpty else { return }
         freeze()
         dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
     }
@@ -296,7 +296,7 @@ package struct EngineLoop: ~Copyable {
             return
         }
         reconciler.markCommitted()
-        reconciler.dueChanges = [:]
+        reconciler.shared.dueChanges = [:]
         dispatcher.changes = TurnChanges()
         dispatcher.newJobs = []
         dispatcher.forgetIdle()
@@ -330,7 +330,7 @@ package struct EngineLoop: ~Copyable {
     private func isHandled(_ index: Int) -> Bool {
         let state = dispatcher.rules[index]
         return state.frozen.all.allSatisfy { $0.job.waiting.map { !$0.cause.passesSoon } ?? false }
-            && state.jobs.isEmpty && reconciler.dueCount(index) == reconciler.heldCount(index)
+            && state.jobs.isEmpty && reconciler.views[index].dueCount == reconciler.views[index].heldCount
     }
 
     private mutating func recordTurn(hints: Int) {
@@ -374,24 +374,24 @@ extension EngineLoop {
 
     /// Returns the ledger row of a path; nil if there is no such rule.
     package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
-        dispatcher.ruleset.index(of: rule).map { reconciler.ledger.row(of: dispatcher.rules[$0].id, at: path) }
+        dispatcher.ruleset.index(of: rule).map { reconciler.shared.ledger.row(of: dispatcher.rules[$0].id, at: path) }
     }
 
     package func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
         guard let index = dispatcher.ruleset.index(of: rule) else { return }
-        reconciler.ledger.visit(dispatcher.rules[index].id, inside: directory, body)
+        reconciler.shared.ledger.visit(dispatcher.rules[index].id, inside: directory, body)
     }
 
     /// The paths of jobs whose event is only a change made by their own program.
     package var repeats: [(rule: String, paths: [PathBytes])] {
         dispatcher.rules.indices.flatMap { index in
-            reconciler.offers(of: index).filter(\.isRepeat).map { (dispatcher.rules[index].rule.name, $0.paths) }
+            reconciler.views[index].sortedOffers.filter(\.isRepeat).map { (dispatcher.rules[index].rule.name, $0.paths) }
         }
     }
 
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
         guard let index = dispatcher.ruleset.index(of: rule) else { return false }
-        return reconciler.isDue(index, path) || dispatcher.rules[index].frozen.contains(path)
+        return reconciler.views[index].isDue(path) || dispatcher.rules[index].frozen.contains(path)
     }
 }

@@ -91,7 +91,7 @@ extension EngineLoop {
     /// Stores the mount points of the roots, in addition to those whose file system is not mounted now.
     mutating func recordMounts(_ known: [MountRecord]) {
         let away = known.filter { $0.isAway(in: engine.host.fileSystem) }
-        reconciler.setAway(away.map(\.point))
+        reconciler.setUnmounted(away.map(\.point))
         let points = Set(away.map(\.point))
         let present = MountRecord.present(for: dispatcher.ruleset.roots, in: engine.host.fileSystem)
         dispatcher.changes.mounts = away + present.filter { !points.contains($0.point) }

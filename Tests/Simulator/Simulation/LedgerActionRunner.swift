@@ -37,7 +37,7 @@ final class LedgerActionRunner {
     func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
 
     func offer(_ activity: Activity) -> Offer? {
-        (activity.isFrozen ? mirrors[activity.view].frozen : run.reconciler?.offers(of: activity.view) ?? [])
+        (activity.isFrozen ? mirrors[activity.view].frozen : run.reconciler?.views[activity.view].sortedOffers ?? [])
             .first { $0.number == activity.offer }
     }
 
@@ -50,19 +50,19 @@ final class LedgerActionRunner {
     func lease(only path: PathBytes?) {
         for view in views.indices {
             while activities.count(where: { $0.view == view }) < rules[view].concurrency,
-                let candidate = run.reconciler?.nextCandidate(view, at: now)
+                let candidate = run.reconciler?.views[view].nextCandidate(at: now)
             {
                 guard path == nil || candidate.event.path == path else {
-                    run.reconciler?.hold(candidate, for: .init("only"), until: now + .milliseconds(1))
+                    run.reconciler?.views[candidate.view].hold(candidate, for: .init("only"), until: now + .milliseconds(1))
                     continue
                 }
-                guard let offer = run.reconciler?.lease(candidate) else { continue }
+                guard let offer = run.reconciler?.views[candidate.view].lease(candidate) else { continue }
                 trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )
                 activities.append(Activity(view: view, offer: offer.number))
                 lastOffer = max(lastOffer, offer.number)
-                run.reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = step(view, $0) == .take }
+                run.reconciler?.views[view].update(offer.number) { [self] in $0.mayRemoveInput = step(view, $0) == .take }
                 if run.fault == nil { run.fault = LedgerCheck(run: run).wrong(view, offer) }
                 mirrors[view].named.formUnion(offer.paths)
             }
@@ -80,7 +80,7 @@ final class LedgerActionRunner {
         } else if start(activity) {
             activities[index].stage = .begun
             if rules[activity.view].isRemote {
-                run.reconciler?.update(activity.view, activity.offer) { $0.isSent = true }
+                run.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
             }
         } else {
             activities.remove(at: index)
@@ -95,9 +95,9 @@ final class LedgerActionRunner {
             offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && run.omitted != .reenter
         if offer.event.kind == .deleted || mayBeDone || world.snapshot(offer.path) != nil { return true }
         if run.omitted == .gone {
-            run.reconciler?.finish(activity.view, activity.offer, .succeeded, at: now)
+            run.reconciler?.views[activity.view].finish(activity.offer, .succeeded, at: now)
         } else {
-            run.reconciler?.withdraw(activity.view, activity.offer, at: now)
+            run.reconciler?.views[activity.view].withdraw(activity.offer, at: now)
         }
         return false
     }
@@ -130,7 +130,7 @@ final class LedgerActionRunner {
         where event.kind != .deleted && world.content(path) != nil && !name.bytes.starts(with: "o/".utf8):
             let output = PathBytes("o/").appending(path.lastComponent)
             let written = world.base.appending(output.bytes)
-            run.reconciler?.declareOutput(view, offer.number, written)
+            run.reconciler?.views[view].declareOutput(offer.number, written)
             if world.apply(.create(output)) || world.apply(.write(output)) {
                 mirrors[view].outputs[offer.number, default: []].insert(written)
             }
@@ -170,15 +170,15 @@ final class LedgerActionRunner {
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
             recordOutputs(view, offer)
-            run.reconciler?.finishStep(view, offer.number, removedInput: step == .take)
-            run.reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = self.step(view, $0) == .take }
+            run.reconciler?.views[view].finishStep(offer.number, removedInput: step == .take)
+            run.reconciler?.views[view].update(offer.number) { [self] in $0.mayRemoveInput = self.step(view, $0) == .take }
             (activity.stage, activity.hasEffect) = (.begun, false)
             activities[index] = activity
             return run.commit()
         }
         activities.remove(at: index)
         if activity.hasEffect, step == .take {
-            run.reconciler?.update(view, offer.number) {
+            run.reconciler?.views[view].update(offer.number) {
                 if succeeded { $0.hasRemovedInput = true } else { $0.isInterrupted = true }
             }
         }
@@ -188,24 +188,24 @@ final class LedgerActionRunner {
             step == .take && !activity.hasEffect && offer.event.kind != .deleted
             && mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil && offer.attempt > 1
         if activity.hasEffect, succeeded {
-            run.reconciler?.update(view, offer.number) { recordSuccess(view, $0) }
+            run.reconciler?.views[view].update(offer.number) { recordSuccess(view, $0) }
             recordOutputs(view, offer)
-            run.reconciler?.finish(view, offer.number, .succeeded, at: now)
+            run.reconciler?.views[view].finish(offer.number, .succeeded, at: now)
             if offer.event.kind == .deleted,
-                run.reconciler?.ledger.row(of: views[view].id, at: offer.path) == LedgerRow()
+                run.reconciler?.shared.ledger.row(of: views[view].id, at: offer.path) == LedgerRow()
             {
                 mirrors[view].named.remove(offer.path)
             }
         } else if hasFoundNothing {
-            run.reconciler?.finish(view, offer.number, .gone, at: now)
+            run.reconciler?.views[view].finish(offer.number, .gone, at: now)
         } else if offer.attempt < 3, !isFinal {
-            run.reconciler?.finish(view, offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
+            run.reconciler?.views[view].finish(offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
         } else {
-            run.reconciler?.update(view, offer.number) {
+            run.reconciler?.views[view].update(offer.number) {
                 mirrors[view].failed[offer.number] = $0
                 recordSuccess(view, $0)
             }
-            run.reconciler?.finish(view, offer.number, .gaveUp, at: now)
+            run.reconciler?.views[view].finish(offer.number, .gaveUp, at: now)
             mirrors[view].untracked.formUnion(offer.paths)
             mirrors[view].noted.insert(offer.number)
             run.history.append("\(prefix(view))failed \(world.name(of: offer.path))")
@@ -248,7 +248,7 @@ final class LedgerActionRunner {
             let view = views.indices.first,
             !mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == world.snapshot(path)?.identity }),
             views[view].filter.root(taking: path.bytes) != nil,
-            run.reconciler?.undo(view, path, { world.apply(change) }) == true
+            run.reconciler?.views[view].undo(path, { world.apply(change) }) == true
         else { return false }
         mirrors[view].untracked.insert(path)
         mirrors[view].named.insert(path)
@@ -262,9 +262,9 @@ final class LedgerActionRunner {
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
             guard world.snapshot(output) != nil else { continue }
-            run.reconciler?.recordOwnWrite(view, output)
+            run.reconciler?.views[view].recordOwnWrite(output)
             guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
-            for other in run.reconciler?.offers(of: view) ?? [] where other.event.from == output {
+            for other in run.reconciler?.views[view].sortedOffers ?? [] where other.event.from == output {
                 mirrors[view].rewritten.insert(other.number)
             }
             mirrors[view].contents[output] = world.content(output)
@@ -287,7 +287,7 @@ final class LedgerActionRunner {
 
     /// Stores the events that the reconciler has frozen, with the commit of the ledger.
     func recordFrozen() {
-        for (view, event, isUncertain) in run.reconciler?.frozen ?? [] {
+        for (view, event, isUncertain) in run.reconciler?.shared.frozen ?? [] {
             rows += 1
             trace?("  freeze \(rows) \(event.kind) \(world.name(of: event.path))")
             var row = Offer(number: Self.firstRow + rows, event: event)
@@ -301,7 +301,7 @@ final class LedgerActionRunner {
             }
             mirrors[view].frozen.append(row)
         }
-        run.reconciler?.frozen = []
+        run.reconciler?.shared.frozen = []
     }
 
     /// Starts actions, in order, for the rows of a view whose paths are free.
@@ -314,12 +314,12 @@ final class LedgerActionRunner {
                 activities.count(where: { $0.view == view }) < rules[view].concurrency
             else { continue }
             activities.append(Activity(view: view, offer: row.number, isFrozen: true))
-            run.reconciler?.beginFrozen(view, row.event)
+            run.reconciler?.views[view].beginFrozen(row.event)
         }
     }
 
     private func paths(of activity: Activity) -> [PathBytes] {
-        let all = activity.isFrozen ? mirrors[activity.view].frozen : run.reconciler?.offers(of: activity.view) ?? []
+        let all = activity.isFrozen ? mirrors[activity.view].frozen : run.reconciler?.views[activity.view].sortedOffers ?? []
         return all.first { $0.number == activity.offer }?.paths ?? []
     }
 
@@ -355,26 +355,26 @@ final class LedgerActionRunner {
             run.history.append("\(prefix(view))failed \(world.name(of: row.path))")
         }
         run.receiveAll()
-        run.reconciler?.endFrozen(view, row.event, isDone ? .succeeded : .gaveUp, at: now)
+        run.reconciler?.views[view].endFrozen(row.event, isDone ? .succeeded : .gaveUp, at: now)
         run.commit()
     }
 
     /// Records a change that the rule drops.
     func recordBusy(_ view: Int, _ path: PathBytes) {
         mirrors[view].untracked.insert(path)
-        mirrors[view].received[path] = run.reconciler?.ledger.row(of: views[view].id, at: path).handled
+        mirrors[view].received[path] = run.reconciler?.shared.ledger.row(of: views[view].id, at: path).handled
     }
 
     /// Stops the actions whose files have changed.
     func stopOvertaken() {
-        let overtaken = run.reconciler?.overtaken ?? []
+        let overtaken = run.reconciler?.shared.overtaken ?? []
         guard !overtaken.isEmpty else { return }
-        run.reconciler?.overtaken = []
+        run.reconciler?.shared.overtaken = []
         for (view, number) in overtaken {
             trace?("  stop \(number)")
             activities.removeAll { $0.view == view && $0.offer == number && !$0.isFrozen }
             mirrors[view].outputs[number] = nil
-            run.reconciler?.finish(view, number, .overtaken, at: now)
+            run.reconciler?.views[view].finish(number, .overtaken, at: now)
         }
         run.commit()
     }

@@ -54,7 +54,7 @@ struct LedgerCheck {
             return "\(event.kind) \(name) is not in the mask"
         }
         if event.kind != .deleted, !rules[view].wants(event.snapshot) { return "\(event.kind) \(name) is refused" }
-        let others = run.reconciler?.offers(of: view).filter { $0.number != offer.number }.flatMap(\.paths) ?? []
+        let others = run.reconciler?.views[view].sortedOffers.filter { $0.number != offer.number }.flatMap(\.paths) ?? []
         if let twice = offer.paths.first(where: others.contains) {
             return "\(world.name(of: twice)) is named by two jobs"
         }
@@ -108,7 +108,7 @@ struct LedgerCheck {
         let rule = rules[view]
         let mirror = mirrors[view]
         let mask = views[view].mask
-        if let offer = run.reconciler?.offers(of: view).first {
+        if let offer = run.reconciler?.views[view].sortedOffers.first {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
         if let row = mirror.frozen.first { return "frozen at rest: \(row.event.kind) \(world.name(of: row.path))" }

@@ -90,15 +90,15 @@ package final class LedgerRun: CoreRun {
             views: views, ledger: store, isPatient: true, on: host,
             admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
             hasWork: { [unowned self] view, offer in runner.mirrors[view].archive[offer.number] != nil })
-        reconciler?.number = runner.lastOffer
-        reconciler?.omitted = omitted
+        reconciler?.shared.number = runner.lastOffer
+        reconciler?.shared.omitted = omitted
         let scope = Ruleset(rules.map { $0.rule(in: world.base) }).scope
         watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
         hints = queue
         for index in views.indices {
-            reconciler?.restore(index, store.offers(of: views[index].id), at: now)
-            reconciler?.restoreFrozen(index, runner.mirrors[index].frozen.map(\.event))
-            reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
+            reconciler?.views[index].restore(store.offers(of: views[index].id), at: now)
+            reconciler?.views[index].restoreFrozen(runner.mirrors[index].frozen.map(\.event))
+            reconciler?.views[index].restoreDue(store.duePaths(of: views[index].id), at: now)
         }
         while watcher?.list() == true {}
         turn()
@@ -148,32 +148,32 @@ package final class LedgerRun: CoreRun {
         var changes = StoreChanges()
         for index in views.indices {
             let id = views[index].id
-            changes.rows[id] = reconciler?.ledger.changes[id]
-            changes.due[id] = reconciler?.dueChanges[id]
-            changes.offers[id] = reconciler?.changedOffers(of: index)
+            changes.rows[id] = reconciler?.shared.ledger.changes[id]
+            changes.due[id] = reconciler?.shared.dueChanges[id]
+            changes.offers[id] = reconciler?.views[index].changedOffers
             changes.failed[id] = runner.mirrors[index].failed
             runner.mirrors[index].failed = [:]
         }
         store.commit(changes)
         reconciler?.markCommitted()
         // Turns visit active views only.
-        for view in views.indices where reconciler?.active.contains(view) == reconciler?.isIdle(view) {
+        for view in views.indices where reconciler?.shared.active.contains(view) == reconciler?.views[view].isIdle {
             fault = fault ?? "\(rules[view].name): the view is active without work, or has work and is not active"
         }
-        reconciler?.dueChanges = [:]
-        for report in reconciler?.reports ?? [] {
+        reconciler?.shared.dueChanges = [:]
+        for report in reconciler?.shared.reports ?? [] {
             if case .gone(let view, let path, _) = report {
                 history.append("\(runner.prefix(view))skipped \(world.name(of: path))")
             }
             if case .superseded(let view, let offer) = report { runner.mirrors[view].noted.insert(offer.number) }
             if case .busy(let view, let path) = report { runner.recordBusy(view, path) }
         }
-        reconciler?.reports = []
-        reconciler?.accepted = []
+        reconciler?.shared.reports = []
+        reconciler?.shared.accepted = []
         runner.recordFrozen()
         runner.stopOvertaken()
-        watcher?.hintAgain(reconciler?.doubted ?? [])
-        reconciler?.doubted = []
+        watcher?.hintAgain(reconciler?.shared.doubted ?? [])
+        reconciler?.shared.doubted = []
     }
 
     private func lease(only path: PathBytes? = nil) {
@@ -279,7 +279,7 @@ package final class LedgerRun: CoreRun {
             if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
         }
         for view in views.indices {
-            for offer in reconciler?.offers(of: view) ?? [] where offer.isRepeat {
+            for offer in reconciler?.views[view].sortedOffers ?? [] where offer.isRepeat {
                 let isChanged = offer.paths.contains { path in
                     changed.contains { path.isInside($0) }
                         || world.snapshot(path).map { files.contains($0.identity) } ?? false
@@ -292,9 +292,9 @@ package final class LedgerRun: CoreRun {
     private func retryFailed(_ view: Int) {
         guard reconciler != nil else { return }
         for offer in store.failedOffers(of: views[view].id) {
-            reconciler?.retry(view, offer, at: now)
+            reconciler?.views[view].retry(offer, at: now)
             runner.mirrors[view].failed.updateValue(nil, forKey: offer.number)
-            if reconciler?.offer(of: view, number: offer.number) != nil {
+            if reconciler?.views[view].offer(offer.number) != nil {
                 runner.mirrors[view].noted.remove(offer.number)
             }
         }
@@ -371,7 +371,7 @@ package final class LedgerRun: CoreRun {
     }
 
     /// Whether an event was leased whose action has not finished.
-    package var hasOffers: Bool { views.indices.contains { reconciler?.offers(of: $0).isEmpty == false } }
+    package var hasOffers: Bool { views.indices.contains { reconciler?.views[$0].sortedOffers.isEmpty == false } }
 
     /// The files that have been open for writing for a long time.
     package var held: [PathBytes] { (reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
