@@ -114,7 +114,7 @@ let package = Package(
             "Configuration", in: "Configuration",
             [
                 "CLibYAML", "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
-                "System", "Watching",
+                "System",
             ]),
         layer(
             "ActionAPI", in: "Actions/ActionAPI",

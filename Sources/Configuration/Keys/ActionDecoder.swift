@@ -16,47 +16,37 @@ struct DecodedStep {
     var commandMark: Range<Int>?
 }
 
-extension RuleDecoder {
+/// Reads the actions of a rule.
+struct ActionDecoder: RulePart {
+    let decoder: RuleDecoder
+
     /// Returns the actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
-        guard let elements = entry.value.elements else {
-            return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
-        }
-        guard !elements.isEmpty else {
+        let values = values(entry)
+        if values.isEmpty {
             problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp)
-            return []
         }
-        return elements.enumerated().compactMap { number, node in step(node, at: mark(node), number: number) }
+        return values.enumerated().compactMap { step($1.node, at: $1.range, number: $0) }
     }
 
     private static let actionHelp = "write 'use: NAME', 'exec: [PROGRAM, \"${path}\"]' or 'shell: \"…\"'"
 
     private func step(_ node: YAMLNode, at range: Range<Int>, number: Int) -> DecodedStep? {
-        if let placeholder = FlowPlaceholder.help(for: node, in: source) {
-            problems.error(FlowPlaceholder.message, at: range, help: placeholder)
-            return nil
-        }
+        if reportPlaceholder(node, at: range) { return nil }
         if let name = node.text, !node.isNull { return use(name, node, with: nil, number: number) }
         guard let entries = node.entries else {
-            if node.isNull {
-                problems.error("the action has no value", at: range, help: Self.actionHelp)
-            } else {
-                problems.error("an action must be a mapping, not \(node.noun)", at: range, help: Self.actionHelp)
-            }
-            return nil
+            let message = node.isNull ? "the action has no value" : "an action must be a mapping, not \(node.noun)"
+            return reject(message, at: range, help: Self.actionHelp)
         }
-        checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.keys.names) {
-            "'\($0)' is a key of the rule, not of 'action'"
-        }
+        checkKeys(
+            entries, known: RuleDecoder.actionKeys, noun: "keys of an action", misplaced: RuleDecoder.keys.names
+        ) { "'\($0)' is a key of the rule, not of 'action'" }
         let kinds = entries.filter { ["use", "exec", "shell"].contains($0.name) }
         guard let kind = kinds.first else {
             if let with = node.entry("with") {
-                problems.error(
-                    "'with' needs 'use'", at: with.key.range, help: "add 'use:' with a handler's name")
-            } else {
-                problems.error("the action is missing 'use', 'exec' or 'shell'", at: range, help: Self.actionHelp)
+                return reject("'with' needs 'use'", at: with.key.range, help: "add 'use:' with a handler's name")
             }
-            return nil
+            return reject("the action is missing 'use', 'exec' or 'shell'", at: range, help: Self.actionHelp)
         }
         for other in kinds.dropFirst() {
             problems.error(
@@ -67,8 +57,7 @@ extension RuleDecoder {
         if let with, kind.name != "use", node.entry("use") == nil {
             problems.error(
                 "'with' needs 'use'", at: with.key.range,
-                help: kind.name == "exec" ? "write arguments in the list of 'exec'" : "write the values in the command"
-            )
+                help: kind.name == "exec" ? "write arguments in the list of 'exec'" : "write the values in the command")
         }
         var step = step(kind, with: with, number: number)
         if let entry = node.entry("shares_file") {
@@ -84,19 +73,13 @@ extension RuleDecoder {
     }
 
     private func step(_ kind: YAMLNode.Entry, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
-        let place = source.place(at: kind.key.range.lowerBound)
+        func command(_ work: Action.Work, at range: Range<Int>) -> DecodedStep {
+            DecodedStep(action: Action(work, place: source.place(at: kind.key.range.lowerBound)), commandMark: range)
+        }
         switch kind.name {
-        case "use":
-            guard let name = text(kind) else { return nil }
-            return use(name, kind.value, with: with, number: number)
-        case "exec":
-            return exec(kind, number: number).map { templates in
-                DecodedStep(action: Action(.exec(templates), place: place), commandMark: programMark(kind))
-            }
-        default:
-            return shell(kind).map { line in
-                DecodedStep(action: Action(.shell(line), place: place), commandMark: mark(kind))
-            }
+        case "use": return text(kind).flatMap { use($0, kind.value, with: with, number: number) }
+        case "exec": return exec(kind, number: number).map { command(.exec($0), at: programMark(kind)) }
+        default: return shell(kind).map { command(.shell($0), at: mark(kind)) }
         }
     }
 
@@ -110,13 +93,13 @@ extension RuleDecoder {
         }
         let parameters = parameters(with, number: number)
         let description: HandlerDescription
-        switch catalog.find(name, from: folder) {
+        switch decoder.catalog.find(name, from: folder) {
         case .success(let found): description = found
         case .failure(let problem):
             let help =
-                problem.help ?? Spelling.help(for: name, candidates: catalog.names(from: folder), noun: "handlers")
-            problems.error(problem.message, at: node.range, help: help)
-            return nil
+                problem.help
+                ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: folder), noun: "handlers")
+            return reject(problem.message, at: node.range, help: help)
         }
         if let schema = description.parameters, let with { hideSecrets(in: with.value, schema) }
         guard var parameters else { return nil }
@@ -153,9 +136,8 @@ extension RuleDecoder {
 
     private func parameters(_ entry: YAMLNode.Entry?, number: Int) -> ParameterTemplate? {
         guard let entry, !entry.value.isNull else { return .object([:]) }
-        guard entry.value.entries != nil, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
-            reportType(entry, "a mapping", help: "write the parameters as 'name: value'")
-            return nil
+        guard entries(of: entry.value) != nil else {
+            return mistyped(entry, "a mapping", help: "write the parameters as 'name: value'")
         }
         return parameters(entry.value, step: number)
     }
@@ -180,35 +162,39 @@ extension RuleDecoder {
         return range
     }
 
+    /// Refuses files that another user could change, for parameters that the schema marks as trusted.
+    private func checkTrustedFiles(_ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?) {
+        guard case .object(let members) = parameters else { return }
+        for (name, property) in schema?.properties ?? [:] where property.role == ParameterSchema.trusted {
+            guard case .text(let template)? = members[name], let path = template.literal, let entry = node?.entry(name),
+                let problem = surroundings.distrust(folder.resolving(path).normalized)
+            else { continue }
+            problems.error(problem.message, at: mark(entry), help: problem.help)
+        }
+    }
+
     // MARK: - exec
 
     /// Returns a program and its arguments.
     func exec(_ entry: YAMLNode.Entry, number: Int) -> [Template]? {
         guard let elements = entry.value.elements else {
             let isLine = entry.value.text?.contains(" ") == true
-            reportType(
+            return mistyped(
                 entry, "a list",
                 help: isLine
                     ? "write each argument as an element, [cp, \"${path}\", /srv/copies/]"
                         + (entry.name == "exec" ? ", or use 'shell'" : "")
                     : "write [\(entry.value.text.map { escaped($0, limit: 80) } ?? "PROGRAM"), \"${path}\"]")
-            return nil
         }
         guard let first = elements.first else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) is empty", at: mark(entry),
                 help: "write a program and its arguments, [cp, \"${path}\", /srv/copies/]")
-            return nil
         }
         let program = program(first, number: number, key: entry.name)
         let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
-        let known = arguments.compactMap { $0 }
-        guard let program, known.count == arguments.count else { return nil }
-        return [program] + known
+        return ([program] + arguments).complete()
     }
-
-    /// Returns the range of the first element of a command.
-    func programMark(_ entry: YAMLNode.Entry) -> Range<Int> { mark(entry.value.elements?.first ?? entry.value) }
 
     private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {
         // In a command, `null` is the word itself; `~` is the home directory.
@@ -218,8 +204,7 @@ extension RuleDecoder {
         }
         guard let text = node.text, let template = template(text, node, step: number) else { return nil }
         if case .some(true) = template.literal?.contains(0) {
-            problems.error("an argument can't contain a NUL byte", at: node.range, help: "remove it")
-            return nil
+            return reject("an argument can't contain a NUL byte", at: node.range, help: "remove it")
         }
         return template
     }
@@ -227,17 +212,13 @@ extension RuleDecoder {
     private func program(_ node: YAMLNode, number: Int, key: String) -> Template? {
         guard let template = argument(node, number: number, key: key), let text = node.text else { return nil }
         guard let bytes = template.literal else {
-            problems.error(
+            return reject(
                 "the program in '\(key)' can't contain a placeholder", at: node.range,
                 help: "write a literal name; the program is looked up when the rules are loaded")
-            return nil
         }
-        switch ProgramSearch.find(bytes, from: folder, in: surroundings.programFolders) {
-        case .success(let path): return Template(parts: [.literal(path.bytes)])
-        case .failure(let problem):
-            problems.error(problem.message(for: text), at: node.range, help: problem.help(for: text))
-            return nil
-        }
+        return converted(at: node.range) { () throws(HandlerProblem) in
+            try ProgramSearch.find(bytes, written: text, from: folder, in: surroundings.programFolders)
+        }.map { Template(parts: [.literal($0.bytes)]) }
     }
 
     // MARK: - shell
@@ -245,21 +226,20 @@ extension RuleDecoder {
     private func shell(_ entry: YAMLNode.Entry) -> String? {
         guard let line = text(entry) else { return nil }
         guard line.contains(where: { !$0.isWhitespace }) else {
-            problems.error("'shell' is empty", at: mark(entry), help: "write a command for /bin/sh")
-            return nil
+            return reject("'shell' is empty", at: mark(entry), help: "write a command for /bin/sh")
         }
         guard !line.utf8.contains(0) else {
-            problems.error("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
-            return nil
+            return reject("a command can't contain a NUL byte", at: mark(entry), help: "remove it")
         }
         var errors = 0
-        noteCaptures(in: line, entry.value, isInShell: true)
-        for token in PlaceholderScan.tokens(in: line) where errors < Self.errorsPerText {
-            guard let help = ShellVariable.help(for: token.word) else { continue }
+        for token in PlaceholderScan(line).tokens {
+            let range = mark(entry.value, offset: token.range.lowerBound, length: token.range.count)
+            recordCapture(token, Placeholder(word: token.word), at: range, isInShell: true)
+            guard errors < Self.errorsPerText, let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
-                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'",
-                at: mark(entry.value, offset: token.range.lowerBound, length: token.range.count), help: help)
+                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'", at: range, help: help
+            )
         }
         return errors == 0 ? line : nil
     }
