@@ -75,15 +75,17 @@ package struct TouchHandler: Handler {
         _ path: PathBytes, _ invocation: Invocation, _ changes: inout [FileChange]
     ) throws(FileError) -> (OpenFile, isNew: Bool) {
         let creates = invocation.flag("create", default: false)
-        if path == invocation.job.event.path, !creates { return (try SourceFile(invocation).file, false) }
+        if path == invocation.job.event.path, !creates {
+            let source = try SourceFile(invocation)
+            guard source.facts.type != .symlink else { throw Self.linkRefusal(path) }
+            return (source.file, false)
+        }
         let name = PathBytes(path.lastComponent)
         let folder = try Jail(invocation, parameters: ["path"]).open(path.parent, making: creates, noting: &changes)
         for _ in 0..<Self.mostTries {
             switch folder.open(name, CAL_OPEN_ENTRY) {
             case .success(let file):
-                guard try file.facts().type != .symlink else {
-                    throw FileError(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
-                }
+                guard try file.facts().type != .symlink else { throw Self.linkRefusal(path) }
                 return (file, false)
             case .failure(let error) where error.errno != ENOENT:
                 throw FileError(error.errno, "cannot open '\(path)'")
@@ -99,4 +101,8 @@ package struct TouchHandler: Handler {
     }
 
     private static let mostTries = 10
+
+    private static func linkRefusal(_ path: PathBytes) -> FileError {
+        FileError(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
+    }
 }
