@@ -9,39 +9,31 @@ import System
 /// The `tag` action: sets and removes extended attributes of the file.
 ///
 /// An attribute that already has the value is not set again, so a rule for attribute changes does not trigger itself.
-package struct TagHandler: Handler {
+package struct TagHandler: FileHandler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "tag"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "set": ParameterSchema(
-                    type: "object", examples: [["user.xdg.tags": "inbox"]],
-                    description:
-                        "Attributes and their values, such as user.xdg.tags: \"a,b\". Names start with 'user.'."),
-                "remove": ParameterSchema(
-                    type: "array", examples: [["user.unsorted"]],
-                    items: ParameterSchema(
-                        type: "string", minLength: 6, pattern: "^user\\..",
-                        description: "The name of an attribute, which starts with 'user.'."),
-                    description: "The attributes to remove, if present."),
-            ], additionalProperties: false, minProperties: 1,
-            examples: [["set": ["user.xdg.tags": "inbox"]]]),
-        events: [.created, .modified, .moved, .attributes], types: [.file, .directory], traits: .isBrief)
+        "tag",
+        [
+            "set": ParameterSchema(
+                type: "object", examples: [["user.xdg.tags": "inbox"]],
+                description: "Attributes and their values, such as user.xdg.tags: \"a,b\". Names start with 'user.'."),
+            "remove": ParameterSchema(
+                type: "array", examples: [["user.unsorted"]],
+                items: ParameterSchema(
+                    type: "string", minLength: 6, pattern: "^user\\..",
+                    description: "The name of an attribute, which starts with 'user.'."),
+                description: "The attributes to remove, if present."),
+        ], minProperties: 1, examples: [["set": ["user.xdg.tags": "inbox"]]], types: [.file, .directory],
+        traits: .isBrief)
 
     private enum Change {
         case set([UInt8])
         case remove
     }
 
-    package func run(_ invocation: Invocation) -> Outcome {
-        do throws(FileError) {
-            return try apply(changes(invocation), to: SourceFile(invocation))
-        } catch {
-            return error.outcome
-        }
+    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
+        try apply(changes(invocation), to: SourceFile(invocation))
     }
 
     /// Returns the changes, by name.
@@ -65,14 +57,11 @@ package struct TagHandler: Handler {
         return changes
     }
 
-    private func apply(_ changes: [(name: String, change: Change)], to source: SourceFile) throws(FileError) -> Outcome
-    {
+    private func apply(
+        _ changes: [(name: String, change: Change)], to source: SourceFile
+    ) throws(FileError) -> Outcome {
         let path = source.path
-        let file: OpenFile
-        switch source.folder.open(source.name, CAL_OPEN_READING) {
-        case .success(let opened): file = opened
-        case .failure(let error): throw FileError(error.errno, "cannot open '\(path)'")
-        }
+        let file = try source.folder.opened(source.name, CAL_OPEN_READING)
         guard try file.facts().identity == source.facts.identity else { throw .changed }
         let descriptor = file.descriptor
         var done: [String] = []
@@ -91,14 +80,12 @@ package struct TagHandler: Handler {
             switch error {
             case 0: continue
             case ENOTSUP:
-                return Outcome(
-                    .failed,
-                    "the file system of '\(path)' does not support extended attributes; use one that does, "
-                        + "such as ext4",
+                throw .failed(
+                    "the file system of '\(path)' does not support extended attributes; use one that does, such as ext4",
                     code: "not-supported")
             case ERANGE, E2BIG, ENOSPC:
                 // ext4 reports ENOSPC for a value that is too large for the file system.
-                return Outcome(.failed, "there is no space for '\(name)' in '\(path)'", code: "too-large")
+                throw .failed("there is no space for '\(name)' in '\(path)'", code: "too-large")
             default: throw FileError(error, "cannot change '\(name)' of '\(path)'")
             }
         }

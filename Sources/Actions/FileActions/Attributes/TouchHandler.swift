@@ -7,47 +7,37 @@ package import Rules
 import System
 
 /// The `touch` action: sets a file's times, or creates an empty file such as a marker.
-package struct TouchHandler: Handler {
+package struct TouchHandler: FileHandler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "touch"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "path": ParameterSchema(
-                    type: "string", examples: ["${path}.done"], minLength: 1,
-                    description:
-                        "The path to use instead of the file's own. A relative path is resolved from the "
-                        + "directory of the rules file.",
-                    role: ParameterSchema.destination),
-                "create": ParameterSchema(
-                    type: "boolean", default: false,
-                    description: "Whether an empty file and its parent directories are created if there is none."),
-                "time": ParameterSchema(
-                    type: "string", default: "now",
-                    description:
-                        "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
-                        + "seconds since 1970."
-                ),
-                "set": ParameterSchema(
-                    type: "string", enum: ["both", "mtime", "atime"], default: "both",
-                    description: "The times to set: modification ('mtime'), access ('atime'), or both."),
-                "allow": Jail.schema,
-            ],
-            additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], traits: .isBrief)
+        "touch",
+        [
+            "path": ParameterSchema(
+                type: "string", examples: ["${path}.done"], minLength: 1,
+                description:
+                    "The path to use instead of the file's own. A relative path is resolved from the "
+                    + "directory of the rules file.",
+                role: ParameterSchema.destination),
+            "create": ParameterSchema(
+                type: "boolean", default: false,
+                description: "Whether an empty file and its parent directories are created if there is none."),
+            "time": ParameterSchema(
+                type: "string", default: "now",
+                description:
+                    "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
+                    + "seconds since 1970."),
+            "set": ParameterSchema(
+                type: "string", enum: ["both", "mtime", "atime"], default: "both",
+                description: "The times to set: modification ('mtime'), access ('atime'), or both."),
+            "allow": Jail.schema,
+        ], traits: .isBrief)
 
-    package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileError) in try touch(invocation) }
-    }
-
-    private func touch(_ invocation: Invocation) throws(FileError) -> Outcome {
+    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let word = invocation.text("time") ?? "now"
-        guard let time = word == "now" ? DiskProbe.now() : MomentText.moment(word) else {
-            return Outcome(
-                .failed, "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'",
-                code: "bad-time")
+        guard let time = word == "now" ? DiskProbe.now() : TimeParameter.parse(word) else {
+            throw .failed(
+                "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
         }
         let path = try path(invocation)
         var changes: [FileChange] = []
@@ -92,8 +82,7 @@ package struct TouchHandler: Handler {
             case .failure:
                 guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
             }
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-            let made = name.withCString { openat(folder.descriptor, $0, flags, 0o666) }
+            let made = folder.create(name, mode: 0o666)
             if made >= 0 { return (OpenFile(made), true) }
             guard errno == EEXIST else { throw FileError(errno, "cannot create '\(path)'") }
         }
@@ -103,6 +92,6 @@ package struct TouchHandler: Handler {
     private static let mostTries = 10
 
     private static func linkRefusal(_ path: PathBytes) -> FileError {
-        FileError(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
+        .failed("'\(path)' is a link", code: "not-a-file")
     }
 }

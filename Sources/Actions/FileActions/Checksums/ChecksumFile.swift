@@ -7,6 +7,9 @@ struct ChecksumFile {
     let name: PathBytes
     let kind: Checksum
 
+    /// A file name with its checksum; nil removes the name.
+    typealias Sum = (name: PathBytes, digits: String?)
+
     /// The maximum size in bytes; a larger file is not a checksum file.
     private static let most = 64 << 20
 
@@ -27,14 +30,12 @@ struct ChecksumFile {
     /// Updates checksums in the file, safely even if others do so at the same time; the file is replaced as a whole.
     ///
     /// - Parameters:
-    ///   - sums: The file names with their checksums; nil removes a name.
+    ///   - sums: The changes.
     ///   - isAlone: Whether the file may contain nothing else.
     ///   - isOver: Called while waiting for other processes; true stops the wait.
     /// - Returns: Whether the file was written.
     /// - Throws: A ``FileError`` if a system call fails.
-    func update(
-        _ sums: [(name: PathBytes, digits: String?)], isAlone: Bool = false, isOver: () -> Bool
-    ) throws(FileError) -> Update {
+    func update(_ sums: [Sum], isAlone: Bool = false, isOver: () -> Bool) throws(FileError) -> Update {
         // The lock belongs to this open descriptor, so it works between threads as well as between processes.
         let lock = openat(folder.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw FileError(errno, "cannot open '\(folder.path)'") }
@@ -48,10 +49,17 @@ struct ChecksumFile {
         }
         let before = try WholeFile.content(of: name, in: folder, most: Self.most)
         var lines = ChecksumLines(isAlone ? [] : before ?? [], kind)
-        for sum in sums { lines.set(sum.digits, for: sum.name) }
+        for sum in sums { lines.sums[sum.name] = sum.digits }
         let text = lines.text
         if text == before ?? [] { return .same }
         try WholeFile.replace(name, in: folder, with: text)
         return .written
+    }
+}
+
+extension ChecksumFile {
+    /// The list of a directory.
+    init(listIn folder: DirectoryHandle, _ kind: Checksum) {
+        self.init(folder: folder, name: PathBytes(kind.listName), kind: kind)
     }
 }

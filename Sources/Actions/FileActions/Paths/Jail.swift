@@ -1,11 +1,11 @@
-package import ActionAPI
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import Globbing
-package import PluginProtocol
-package import Rules
-package import System
+import PluginProtocol
+import Rules
+import System
 
 /// The directories in which a handler may write.
 ///
@@ -15,14 +15,14 @@ package import System
 /// The directories that `allow` names, or else the roots of the rule and the literal heads of its destinations, are
 /// specified by the rule's author. Links on the path *to* them are followed. Below them, a link is followed only if it
 /// stays there. Root follows only links that no other user can replace.
-package struct Jail: Sendable {
+struct Jail {
     /// The directories of `allow`; empty if the rule has none.
     private var named: [PathBytes]
     /// The rule's roots and the literal heads, if `allow` is missing.
     private var natural: [PathBytes]
 
     /// The schema of the parameter `allow`, for handlers that write.
-    package static let schema = ParameterSchema(
+    static let schema = ParameterSchema(
         type: "array", examples: [["."]],
         items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal), minItems: 1,
         description:
@@ -35,7 +35,7 @@ package struct Jail: Sendable {
     /// - Parameters:
     ///   - invocation: The invocation with its `allow` and the roots of its rule.
     ///   - parameters: The parameters that specify where the action writes; their literal heads are allowed.
-    package init(_ invocation: Invocation, parameters: [String] = ["to"]) {
+    init(_ invocation: Invocation, parameters: [String] = ["to"]) {
         named = []
         natural = []
         if case .array(let folders)? = invocation.parameters["allow"], !folders.isEmpty {
@@ -48,7 +48,7 @@ package struct Jail: Sendable {
     }
 
     /// Creates a jail of these directories alone.
-    package init(_ roots: [PathBytes]) {
+    init(_ roots: [PathBytes]) {
         named = roots.map(\.normalized)
         natural = []
     }
@@ -70,7 +70,7 @@ package struct Jail: Sendable {
     ///   - changes: Receives the directories that were created.
     /// - Returns: The open directory.
     /// - Throws: A ``FileError`` if the directory is outside of all roots, or cannot be opened or created.
-    package func open(
+    func open(
         _ folder: PathBytes, making: Bool, noting changes: inout [FileChange]
     ) throws(FileError) -> DirectoryHandle {
         let folder = folder.normalized
@@ -87,8 +87,8 @@ package struct Jail: Sendable {
     ) throws(FileError) -> DirectoryHandle {
         switch DirectoryHandle.opened(root) {
         case .success(let opened): return opened
-        case .failure(let error):
-            guard error.errno == ENOENT, making, root.parent != root else { throw fault(error.errno, root) }
+        case .failure(let failure):
+            guard failure.errno == ENOENT, making, root.parent != root else { throw error(failure.errno, root) }
         }
         let parent = try openRoot(root.parent, making: true, &changes)
         return try open(PathBytes(root.lastComponent), in: parent, making: true, &changes)
@@ -101,45 +101,38 @@ package struct Jail: Sendable {
         for _ in 0..<Self.mostTries {
             let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 1) }
             if opened >= 0 { return DirectoryHandle(opened, path) }
-            guard opened == -ENOENT, making else { throw fault(-opened, path) }
+            guard opened == -ENOENT, making else { throw error(-opened, path) }
             let isDeep = relative.bytes.contains(.slash)
             let parent = isDeep ? try open(relative.parent, in: base, making: true, &changes) : base
             let name = PathBytes(relative.lastComponent)
-            let made = name.withCString { mkdirat(parent.descriptor, $0, 0o777) }
-            guard made == 0 || errno == EEXIST else { throw fault(errno, path) }
+            let made = parent.makeDirectory(name, mode: 0o777)
+            guard made == 0 || made == EEXIST else { throw error(made, path) }
             if made == 0, let facts = try parent.look(at: name) {
                 changes.append(FileChange(.madeFolder(path), left: FileMark(facts)))
             }
             // A link without a target exists, but is not a directory.
-            if made != 0, try parent.look(at: name)?.type == .symlink { throw fault(ENOTDIR, path) }
+            if made != 0, try parent.look(at: name)?.type == .symlink { throw error(ENOTDIR, path) }
         }
-        throw fault(ENOENT, path)
+        throw error(ENOENT, path)
     }
 
     /// How often a directory is created that another process removes at once.
     private static let mostTries = 8
 
-    private func fault(_ error: Int32, _ folder: PathBytes) -> FileError {
-        switch error {
+    private func error(_ errno: Int32, _ folder: PathBytes) -> FileError {
+        switch errno {
         case EXDEV, ELOOP:
             FileError(untrustedLinkOn: folder)
-                ?? FileError(
-                    Outcome(
-                        .failed,
-                        "'\(folder)' leads out of '\(root(of: folder) ?? folder)' through a symbolic link; "
-                            + "name the directory that it leads to in 'to' or 'allow'", code: "outside"))
-        case ENOENT: FileError(error, "cannot open the directory '\(folder)'")
-        default: FileError(error, "cannot create or open the directory '\(folder)'")
+                ?? .failed(
+                    "'\(folder)' leads out of '\(root(of: folder) ?? folder)' through a symbolic link; "
+                        + "name the directory that it leads to in 'to' or 'allow'", code: "outside")
+        case ENOENT: FileError(errno, "cannot open the directory '\(folder)'")
+        default: FileError(errno, "cannot create or open the directory '\(folder)'")
         }
     }
 
     private func refusal(_ folder: PathBytes) -> FileError {
-        let roots = (named.isEmpty ? natural : named).reduce(into: [PathBytes]()) { known, root in
-            if !known.contains(root) { known.append(root) }
-        }
-        let list = roots.sorted().map { "'\($0)'" }.joined(separator: ", ")
-        return FileError(
-            Outcome(
-                .failed, "'\(folder)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside"))
+        let list = Set(named.isEmpty ? natural : named).sorted().map { "'\($0)'" }.joined(separator: ", ")
+        return .failed("'\(folder)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside")
     }
 }

@@ -47,7 +47,7 @@ enum Removal {
         _ name: PathBytes, in folder: DirectoryHandle, if facts: Snapshot, besides twin: Twin? = nil,
         remove: ((PathBytes) -> Int32)? = nil
     ) throws(FileError) -> Ending {
-        let remove = remove ?? { folder.unlink($0) }
+        let remove = remove ?? folder.unlink
         // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
             return try removeInPlace(name, in: folder, if: facts, twin, remove)
@@ -63,33 +63,33 @@ enum Removal {
         }
         guard let there = try folder.look(at: taken) else { return .gone }
         // The rename has changed only the time of the last status change.
-        let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
-        if isSame, let twin, !twin.stands {
-            try giveBack(taken, name, in: folder)
-            return .isTwin
-        }
-        if isSame {
+        let isSame = isSame(there, facts)
+        if isSame, twin?.stands ?? true {
             let error = remove(taken)
             if error == 0 || error == ENOENT { return .removed }
-            try giveBack(taken, name, in: folder)
+            try giveBack(taken, name, from: folder, to: folder)
             throw FileError(error, "cannot remove '\(folder.path(of: name))'")
         }
-        try giveBack(taken, name, in: folder)
-        return .changed
+        try giveBack(taken, name, from: folder, to: folder)
+        return isSame ? .isTwin : .changed
+    }
+
+    /// Whether the file is the known one; a directory is the same even if its contents have changed.
+    private static func isSame(_ there: Snapshot, _ facts: Snapshot) -> Bool {
+        there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
     }
 
     private static func removeInPlace(
         _ name: PathBytes, in folder: DirectoryHandle, if facts: Snapshot, _ twin: Twin?, _ remove: (PathBytes) -> Int32
     ) throws(FileError) -> Ending {
         guard let there = try folder.look(at: name) else { return .gone }
-        let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
-        guard isSame else { return .changed }
+        guard isSame(there, facts) else { return .changed }
         if let twin {
             // A shorter name shows whether the other file vanishes with this name.
             let short = TemporaryName.taken("long")
             guard folder.rename(name, to: folder, short, CAL_RENAME_NEW) == 0 else { return .gone }
             let stands = twin.stands
-            try giveBack(short, name, in: folder)
+            try giveBack(short, name, from: folder, to: folder)
             guard stands else { return .isTwin }
         }
         let error = remove(name)
@@ -97,12 +97,8 @@ enum Removal {
         return .removed
     }
 
-    /// Restores the name of a file that was renamed away, or gives it a numbered one if another file has the name.
-    static func giveBack(_ taken: PathBytes, _ name: PathBytes, in folder: DirectoryHandle) throws(FileError) {
-        try giveBack(taken, name, from: folder, to: folder)
-    }
-
-    /// Restores the name of a file that was moved to another directory.
+    /// Restores the name of a file that was renamed away, also from another directory, or gives it a numbered one if
+    /// another file has the name.
     static func giveBack(
         _ taken: PathBytes, _ name: PathBytes, from: DirectoryHandle, to folder: DirectoryHandle
     ) throws(FileError) {

@@ -23,7 +23,7 @@ package struct Trash: Sendable {
         var files: DirectoryHandle
         var info: DirectoryHandle
         /// The original path that is recorded for the file.
-        var told: [UInt8]
+        var recorded: [UInt8]
     }
 
     /// The maximum length of a name in bytes, with space for a number and `.trashinfo`.
@@ -38,7 +38,7 @@ package struct Trash: Sendable {
     ///   - expected: The snapshot whose identity the file must have; nil for any file.
     /// - Returns: The change; nil if there is no file of that name.
     /// - Throws: A ``FileError`` if a system call fails, or if it is a different file by now.
-    package func put(
+    func put(
         _ name: PathBytes, in folder: DirectoryHandle, expecting expected: Snapshot? = nil
     ) throws(FileError) -> FileChange? {
         guard let facts = try folder.look(at: name) else { return nil }
@@ -61,22 +61,21 @@ package struct Trash: Sendable {
     private func put(
         _ name: PathBytes, in folder: DirectoryHandle, _ facts: Snapshot, _ can: Can
     ) throws(FileError) -> FileChange? {
-        let text = "[Trash Info]\nPath=\(Self.encoded(can.told))\nDeletionDate=\(date(DiskProbe.now()))\n"
+        let recorded = String(decoding: Template.percentEncoded(can.recorded), as: UTF8.self)
+        let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date(DiskProbe.now()))\n".utf8)
         for number in 1..<Self.mostNumbers {
             let place = Self.numbered(name, number)
-            let note = PathBytes(place.bytes + Array(".trashinfo".utf8))
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-            let descriptor = note.withCString { openat(can.info.descriptor, $0, flags, 0o600) }
+            let info = PathBytes(place.bytes + Array(".trashinfo".utf8))
+            let descriptor = can.info.create(info, mode: 0o600)
             guard descriptor >= 0 else {
                 if errno == EEXIST { continue }
-                throw FileError(errno, "cannot create '\(can.info.path(of: note))'")
+                throw FileError(errno, "cannot create '\(can.info.path(of: info))'")
             }
-            let written = text.utf8.withContiguousStorageIfAvailable { write(descriptor, $0.baseAddress, $0.count) }
-            let writeError = written == text.utf8.count ? 0 : (errno == 0 ? ENOSPC : errno)
+            var error = text.withUnsafeBytes { FileIO.write($0, to: descriptor, at: 0) }
             close(descriptor)
-            let error = writeError != 0 ? writeError : folder.rename(name, to: can.files, place, CAL_RENAME_NEW)
+            if error == 0 { error = folder.rename(name, to: can.files, place, CAL_RENAME_NEW) }
             guard error == 0 else {
-                can.info.unlink(note)
+                can.info.unlink(info)
                 switch error {
                 case EEXIST: continue
                 case ENOENT: return nil
@@ -86,12 +85,12 @@ package struct Trash: Sendable {
             guard let there = try can.files.look(at: place), there.identity == facts.identity else {
                 // Another process replaced the file before the rename.
                 try Removal.giveBack(place, name, from: can.files, to: folder)
-                can.info.unlink(note)
+                can.info.unlink(info)
                 throw .changed
             }
             return FileChange(
                 .trashed(
-                    from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: note)),
+                    from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: info)),
                 left: FileMark(there))
         }
         throw FileError(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
@@ -107,39 +106,39 @@ package struct Trash: Sendable {
             parent.identity.isOnDevice(of: facts.identity)
         else { return nil }
         let data = try Jail([home.parent]).open(home.parent, making: true, noting: &changes)
-        return try can(in: data, PathBytes(home.lastComponent), told: real.bytes)
+        return try can(in: data, PathBytes(home.lastComponent), recorded: real.bytes)
     }
 
     private func topCan(_ folder: DirectoryHandle, _ facts: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         let (top, depth) = try Self.top(of: folder)
         let names = real.bytes.split(separator: .slash)
         guard names.count > depth else { return nil }
-        let told = Array(names.suffix(depth + 1).joined(separator: [.slash]))
+        let recorded = Array(names.suffix(depth + 1).joined(separator: [.slash]))
         let user = "\(geteuid())"
-        if let shared = try? sharedCan(in: top, user, told: told) { return shared }
-        return try can(in: top, PathBytes(".Trash-\(user)"), told: told)
+        if let shared = try? sharedCan(in: top, user, recorded: recorded) { return shared }
+        return try can(in: top, PathBytes(".Trash-\(user)"), recorded: recorded)
     }
 
     /// Returns the user's directory in a `.Trash` that an administrator created for all users: not a link, and sticky.
-    private func sharedCan(in top: DirectoryHandle, _ user: String, told: [UInt8]) throws(FileError) -> Can? {
+    private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let facts = try top.look(at: name), facts.type == .directory, UInt32(facts.mode) & UInt32(S_ISVTX) != 0,
             case .success(let opened) = top.open(name, CAL_OPEN_FOLDER), try opened.facts().identity == facts.identity
         else { return nil }
-        return try can(in: DirectoryHandle(dup(opened.descriptor), top.path(of: name)), PathBytes(user), told: told)
+        let shared = DirectoryHandle(dup(opened.descriptor), top.path(of: name))
+        return try can(in: shared, PathBytes(user), recorded: recorded)
     }
 
     /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.
-    private func can(in folder: DirectoryHandle, _ name: PathBytes, told: [UInt8]) throws(FileError) -> Can {
+    private func can(in folder: DirectoryHandle, _ name: PathBytes, recorded: [UInt8]) throws(FileError) -> Can {
         let trash = try Self.own(name, in: folder)
-        return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), told: told)
+        return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), recorded: recorded)
     }
 
     private static func own(_ name: PathBytes, in folder: DirectoryHandle) throws(FileError) -> DirectoryHandle {
         let path = folder.path(of: name)
-        if name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) != 0, errno != EEXIST {
-            throw FileError(errno, "cannot create the directory '\(path)'")
-        }
+        let error = folder.makeDirectory(name, mode: 0o700)
+        guard error == 0 || error == EEXIST else { throw FileError(error, "cannot create the directory '\(path)'") }
         switch folder.open(name, CAL_OPEN_FOLDER) {
         case .success(let opened):
             guard try opened.facts().uid == geteuid() else {
@@ -190,23 +189,6 @@ package struct Trash: Sendable {
     private static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
         let kept = name.bytes.prefix(longestName)
         return number == 1 ? PathBytes(kept) : PathBytes(kept + Array(".\(number)".utf8))
-    }
-
-    /// Encodes the path as in a URL: all bytes except ASCII letters, digits, `-._~` and slashes become `%XX`.
-    static func encoded(_ path: [UInt8]) -> String {
-        var text = ""
-        for byte in path {
-            let isPlain =
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || Array("-._~/".utf8).contains(byte)
-            if isPlain {
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += byte < 16 ? "%0\(digits)" : "%\(digits)"
-            }
-        }
-        return text
     }
 
     /// Returns the local time in the format of the specification: `2026-11-21T14:02:11`.

@@ -55,7 +55,7 @@ package struct Undoing {
         }
     }
 
-    private static func refusal(_ reason: String) -> FileError { FileError(Outcome(.failed, reason)) }
+    private static func refusal(_ reason: String) -> FileError { .failed(reason) }
 
     // MARK: - Steps
 
@@ -124,9 +124,7 @@ package struct Undoing {
         guard isSafe(source, event) else {
             throw Self.refusal("'\(source)' is no longer what was unpacked, so '\(path)' may be the only copy")
         }
-        let opened = name.withCString { cal_open_unmounted(parent.descriptor, $0) }
-        guard opened >= 0 else { throw FileError(-opened, "cannot open '\(path)'") }
-        let folder = DirectoryHandle(opened, path)
+        let folder = try parent.openUnmounted(name)
         guard try folder.look(at: ".")?.identity == mark.identity else {
             throw Self.refusal("'\(path)' was replaced meanwhile")
         }
@@ -141,7 +139,7 @@ package struct Undoing {
             vacated.insert(path)
             return
         }
-        _ = name.withCString { unlinkat(parent.descriptor, $0, AT_REMOVEDIR) }
+        parent.removeDirectory(name)
         parent.flush()
     }
 
@@ -161,7 +159,7 @@ package struct Undoing {
         guard !isDry, let folder = try? open(path.parent, event) else { return }
         let name = PathBytes(path.lastComponent)
         guard let there = try folder.look(at: name), mark.fits(there) else { return }
-        _ = name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
+        folder.removeDirectory(name)
     }
 
     // MARK: - Checks
@@ -178,9 +176,7 @@ package struct Undoing {
         guard mark.fits(there) else { throw Self.refusal("'\(path)' has changed since") }
     }
 
-    private static func taken(_ path: PathBytes) -> FileError {
-        refusal("'\(path)' exists again")
-    }
+    private static func taken(_ path: PathBytes) -> FileError { refusal("'\(path)' exists again") }
 
     /// Opens a directory: beneath the event's root without following links, elsewhere only through links that no other
     /// user could exploit.

@@ -53,11 +53,10 @@ final class UnpackedTree {
     /// Entries that are left in it are recorded separately.
     private func removeFolder(_ name: PathBytes, _ there: Snapshot, in folder: DirectoryHandle, _ depth: Int) -> Bool {
         if let made = there.born, made > sealed || there.identity.birth < born { return false }
-        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
-        guard opened >= 0 else { return false }
+        guard let opened = try? folder.openUnmounted(name) else { return false }
         let count = left.count
-        remove(from: DirectoryHandle(opened, folder.path(of: name)), depth: depth + 1)
+        remove(from: opened, depth: depth + 1)
         guard !isDry, left.count == count else { return true }
-        return name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 || errno == ENOENT
+        return [0, ENOENT].contains(folder.removeDirectory(name))
     }
 }

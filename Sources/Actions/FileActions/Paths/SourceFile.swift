@@ -28,11 +28,10 @@ struct SourceFile {
         folder = try Self.openFolder(of: path, root: event.root)
         // An interrupted attempt may have renamed the file away.
         if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
-        switch folder.open(name, CAL_OPEN_ENTRY) {
-        case .success(let opened): file = opened
-        case .failure(let error):
-            guard error.errno != ENOENT else { throw .gone }
-            throw FileError(error.errno, "cannot open '\(path)'")
+        do throws(FileError) {
+            file = try folder.opened(name, CAL_OPEN_ENTRY)
+        } catch {
+            throw error.errno == ENOENT ? .gone : error
         }
         facts = try file.facts()
         guard invocation.expectsSettled else { return }
@@ -72,19 +71,18 @@ struct SourceFile {
     ///
     /// - Throws: An outcome if the name belongs to another file by now.
     func openForReading() throws(FileError) -> OpenFile {
-        guard facts.type == .file else {
-            throw FileError(Outcome(.failed, "'\(path)' is not a regular file", code: "not-a-file"))
-        }
-        switch folder.open(name, CAL_OPEN_READING) {
-        case .success(let opened):
-            guard try opened.facts().hasSameContent(as: facts) else { throw .changed }
-            return opened
-        case .failure(let error):
+        guard facts.type == .file else { throw .failed("'\(path)' is not a regular file", code: "not-a-file") }
+        let opened: OpenFile
+        do throws(FileError) {
+            opened = try folder.opened(name, CAL_OPEN_READING)
+        } catch {
             switch error.errno {
             case ENOENT: throw .gone
             case ELOOP, ENXIO: throw .changed
-            default: throw FileError(error.errno, "cannot open '\(path)'")
+            default: throw error
             }
         }
+        guard try opened.facts().hasSameContent(as: facts) else { throw .changed }
+        return opened
     }
 }

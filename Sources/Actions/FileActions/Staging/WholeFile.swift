@@ -22,15 +22,8 @@ enum WholeFile {
         if let old = try folder.look(at: name), old.type == .file {
             fchmod(staged.descriptor, mode_t(old.mode & 0o777))
         }
-        var written = 0
-        while written < bytes.count {
-            let step = bytes.withUnsafeBytes {
-                Glibc.write(staged.descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
-            }
-            if step < 0, errno == EINTR { continue }
-            guard step > 0 else { throw FileError(errno, "cannot write to '\(folder.path(of: name))'") }
-            written += step
-        }
+        let writeError = bytes.withUnsafeBytes { FileIO.write($0, to: staged.descriptor, at: 0) }
+        guard writeError == 0 else { throw FileError(writeError, "cannot write to '\(folder.path(of: name))'") }
         if isFlushed { try staged.flush() }
         let temporary = try staged.name()
         guard let facts = try folder.look(at: temporary) else {
@@ -48,19 +41,18 @@ enum WholeFile {
     static func content(of name: PathBytes, in folder: DirectoryHandle, most: Int) throws(FileError) -> [UInt8]? {
         let path = folder.path(of: name)
         let file: OpenFile
-        switch folder.open(name, CAL_OPEN_READING) {
-        case .success(let opened): file = opened
-        case .failure(let error):
+        do throws(FileError) {
+            file = try folder.opened(name, CAL_OPEN_READING)
+        } catch {
             if error.errno == ENOENT { return nil }
-            throw FileError(error.errno, "cannot open '\(path)'")
+            throw error
         }
-        let facts = try file.facts()
-        guard facts.type == .file else { throw FileError(EINVAL, "'\(path)' is not a regular file") }
+        guard try file.facts().type == .file else { throw FileError(EINVAL, "'\(path)' is not a regular file") }
         var bytes: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 1 << 16)
         while bytes.count <= most {
-            let count = block.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
+            let offset = Int64(bytes.count)
+            let count = block.withUnsafeMutableBytes { FileIO.read(file.descriptor, into: $0[...], at: offset) }
             guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
             if count == 0 { return bytes }
             bytes += block[..<count]

@@ -2,7 +2,7 @@
 struct FileMode {
     private enum Part {
         case all(UInt32)
-        case change(who: UInt32, operation: Character, bits: UInt32, isXForFolders: Bool, copied: Character?)
+        case change(who: UInt32, operation: Character, bits: UInt32, isXForDirectories: Bool, copied: Character?)
     }
 
     private let parts: [Part]
@@ -31,7 +31,7 @@ struct FileMode {
                 parts.append(
                     .change(
                         who: mask, operation: operation, bits: words.reduce(0) { $0 | Self.bits(of: $1) },
-                        isXForFolders: words.contains("X"), copied: copied))
+                        isXForDirectories: words.contains("X"), copied: copied))
             }
         }
         self.parts = parts
@@ -60,13 +60,13 @@ struct FileMode {
     }
 
     /// Returns the mode that results from a file's current mode.
-    func applied(to mode: UInt32, isFolder: Bool) -> UInt32 {
+    func applied(to mode: UInt32, isDirectory: Bool) -> UInt32 {
         var mode = mode & 0o7777
         for part in parts {
             switch part {
             case .all(let new): mode = new
-            case .change(let who, let operation, var bits, let isXForFolders, let copied):
-                if isXForFolders, isFolder || mode & 0o111 != 0 { bits |= 0o111 }
+            case .change(let who, let operation, var bits, let isXForDirectories, let copied):
+                if isXForDirectories, isDirectory || mode & 0o111 != 0 { bits |= 0o111 }
                 if let copied {
                     let shift: UInt32 = copied == "u" ? 6 : copied == "g" ? 3 : 0
                     let three = mode >> shift & 7

@@ -7,23 +7,23 @@ import System
 
 /// The options of a copy: which attributes are preserved, and whether it is verified and flushed.
 struct CopyOptions {
-    enum Fact: String, CaseIterable {
+    enum Attribute: String, CaseIterable {
         case mode, times, xattrs, owner
     }
 
-    var kept: Set<Fact>
+    var kept: Set<Attribute>
     /// Whether the copy is compared byte for byte with the source.
     var verifies: Bool
     /// Whether the copy is flushed to the disk before it gets its name.
-    var isDurable = true
+    var isDurable: Bool
 
     // Without defaults in the schema, since a dry run would show them in each line of an action.
 
-    static func keepSchema(default facts: [Fact]) -> ParameterSchema {
-        let words = facts.map(\.rawValue).joined(separator: ", ")
+    static func keepSchema(default attributes: [Attribute]) -> ParameterSchema {
+        let words = attributes.map(\.rawValue).joined(separator: ", ")
         return ParameterSchema(
-            type: "array", examples: [.array(facts.map { .string($0.rawValue) })],
-            items: ParameterSchema(type: "string", enum: Fact.allCases.map { .string($0.rawValue) }),
+            type: "array", examples: [.array(attributes.map { .string($0.rawValue) })],
+            items: ParameterSchema(type: "string", enum: Attribute.allCases.map { .string($0.rawValue) }),
             description:
                 "The metadata that a copy keeps: 'mode'; 'times', the modification and access times; 'xattrs', "
                 + "the 'user.*' attributes and the access control lists; 'owner', the user and group as far as "
@@ -44,13 +44,15 @@ struct CopyOptions {
             + "empty; 'false' doesn't wait for that."
     )
 
-    init(_ invocation: Invocation, default facts: [Fact]) {
+    init(_ invocation: Invocation, default attributes: [Attribute]) {
         if case .array(let words)? = invocation.parameters["keep"] {
-            kept = Set(words.compactMap(\.bytes).compactMap { Fact(rawValue: String(decoding: $0, as: UTF8.self)) })
+            let words = words.compactMap(\.bytes).map { String(decoding: $0, as: UTF8.self) }
+            kept = Set(words.compactMap(Attribute.init))
         } else {
-            kept = Set(facts)
+            kept = Set(attributes)
         }
         verifies = invocation.flag("verify", default: false)
+        isDurable = invocation.flag("durable", default: true)
     }
 
     /// Copies the preserved attributes to the copy.
