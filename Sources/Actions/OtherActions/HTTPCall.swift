@@ -17,8 +17,12 @@ struct HTTPCall {
 
     enum Ending {
         case answered(Answer)
-        /// There was no response.
-        case failed(Fault, String)
+        /// The rule must be changed, for this reason.
+        case refused(String)
+        /// The certificate is not trusted, for this reason.
+        case notVerified(String)
+        /// There was no response, for this reason.
+        case networkError(String)
         case stopped
         case timedOut
     }
@@ -31,14 +35,6 @@ struct HTTPCall {
         var redirect: String?
         /// The first bytes of the body.
         var body: [UInt8]
-    }
-
-    enum Fault {
-        /// The rule must be changed.
-        case wrong
-        /// The certificate is not trusted.
-        case notVerified
-        case network
     }
 
     /// The reason why the library cannot be loaded, or nil; the first access loads it.
@@ -86,7 +82,7 @@ struct HTTPCall {
     /// The library must be loaded.
     func run() -> Ending {
         let content = Content()
-        guard let transfer = start(content) else { return .failed(.wrong, "out of memory") }
+        guard let transfer = start(content) else { return .refused("out of memory") }
         defer { clc_close(transfer) }
         while true {
             if stop.isRaised { return .stopped }
@@ -101,9 +97,9 @@ struct HTTPCall {
         guard clc_result(transfer) == 0 || kind == CLC_NOT_TAKEN && status != 0 else {
             let message = String(cString: clc_error(transfer))
             switch kind {
-            case CLC_UNSUPPORTED_PROTOCOL, CLC_BAD_URL, CLC_BAD_CA_FILE: return .failed(.wrong, message)
-            case CLC_NOT_VERIFIED: return .failed(.notVerified, message)
-            default: return .failed(.network, message)
+            case CLC_UNSUPPORTED_PROTOCOL, CLC_BAD_URL, CLC_BAD_CA_FILE: return .refused(message)
+            case CLC_NOT_VERIFIED: return .notVerified(message)
+            default: return .networkError(message)
             }
         }
         let pause = clc_retry_after(transfer)

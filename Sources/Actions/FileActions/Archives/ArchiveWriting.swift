@@ -126,9 +126,7 @@ final class ArchiveWriting {
     }
 
     /// Writes a header without set-user-id and similar bits, which unpacking must not set by accident.
-    private func header(
-        _ name: PathBytes, _ facts: Snapshot, size: Int64, link: PathBytes? = nil
-    ) throws(FileError) {
+    private func header(_ name: PathBytes, _ facts: Snapshot, size: Int64, link: PathBytes? = nil) throws(FileError) {
         var entry = cla_entry()
         entry.mode = Self.type(of: facts) | UInt32(facts.mode & 0o777)
         entry.size = size

@@ -80,7 +80,5 @@ extension Outcome {
 
 extension WorkLimit {
     /// Throws when the work has to end now.
-    func check(_ work: String) throws(FileError) {
-        if let outcome = outcome(work) { throw FileError(outcome) }
-    }
+    func check(_ work: String) throws(FileError) { if let outcome = outcome(work) { throw FileError(outcome) } }
 }

@@ -4,43 +4,52 @@ import System
 
 // Calls in which an error ends the work on a file, with a message.
 
-extension OpenFile {
-    /// Returns the metadata of the open file.
-    func facts() throws(FileError) -> Snapshot {
+extension FileError {
+    /// Runs a call, and adds the operation to its error.
+    fileprivate static func of<Result>(
+        _ operation: @autoclosure () -> String, _ call: () throws(SystemError) -> Result
+    ) throws(FileError) -> Result {
         do throws(SystemError) {
-            return try snapshot()
+            return try call()
         } catch {
-            throw FileError(error.errno, "cannot stat an open file")
+            throw FileError(error.errno, operation())
         }
     }
 }
 
+extension OpenFile {
+    /// Returns the metadata of the open file.
+    func facts() throws(FileError) -> Snapshot {
+        try FileError.of("cannot stat an open file") { () throws(SystemError) in try snapshot() }
+    }
+}
+
 extension DirectoryHandle {
+    /// Opens a directory by its path and follows links, as root only those that no other user can replace.
+    ///
+    /// - Throws: A ``FileError``: `missing` if the directory does not exist.
+    static func opened(_ path: PathBytes, orElse missing: FileError) throws(FileError) -> DirectoryHandle {
+        do throws(SystemError) {
+            return try opened(path).get()
+        } catch {
+            if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
+            throw FileError(untrustedLinkOn: path) ?? FileError(error.errno, "cannot open the directory '\(path)'")
+        }
+    }
+
     /// Returns the metadata of a name, of a symbolic link itself; nil if there is nothing of that name.
     func look(at name: PathBytes) throws(FileError) -> Snapshot? {
-        do throws(SystemError) {
-            return try stat(name)
-        } catch {
-            throw FileError(error.errno, "cannot stat '\(path(of: name))'")
-        }
+        try FileError.of("cannot stat '\(path(of: name))'") { () throws(SystemError) in try stat(name) }
     }
 
     /// Returns the names in the directory, without `.` and `..`.
     func names() throws(FileError) -> [PathBytes] {
-        do throws(SystemError) {
-            return try DiskProbe.names(in: descriptor)
-        } catch {
-            throw FileError(error.errno, "cannot list '\(path)'")
-        }
+        try FileError.of("cannot list '\(path)'") { () throws(SystemError) in try DiskProbe.names(in: descriptor) }
     }
 
     /// Opens a name without following a link.
     func opened(_ name: PathBytes, _ kind: cal_opening) throws(FileError) -> OpenFile {
-        do throws(SystemError) {
-            return try open(name, kind).get()
-        } catch {
-            throw FileError(error.errno, "cannot open '\(path(of: name))'")
-        }
+        try FileError.of("cannot open '\(path(of: name))'") { () throws(SystemError) in try open(name, kind).get() }
     }
 
     /// Opens a directory in this one, unless something is mounted there.

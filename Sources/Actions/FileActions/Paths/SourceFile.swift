@@ -45,14 +45,7 @@ struct SourceFile {
     static func openFolder(of path: PathBytes, root: PathBytes) throws(FileError) -> DirectoryHandle {
         let relative = path.relative(to: root).map { PathBytes($0) }
         let base = relative.map(\.bytes.isEmpty) == false ? root : path.parent
-        let folder: DirectoryHandle
-        switch DirectoryHandle.opened(base) {
-        case .success(let opened): folder = opened
-        case .failure(let error):
-            if error.errno == ENOENT || error.errno == ENOTDIR { throw .gone }
-            throw FileError(untrustedLinkOn: base)
-                ?? FileError(error.errno, "cannot open the directory '\(base)'")
-        }
+        let folder = try DirectoryHandle.opened(base, orElse: .gone)
         guard let relative, relative.bytes.contains(.slash) else { return folder }
         let inner = relative.parent.withCString { cal_open_beneath(folder.descriptor, $0, CAL_OPEN_FOLDER, 0) }
         switch inner {

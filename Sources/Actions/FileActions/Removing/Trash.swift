@@ -89,8 +89,7 @@ package struct Trash: Sendable {
                 throw .changed
             }
             return FileChange(
-                .trashed(
-                    from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: info)),
+                .trashed(from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: info)),
                 left: FileMark(there))
         }
         throw FileError(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")

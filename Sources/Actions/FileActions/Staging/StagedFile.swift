@@ -65,9 +65,7 @@ final class StagedFile {
 
     /// Flushes the content to the disk.
     func flush() throws(FileError) {
-        guard fsync(descriptor) == 0 else {
-            throw FileError(errno, "cannot flush the copy in '\(folder.path)'")
-        }
+        guard fsync(descriptor) == 0 else { throw FileError(errno, "cannot flush the copy in '\(folder.path)'") }
     }
 
     /// Gives the file a hidden name if it has none, and closes it: a file that is open for writing counts as

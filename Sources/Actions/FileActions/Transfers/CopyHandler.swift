@@ -28,7 +28,5 @@ package struct CopyHandler: FileHandler {
     /// Copies the files of a batch in groups, each of which is flushed by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] { TransferGroup.run(invocations, transfer) }
 
-    private func transfer(_ invocation: Invocation) -> FileTransfer {
-        FileTransfer(invocation, .copied, trash: trash)
-    }
+    private func transfer(_ invocation: Invocation) -> FileTransfer { FileTransfer(invocation, .copied, trash: trash) }
 }

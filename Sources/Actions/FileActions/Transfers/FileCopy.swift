@@ -53,8 +53,7 @@ struct FileCopy {
         let copy = OpenFile(dup(staged.descriptor))
         guard try !SameContent.holds(content, copy, within: limit) else { return }
         guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
-        throw FileError(
-            Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
+        throw FileError(Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
     private func checkTime() throws(FileError) { try limit.check("copying") }
@@ -87,9 +86,7 @@ struct FileCopy {
     }
 
     /// Copies a range in the kernel, or else through a buffer; a file that is too short is detected later.
-    private func transfer(
-        _ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]
-    ) throws(FileError) {
+    private func transfer(_ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]) throws(FileError) {
         var offset = range.lowerBound
         while buffer.isEmpty, offset < range.upperBound {
             try checkTime()
@@ -139,9 +136,7 @@ struct FileCopy {
 
     /// The size of a small file, since a buffer must be zeroed first; otherwise the size that fits into a processor's
     /// cache.
-    private var bufferSize: Int {
-        source.facts.size == 0 ? 1 << 18 : min(Int(clamping: source.facts.size), 1 << 18)
-    }
+    private var bufferSize: Int { source.facts.size == 0 ? 1 << 18 : min(Int(clamping: source.facts.size), 1 << 18) }
 
     /// The number of bytes per call, limited so that a stop takes effect soon.
     private static let step: Int64 = 8 << 20

@@ -229,9 +229,7 @@ struct FileTransfer {
     }
 
     /// Flushes the file whose content is that of the source, and then removes the source.
-    private static func remove(
-        _ source: SourceFile, besides name: PathBytes, in place: FilePlace
-    ) throws(FileError) {
+    private static func remove(_ source: SourceFile, besides name: PathBytes, in place: FilePlace) throws(FileError) {
         guard case .success(let file) = place.folder.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0 else {
             throw FileError(errno, "cannot flush '\(place.folder.path(of: name))'")
         }
@@ -322,9 +320,7 @@ struct FileTransfer {
 
 extension SourceFile {
     /// Removes the file, whose content exists under another name.
-    fileprivate func remove(
-        besides name: PathBytes, in other: DirectoryHandle
-    ) throws(FileError) -> Removal.Ending {
+    fileprivate func remove(besides name: PathBytes, in other: DirectoryHandle) throws(FileError) -> Removal.Ending {
         let twin = Removal.Twin(folder: other, name: name)
         return try Removal.remove(self.name, in: folder, if: facts, besides: twin)
     }

@@ -37,9 +37,7 @@ package struct Undoing {
             case .moved(let from, let to): try moveBack(to, from, change.left, event)
             case .trashed(let from, let to, let info):
                 try moveBack(to, from, change.left, event)
-                if !isDry, let folder = try? open(info.parent, event) {
-                    folder.unlink(PathBytes(info.lastComponent))
-                }
+                if !isDry, let folder = try? open(info.parent, event) { folder.unlink(PathBytes(info.lastComponent)) }
             case .made(let path, let source): try remove(path, source, change.left, event)
             case .unpacked(let path, let source, let sealed):
                 try removeUnpacked(path, source, sealed, change.left, event)
@@ -153,9 +151,7 @@ package struct Undoing {
     }
 
     /// Removes a directory that was created; if it contains files of others it stays, which is not an error.
-    private mutating func removeFolder(
-        _ path: PathBytes, _ mark: FileMark, _ event: FileEvent
-    ) throws(FileError) {
+    private mutating func removeFolder(_ path: PathBytes, _ mark: FileMark, _ event: FileEvent) throws(FileError) {
         guard !isDry, let folder = try? open(path.parent, event) else { return }
         let name = PathBytes(path.lastComponent)
         guard let there = try folder.look(at: name), mark.fits(there) else { return }
@@ -193,12 +189,6 @@ package struct Undoing {
                 }
             }
         }
-        switch DirectoryHandle.opened(folder) {
-        case .success(let opened): return opened
-        case .failure(let error):
-            if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
-            throw FileError(untrustedLinkOn: folder)
-                ?? FileError(error.errno, "cannot open the directory '\(folder)'")
-        }
+        return try DirectoryHandle.opened(folder, orElse: missing)
     }
 }
