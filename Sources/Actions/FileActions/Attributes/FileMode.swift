@@ -1,86 +1,56 @@
 /// A file mode in the syntax of chmod(1): `0640`, or `u+rw,go-w`.
 struct FileMode {
-    private enum Part {
-        case all(UInt32)
-        case change(who: UInt32, operation: Character, bits: UInt32, isXForDirectories: Bool, copied: Character?)
+    /// An operator of a clause.
+    private struct Change {
+        /// The bits that may change.
+        var mask: UInt32
+        var operation: Character
+        /// The permissions as letters, or the class of users whose permissions are copied.
+        var letters: Substring
     }
 
-    private let parts: [Part]
+    /// The number, if the mode is one.
+    private var number: UInt32?
+    private var changes: [Change] = []
 
-    /// The pattern that a mode must match, for the schema.
+    /// The pattern that a mode must match, also for the schema.
     static let pattern = "^([0-7]{3,4}|[ugoa]*([-+=]([rwxXst]*|[ugo]))+(,[ugoa]*([-+=]([rwxXst]*|[ugo]))+)*)$"
+
+    private static let masks: [Character: UInt32] = ["u": 0o4700, "g": 0o2070, "o": 0o1007, "a": 0o7777]
+    private static let bits: [Character: UInt32] = ["r": 0o444, "w": 0o222, "x": 0o111, "s": 0o6000, "t": 0o1000]
+    private static let shifts: [Character: UInt32] = ["u": 6, "g": 3, "o": 0]
 
     /// Parses a mode; nil if it has neither form.
     init?(_ text: String) {
-        if let number = UInt32(text, radix: 8), (3...4).contains(text.utf8.count), !text.hasPrefix("+") {
-            parts = [.all(number)]
-            return
-        }
-        var parts: [Part] = []
-        for clause in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let who = clause.prefix { "ugoa".contains($0) }
-            var rest = clause.dropFirst(who.count)
-            guard !rest.isEmpty else { return nil }
-            let mask = who.isEmpty ? Self.everyone : who.reduce(0) { $0 | Self.mask(of: $1) }
-            while let operation = rest.first {
-                guard "+-=".contains(operation) else { return nil }
-                let words = rest.dropFirst().prefix { !"+-=".contains($0) }
-                rest = rest.dropFirst(1 + words.count)
-                let copied = words.count == 1 ? words.first.flatMap { "ugo".contains($0) ? $0 : nil } : nil
-                guard copied != nil || words.allSatisfy({ "rwxXst".contains($0) }) else { return nil }
-                parts.append(
-                    .change(
-                        who: mask, operation: operation, bits: words.reduce(0) { $0 | Self.bits(of: $1) },
-                        isXForDirectories: words.contains("X"), copied: copied))
+        guard let pattern = try? Regex(Self.pattern), text.wholeMatch(of: pattern) != nil else { return nil }
+        number = UInt32(text, radix: 8)
+        guard number == nil else { return }
+        for clause in text.split(separator: ",") {
+            let classes = clause.prefix { Self.masks[$0] != nil }
+            let mask = classes.isEmpty ? 0o7777 : classes.reduce(0) { $0 | (Self.masks[$1] ?? 0) }
+            for change in clause.dropFirst(classes.count).matches(of: /([-+=])([^-+=]*)/) {
+                changes.append(Change(mask: mask, operation: change.1.first ?? "=", letters: change.2))
             }
-        }
-        self.parts = parts
-    }
-
-    private static let everyone: UInt32 = 0o7777
-
-    private static func mask(of who: Character) -> UInt32 {
-        switch who {
-        case "u": 0o4700
-        case "g": 0o2070
-        case "o": 0o1007
-        default: everyone
-        }
-    }
-
-    private static func bits(of word: Character) -> UInt32 {
-        switch word {
-        case "r": 0o444
-        case "w": 0o222
-        case "x": 0o111
-        case "s": 0o6000
-        case "t": 0o1000
-        default: 0
         }
     }
 
     /// Returns the mode that results from a file's current mode.
     func applied(to mode: UInt32, isDirectory: Bool) -> UInt32 {
-        var mode = mode & 0o7777
-        for part in parts {
-            switch part {
-            case .all(let new): mode = new
-            case .change(let who, let operation, var bits, let isXForDirectories, let copied):
-                if isXForDirectories, isDirectory || mode & 0o111 != 0 { bits |= 0o111 }
-                if let copied {
-                    let shift: UInt32 = copied == "u" ? 6 : copied == "g" ? 3 : 0
-                    let three = mode >> shift & 7
-                    bits = three << 6 | three << 3 | three
-                }
-                // `t` does not belong to a class of users.
-                let taken = bits & (who | 0o1000)
-                switch operation {
-                case "+": mode |= taken
-                case "-": mode &= ~taken
-                default: mode = mode & ~(who & 0o6777) | taken
-                }
+        if let number { return number }
+        return changes.reduce(mode & 0o7777) { mode, change in
+            var bits = change.letters.reduce(0) { $0 | (Self.bits[$1] ?? 0) }
+            if change.letters.contains("X"), isDirectory || mode & 0o111 != 0 { bits |= 0o111 }
+            if let shift = change.letters.first.flatMap({ Self.shifts[$0] }) {
+                let copied = mode >> shift & 7
+                bits = copied << 6 | copied << 3 | copied
+            }
+            // `t` does not belong to a class of users.
+            let permitted = bits & (change.mask | 0o1000)
+            return switch change.operation {
+            case "+": mode | permitted
+            case "-": mode & ~permitted
+            default: mode & ~(change.mask & 0o6777) | permitted
             }
         }
-        return mode
     }
 }

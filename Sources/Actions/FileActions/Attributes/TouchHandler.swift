@@ -40,8 +40,8 @@ package struct TouchHandler: FileHandler {
                 "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
         }
         let path = try path(invocation)
-        var changes: [FileChange] = []
-        let (file, isNew) = try open(path, invocation, &changes)
+        var jail = Jail(invocation, parameters: ["path"])
+        let (file, isNew) = try open(path, invocation, &jail)
         let set = invocation.text("set") ?? "both"
         func value(_ isSet: Bool) -> cal_time {
             cal_time(seconds: time.seconds, nanoseconds: time.nanoseconds, is_left: isSet ? 0 : 1)
@@ -49,7 +49,7 @@ package struct TouchHandler: FileHandler {
         let error = cal_change_times(file.descriptor, value(set != "mtime"), value(set != "atime"))
         guard error == 0 else { throw FileError(error, "cannot set the times of '\(path)'") }
         var outcome = Outcome(.succeeded, isNew ? "created \(path)" : "set the times of \(path)", outputs: [path])
-        outcome.changes = changes
+        outcome.changes = jail.changes
         return outcome
     }
 
@@ -62,7 +62,7 @@ package struct TouchHandler: FileHandler {
     }
 
     private func open(
-        _ path: PathBytes, _ invocation: Invocation, _ changes: inout [FileChange]
+        _ path: PathBytes, _ invocation: Invocation, _ jail: inout Jail
     ) throws(FileError) -> (OpenFile, isNew: Bool) {
         let creates = invocation.flag("create", default: false)
         if path == invocation.job.event.path, !creates {
@@ -71,7 +71,7 @@ package struct TouchHandler: FileHandler {
             return (source.file, false)
         }
         let name = PathBytes(path.lastComponent)
-        let folder = try Jail(invocation, parameters: ["path"]).open(path.parent, making: creates, noting: &changes)
+        let folder = try jail.open(path.parent, making: creates)
         for _ in 0..<Self.mostTries {
             switch folder.open(name, CAL_OPEN_ENTRY) {
             case .success(let file):

@@ -140,8 +140,8 @@ final class IndexFile: Sendable {
     ///
     /// The file is not flushed: after a power loss, the list is generated again anyway.
     private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileError) -> Snapshot {
-        var changes: [FileChange] = []
-        let folder = try Jail(invocation).open(path.parent, making: true, noting: &changes)
+        var jail = Jail(invocation)
+        let folder = try jail.open(path.parent, making: true)
         return try WholeFile.replace(PathBytes(path.lastComponent), in: folder, with: json, isFlushed: false)
     }
 }

@@ -30,10 +30,10 @@ struct FilePlace {
     /// - Throws: A ``FileError`` if the path is invalid, or the directory cannot be opened.
     init(_ invocation: Invocation, as name: PathBytes? = nil, trash: Trash, making: Bool = true) throws(FileError) {
         let path = try Destination.path(invocation)
-        var changes: [FileChange] = []
-        let folder = try Jail(invocation).open(path.parent, making: making, noting: &changes)
+        var jail = Jail(invocation)
+        let folder = try jail.open(path.parent, making: making)
         self.init(invocation, folder, name ?? PathBytes(path.lastComponent), trash: trash)
-        self.changes = changes
+        changes = jail.changes
     }
 
     init(_ invocation: Invocation, _ folder: DirectoryHandle, _ name: PathBytes, trash: Trash) {

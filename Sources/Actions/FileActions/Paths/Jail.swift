@@ -16,10 +16,12 @@ import System
 /// specified by the rule's author. Links on the path *to* them are followed. Below them, a link is followed only if it
 /// stays there. Root follows only links that no other user can replace.
 struct Jail {
-    /// The directories of `allow`; empty if the rule has none.
-    private var named: [PathBytes]
-    /// The rule's roots and the literal heads, if `allow` is missing.
-    private var natural: [PathBytes]
+    /// The directories of `allow`, or if that is missing the rule's roots and the literal heads.
+    private let roots: [PathBytes]
+    /// Whether `allow` names the directories.
+    private let areNamed: Bool
+    /// The directories that were created.
+    private(set) var changes: [FileChange] = []
 
     /// The schema of the parameter `allow`, for handlers that write.
     static let schema = ParameterSchema(
@@ -36,21 +38,18 @@ struct Jail {
     ///   - invocation: The invocation with its `allow` and the roots of its rule.
     ///   - parameters: The parameters that specify where the action writes; their literal heads are allowed.
     init(_ invocation: Invocation, parameters: [String] = ["to"]) {
-        named = []
-        natural = []
         if case .array(let folders)? = invocation.parameters["allow"], !folders.isEmpty {
-            named = folders.compactMap(\.bytes).map { invocation.folder.resolving($0).normalized }
+            self.init(folders.compactMap(\.bytes).map { invocation.folder.resolving($0) })
         } else {
-            natural = invocation.selection.filter.roots.map { PathBytes($0).normalized }
-            natural.append(invocation.job.event.root.normalized)
-            natural += parameters.compactMap { invocation.literalHeads[$0]?.normalized }
+            let roots = invocation.selection.filter.roots.map { PathBytes($0) } + [invocation.job.event.root]
+            self.init(roots + parameters.compactMap { invocation.literalHeads[$0] }, areNamed: false)
         }
     }
 
     /// Creates a jail of these directories alone.
-    init(_ roots: [PathBytes]) {
-        named = roots.map(\.normalized)
-        natural = []
+    init(_ roots: [PathBytes], areNamed: Bool = true) {
+        self.roots = roots.map(\.normalized)
+        self.areNamed = areNamed
     }
 
     /// Returns the root through which a path is opened: the nearest directory of `allow`, or else the outermost root.
@@ -58,8 +57,9 @@ struct Jail {
     /// A destination inside a watched directory is in a place that others may write to, so a link there was not
     /// specified by the rule's author.
     private func root(of folder: PathBytes) -> PathBytes? {
-        named.filter { folder.isInside($0) }.max { $0.bytes.count < $1.bytes.count }
-            ?? natural.filter { folder.isInside($0) }.min { $0.bytes.count < $1.bytes.count }
+        let outer = roots.filter { folder.isInside($0) }
+        return areNamed
+            ? outer.max { $0.bytes.count < $1.bytes.count } : outer.min { $0.bytes.count < $1.bytes.count }
     }
 
     /// Opens a directory, and optionally creates it with its parent directories.
@@ -67,35 +67,30 @@ struct Jail {
     /// - Parameters:
     ///   - folder: An absolute path.
     ///   - making: Whether missing directories are created, with the mode of the umask.
-    ///   - changes: Receives the directories that were created.
     /// - Returns: The open directory.
     /// - Throws: A ``FileError`` if the directory is outside of all roots, or cannot be opened or created.
-    func open(
-        _ folder: PathBytes, making: Bool, noting changes: inout [FileChange]
-    ) throws(FileError) -> DirectoryHandle {
+    mutating func open(_ folder: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
         let folder = folder.normalized
         guard let root = root(of: folder) else { throw refusal(folder) }
-        let base = try openRoot(root, making: making, &changes)
+        let base = try openRoot(root, making: making)
         let relative = PathBytes(folder.relative(to: root) ?? [])
         guard !relative.bytes.isEmpty else { return base }
-        return try open(relative, in: base, making: making, &changes)
+        return try open(relative, in: base, making: making)
     }
 
     /// Opens a directory that the rule's author specified, through the links that lead to it.
-    private func openRoot(
-        _ root: PathBytes, making: Bool, _ changes: inout [FileChange]
-    ) throws(FileError) -> DirectoryHandle {
+    private mutating func openRoot(_ root: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
         switch DirectoryHandle.opened(root) {
         case .success(let opened): return opened
         case .failure(let failure):
             guard failure.errno == ENOENT, making, root.parent != root else { throw error(failure.errno, root) }
         }
-        let parent = try openRoot(root.parent, making: true, &changes)
-        return try open(PathBytes(root.lastComponent), in: parent, making: true, &changes)
+        let parent = try openRoot(root.parent, making: true)
+        return try open(PathBytes(root.lastComponent), in: parent, making: true)
     }
 
-    private func open(
-        _ relative: PathBytes, in base: DirectoryHandle, making: Bool, _ changes: inout [FileChange]
+    private mutating func open(
+        _ relative: PathBytes, in base: DirectoryHandle, making: Bool
     ) throws(FileError) -> DirectoryHandle {
         let path = base.path.appending(relative.bytes)
         for _ in 0..<Self.mostTries {
@@ -103,7 +98,7 @@ struct Jail {
             if opened >= 0 { return DirectoryHandle(opened, path) }
             guard opened == -ENOENT, making else { throw error(-opened, path) }
             let isDeep = relative.bytes.contains(.slash)
-            let parent = isDeep ? try open(relative.parent, in: base, making: true, &changes) : base
+            let parent = isDeep ? try open(relative.parent, in: base, making: true) : base
             let name = PathBytes(relative.lastComponent)
             let made = parent.makeDirectory(name, mode: 0o777)
             guard made == 0 || made == EEXIST else { throw error(made, path) }
@@ -132,7 +127,7 @@ struct Jail {
     }
 
     private func refusal(_ folder: PathBytes) -> FileError {
-        let list = Set(named.isEmpty ? natural : named).sorted().map { "'\($0)'" }.joined(separator: ", ")
+        let list = Set(roots).sorted().map { "'\($0)'" }.joined(separator: ", ")
         return .failed("'\(folder)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside")
     }
 }

@@ -99,12 +99,12 @@ package struct Trash: Sendable {
 
     private func homeCan(_ folder: DirectoryHandle, _ facts: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
-        var changes: [FileChange] = []
         // Other users must not have access to a directory that is created for the trash.
         guard case .present(let parent) = DiskProbe.look(at: Self.existing(home)),
             parent.identity.isOnDevice(of: facts.identity)
         else { return nil }
-        let data = try Jail([home.parent]).open(home.parent, making: true, noting: &changes)
+        var jail = Jail([home.parent])
+        let data = try jail.open(home.parent, making: true)
         return try can(in: data, PathBytes(home.lastComponent), recorded: real.bytes)
     }
 
