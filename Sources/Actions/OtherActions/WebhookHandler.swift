@@ -215,11 +215,7 @@ package struct WebhookHandler: Handler {
             }
         }
         let isCut = !rest.isEmpty
-        // Do not split a character: remove its continuation bytes, then its first byte.
-        if let next = rest.first, next & 0xC0 == 0x80 {
-            while let last = shown.last, last & 0xC0 == 0x80 { shown.removeLast() }
-            if let last = shown.last, last >= 0xC0 { shown.removeLast() }
-        }
+        shown.removeSplitCharacter(before: rest.first)
         let words = String(decoding: shown, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard !words.isEmpty else { return "" }
         let line = String(cleaning: words.joined(separator: " ").utf8)

@@ -77,12 +77,7 @@ final class ArchiveWriting {
             return
         }
         if seen.type == .symlink { return try addLink(entry, in: folder, seen, as: name) }
-        let file: OpenFile
-        do throws(FileError) {
-            file = try folder.opened(entry, CAL_OPEN_READING)
-        } catch {
-            throw error.errno == ENOENT || error.errno == ELOOP ? Self.changed : error
-        }
+        let file = try folder.opened(entry, CAL_OPEN_READING) { $0 == ENOENT || $0 == ELOOP ? Self.changed : nil }
         let facts = try file.facts()
         guard facts.identity == seen.identity else { throw Self.changed }
         guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }

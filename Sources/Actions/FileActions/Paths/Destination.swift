@@ -70,11 +70,7 @@ enum Destination {
         var stem = name[..<dot]
         if excess > 0 {
             stem = stem.dropLast(excess)
-            // Do not split a character: remove its continuation bytes, then its first byte.
-            if let next = name[stem.endIndex...].first, next & 0xC0 == 0x80 {
-                while let last = stem.last, last & 0xC0 == 0x80 { stem.removeLast() }
-                if let last = stem.last, last >= 0xC0 { stem.removeLast() }
-            }
+            stem.removeSplitCharacter(before: name[stem.endIndex...].first)
         }
         return PathBytes(Array(stem) + mark + Array(name[dot...]))
     }

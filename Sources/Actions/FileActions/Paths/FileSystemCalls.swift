@@ -48,8 +48,21 @@ extension DirectoryHandle {
     }
 
     /// Opens a name without following a link.
-    func opened(_ name: PathBytes, _ kind: cal_opening) throws(FileError) -> OpenFile {
-        try FileError.of("cannot open '\(path(of: name))'") { () throws(SystemError) in try open(name, kind).get() }
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - kind: The kind of open.
+    ///   - special: Returns the error for an errno with a meaning of its own.
+    /// - Returns: The open file.
+    /// - Throws: A ``FileError`` if the file cannot be opened.
+    func opened(
+        _ name: PathBytes, _ kind: cal_opening, orElse special: (Int32) -> FileError? = { _ in nil }
+    ) throws(FileError) -> OpenFile {
+        do throws(SystemError) {
+            return try open(name, kind).get()
+        } catch {
+            throw special(error.errno) ?? FileError(error.errno, "cannot open '\(path(of: name))'")
+        }
     }
 
     /// Opens a directory in this one, unless something is mounted there.

@@ -28,11 +28,7 @@ struct SourceFile {
         folder = try Self.openFolder(of: path, root: event.root)
         // An interrupted attempt may have renamed the file away.
         if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
-        do throws(FileError) {
-            file = try folder.opened(name, CAL_OPEN_ENTRY)
-        } catch {
-            throw error.errno == ENOENT ? .gone : error
-        }
+        file = try folder.opened(name, CAL_OPEN_ENTRY) { $0 == ENOENT ? .gone : nil }
         facts = try file.facts()
         guard invocation.expectsSettled else { return }
         let isSettled =
@@ -65,15 +61,8 @@ struct SourceFile {
     /// - Throws: An outcome if the name belongs to another file by now.
     func openForReading() throws(FileError) -> OpenFile {
         guard facts.type == .file else { throw .failed("'\(path)' is not a regular file", code: "not-a-file") }
-        let opened: OpenFile
-        do throws(FileError) {
-            opened = try folder.opened(name, CAL_OPEN_READING)
-        } catch {
-            switch error.errno {
-            case ENOENT: throw .gone
-            case ELOOP, ENXIO: throw .changed
-            default: throw error
-            }
+        let opened = try folder.opened(name, CAL_OPEN_READING) { errno in
+            errno == ENOENT ? .gone : errno == ELOOP || errno == ENXIO ? .changed : nil
         }
         guard try opened.facts().hasSameContent(as: facts) else { throw .changed }
         return opened

@@ -138,25 +138,19 @@ package struct Trash: Sendable {
         let path = folder.path(of: name)
         let error = folder.makeDirectory(name, mode: 0o700)
         guard error == 0 || error == EEXIST else { throw FileError(error, "cannot create the directory '\(path)'") }
-        switch folder.open(name, CAL_OPEN_FOLDER) {
-        case .success(let opened):
-            guard try opened.facts().uid == geteuid() else {
-                throw FileError(EACCES, "'\(path)' belongs to another user")
-            }
-            return DirectoryHandle(dup(opened.descriptor), path)
-        case .failure(let error): throw FileError(error.errno, "cannot open the directory '\(path)'")
-        }
+        let opened = try folder.opened(name, CAL_OPEN_FOLDER) { FileError($0, "cannot open the directory '\(path)'") }
+        guard try opened.facts().uid == geteuid() else { throw FileError(EACCES, "'\(path)' belongs to another user") }
+        return DirectoryHandle(dup(opened.descriptor), path)
     }
 
     /// Returns the topmost directory of the same mount, and how many levels the directory is below it.
     private static func top(of folder: DirectoryHandle) throws(FileError) -> (DirectoryHandle, depth: Int) {
-        var path = try realPath(of: folder)
-        var here = DirectoryHandle(dup(folder.descriptor), path)
+        var here = DirectoryHandle(dup(folder.descriptor), try realPath(of: folder))
         var depth = 0
-        while path.parent != path {
+        while here.path.parent != here.path {
             let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard above >= 0 else { break }
-            let next = DirectoryHandle(above, path.parent)
+            let next = DirectoryHandle(above, here.path.parent)
             var inner = cal_stat()
             var outer = cal_stat()
             guard cal_stat_descriptor(here.descriptor, &inner) == 0, cal_stat_descriptor(above, &outer) == 0,
@@ -164,7 +158,6 @@ package struct Trash: Sendable {
                 inner.device_minor == outer.device_minor
             else { break }
             here = next
-            path = path.parent
             depth += 1
         }
         return (here, depth)

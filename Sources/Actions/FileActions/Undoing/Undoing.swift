@@ -37,7 +37,7 @@ package struct Undoing {
             case .moved(let from, let to): try moveBack(to, from, change.left, event)
             case .trashed(let from, let to, let info):
                 try moveBack(to, from, change.left, event)
-                if !isDry, let folder = try? open(info.parent, event) { folder.unlink(PathBytes(info.lastComponent)) }
+                if !isDry, let (folder, name) = try? locate(info, event) { folder.unlink(name) }
             case .made(let path, let source): try remove(path, source, change.left, event)
             case .unpacked(let path, let source, let sealed):
                 try removeUnpacked(path, source, sealed, change.left, event)
@@ -60,11 +60,9 @@ package struct Undoing {
     private mutating func moveBack(
         _ to: PathBytes, _ from: PathBytes, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
-        let folder = try open(to.parent, event)
-        let name = PathBytes(to.lastComponent)
+        let (folder, name) = try locate(to, event)
         try check(name, in: folder, mark)
-        let target = try open(from.parent, event)
-        let former = PathBytes(from.lastComponent)
+        let (target, former) = try locate(from, event)
         let isFree = try target.look(at: former) == nil || vacated.contains(from)
         guard isFree else { throw Self.taken(from) }
         guard !isDry else {
@@ -92,8 +90,7 @@ package struct Undoing {
     private mutating func remove(
         _ path: PathBytes, _ source: PathBytes, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
-        let folder = try open(path.parent, event)
-        let name = PathBytes(path.lastComponent)
+        let (folder, name) = try locate(path, event)
         guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' no longer exists") }
         // Another name of the file preserves all later changes to it.
         let hasOthers = there.type == .file && there.links > 1 && there.identity == mark.identity
@@ -116,8 +113,7 @@ package struct Undoing {
     private mutating func removeUnpacked(
         _ path: PathBytes, _ source: PathBytes, _ sealed: Timestamp, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
-        let parent = try open(path.parent, event)
-        let name = PathBytes(path.lastComponent)
+        let (parent, name) = try locate(path, event)
         try check(name, in: parent, mark)
         guard isSafe(source, event) else {
             throw Self.refusal("'\(source)' is no longer what was unpacked, so '\(path)' may be the only copy")
@@ -144,16 +140,15 @@ package struct Undoing {
     /// Whether the source of a copy still exists, with the content that was copied.
     private func isSafe(_ source: PathBytes, _ event: FileEvent) -> Bool {
         if restored.contains(source) { return true }
-        guard source == event.path, let folder = try? open(source.parent, event),
-            let there = try? folder.look(at: PathBytes(source.lastComponent))
+        guard source == event.path, let (folder, name) = try? locate(source, event),
+            let there = try? folder.look(at: name)
         else { return false }
         return there.hasSameContent(as: event.snapshot)
     }
 
     /// Removes a directory that was created; if it contains files of others it stays, which is not an error.
     private mutating func removeFolder(_ path: PathBytes, _ mark: FileMark, _ event: FileEvent) throws(FileError) {
-        guard !isDry, let folder = try? open(path.parent, event) else { return }
-        let name = PathBytes(path.lastComponent)
+        guard !isDry, let (folder, name) = try? locate(path, event) else { return }
         guard let there = try folder.look(at: name), mark.fits(there) else { return }
         folder.removeDirectory(name)
     }
@@ -174,13 +169,17 @@ package struct Undoing {
 
     private static func taken(_ path: PathBytes) -> FileError { refusal("'\(path)' exists again") }
 
-    /// Opens a directory: beneath the event's root without following links, elsewhere only through links that no other
-    /// user could exploit.
-    private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileError) -> DirectoryHandle {
+    /// Opens the directory of a path: beneath the event's root without following links, elsewhere only through links
+    /// that no other user could exploit.
+    ///
+    /// - Returns: The directory, and the name in it.
+    private func locate(_ path: PathBytes, _ event: FileEvent) throws(FileError) -> (DirectoryHandle, PathBytes) {
+        let folder = path.parent
+        let name = PathBytes(path.lastComponent)
         let missing = Self.refusal("the directory '\(folder)' no longer exists")
         if folder.isInside(event.root) {
             do throws(FileError) {
-                return try SourceFile.openFolder(of: folder.appending("x"), root: event.root)
+                return (try SourceFile.openFolder(of: path, root: event.root), name)
             } catch {
                 switch error.outcome.code {
                 case "gone": throw missing
@@ -189,6 +188,6 @@ package struct Undoing {
                 }
             }
         }
-        return try DirectoryHandle.opened(folder, orElse: missing)
+        return (try DirectoryHandle.opened(folder, orElse: missing), name)
     }
 }
