@@ -108,9 +108,9 @@ package struct ArchiveHandler: Handler {
         }
         guard !sources.isEmpty else { return Outcome(.skipped) }
         var place = try FilePlace(first, trash: trash)
-        let staged = try StagedFile(in: place.folder, for: place.name, mode: 0o666)
+        let staged = try StagedFile(in: place.directory, for: place.name, mode: 0o666)
         let writing = try ArchiveWriting(
-            to: staged.descriptor, path, format, without: place.folder.look(at: place.name)?.identity,
+            to: staged.descriptor, path, format, without: place.directory.metadata(of: place.name)?.identity,
             within: place.limit)
         for source in sources { try writing.add(source.file, as: source.name) }
         try writing.finish()
@@ -130,7 +130,7 @@ package struct ArchiveHandler: Handler {
         case .skipped: return place.skipped
         case .duplicate(let name): return place.succeeded(name, values: values) { "'\($0)' has the same content" }
         case .placed(let name):
-            place.folder.flush()
+            place.directory.flush()
             let counted = writing.files == 1 ? "1 file" : "\(writing.files) files"
             return place.succeeded(name, values: values) { "\(counted) packed into \($0)" }
         }

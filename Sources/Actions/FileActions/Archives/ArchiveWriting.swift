@@ -52,10 +52,10 @@ final class ArchiveWriting {
     /// Adds a file, or a directory with all its content.
     func add(_ source: SourceFile, as name: PathBytes) throws(FileError) {
         // A file that has taken its place in the meantime has not settled.
-        guard let seen = try source.folder.look(at: source.name), seen.identity == source.facts.identity,
-            seen.type == .directory || seen.hasSameContent(as: source.facts)
+        guard let seen = try source.directory.metadata(of: source.name), seen.identity == source.metadata.identity,
+            seen.type == .directory || seen.hasSameContent(as: source.metadata)
         else { throw Self.changed }
-        try add(source.name, in: source.folder, as: name, mount: nil, depth: 0)
+        try add(source.name, in: source.directory, as: name, mount: nil, depth: 0)
     }
 
     /// The maximum depth, since each level holds a descriptor.
@@ -63,71 +63,73 @@ final class ArchiveWriting {
 
     /// Adds an entry; a mount below the packed directory, whose mount is given, is omitted.
     private func add(
-        _ entry: PathBytes, in folder: DirectoryHandle, as name: PathBytes, mount: UInt64?, depth: Int
+        _ entry: PathBytes, in directory: DirectoryHandle, as name: PathBytes, mount: UInt64?, depth: Int
     ) throws(FileError) {
         try limit.check("packing")
-        let path = folder.path(of: entry)
+        let path = directory.path(of: entry)
         guard depth <= Self.mostLevels else {
             throw .failed("'\(path)' is more than \(Self.mostLevels) directories deep", code: "too-deep")
         }
-        guard let seen = try folder.look(at: entry) else { throw Self.changed }
+        guard let seen = try directory.metadata(of: entry) else { throw Self.changed }
         if seen.identity == own { return }
         if seen.type == .other || mount.map({ seen.mount != $0 }) ?? false {
             leftOut.append(path)
             return
         }
-        if seen.type == .symlink { return try addLink(entry, in: folder, seen, as: name) }
-        let file = try folder.opened(entry, CAL_OPEN_READING) { $0 == ENOENT || $0 == ELOOP ? Self.changed : nil }
-        let facts = try file.facts()
-        guard facts.identity == seen.identity else { throw Self.changed }
-        guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }
-        try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
+        if seen.type == .symlink { return try addLink(entry, in: directory, seen, as: name) }
+        let file = try directory.opened(entry, CAL_OPEN_READING) { $0 == ENOENT || $0 == ELOOP ? Self.changed : nil }
+        let metadata = try file.metadata()
+        guard metadata.identity == seen.identity else { throw Self.changed }
+        guard metadata.type == .directory else { return try addContent(of: file, path, metadata, as: name) }
+        try header(PathBytes(name.bytes + [.slash]), metadata, size: 0)
         let inner = DirectoryHandle(dup(file.descriptor), path)
         // Alight's own temporary files are not part of the directory.
         for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
-            try add(child, in: inner, as: name.appending(child.bytes), mount: facts.mount, depth: depth + 1)
+            try add(child, in: inner, as: name.appending(child.bytes), mount: metadata.mount, depth: depth + 1)
         }
     }
 
     private func addContent(
-        of file: OpenFile, _ path: PathBytes, _ facts: Snapshot, as name: PathBytes
+        of file: OpenFile, _ path: PathBytes, _ metadata: Snapshot, as name: PathBytes
     ) throws(FileError) {
-        try header(name, facts, size: Int64(clamping: facts.size))
-        var left = facts.size
+        try header(name, metadata, size: Int64(clamping: metadata.size))
+        var left = metadata.size
         while left > 0 {
             try limit.check("packing")
             let most = min(Int(clamping: left), buffer.count)
-            let offset = Int64(clamping: facts.size - left)
+            let offset = Int64(clamping: metadata.size - left)
             let count = buffer.withUnsafeMutableBytes { FileIO.read(file.descriptor, into: $0[..<most], at: offset) }
             guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
             if count == 0 { throw Self.changed }
             try check(cla_writer_data(writer, buffer, count))
             left -= UInt64(count)
         }
-        guard try file.facts().hasSameContent(as: facts) else { throw Self.changed }
+        guard try file.metadata().hasSameContent(as: metadata) else { throw Self.changed }
         files += 1
-        bytes += facts.size
+        bytes += metadata.size
     }
 
     private func addLink(
-        _ entry: PathBytes, in folder: DirectoryHandle, _ facts: Snapshot, as name: PathBytes
+        _ entry: PathBytes, in directory: DirectoryHandle, _ metadata: Snapshot, as name: PathBytes
     ) throws(FileError) {
-        guard let target = folder.target(of: entry) else {
+        guard let target = directory.target(of: entry) else {
             if errno == ENOENT || errno == EINVAL { throw Self.changed }
-            throw FileError(errno, "cannot read the link '\(folder.path(of: entry))'")
+            throw FileError(errno, "cannot read the link '\(directory.path(of: entry))'")
         }
-        try header(name, facts, size: 0, link: target)
+        try header(name, metadata, size: 0, link: target)
         files += 1
     }
 
     /// Writes a header without set-user-id and similar bits, which unpacking must not set by accident.
-    private func header(_ name: PathBytes, _ facts: Snapshot, size: Int64, link: PathBytes? = nil) throws(FileError) {
+    private func header(
+        _ name: PathBytes, _ metadata: Snapshot, size: Int64, link: PathBytes? = nil
+    ) throws(FileError) {
         var entry = cla_entry()
-        entry.mode = Self.type(of: facts) | UInt32(facts.mode & 0o777)
+        entry.mode = Self.type(of: metadata) | UInt32(metadata.mode & 0o777)
         entry.size = size
         entry.has_mtime = 1
-        entry.mtime_seconds = facts.modified.seconds
-        entry.mtime_nanoseconds = facts.modified.nanoseconds
+        entry.mtime_seconds = metadata.modified.seconds
+        entry.mtime_nanoseconds = metadata.modified.nanoseconds
         let result = name.withCString { name in
             (link ?? "").withCString { target in
                 entry.name = name
@@ -138,8 +140,8 @@ final class ArchiveWriting {
         try check(result)
     }
 
-    private static func type(of facts: Snapshot) -> UInt32 {
-        switch facts.type {
+    private static func type(of metadata: Snapshot) -> UInt32 {
+        switch metadata.type {
         case .directory: UInt32(S_IFDIR)
         case .symlink: UInt32(S_IFLNK)
         case .file, .other: UInt32(S_IFREG)

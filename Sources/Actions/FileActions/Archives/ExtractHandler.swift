@@ -38,8 +38,8 @@ package struct ExtractHandler: FileHandler {
         let isInto = invocation.parameters["to"]?.bytes?.last == .slash
         let name = isInto ? PathBytes(ArchiveFormat.stem(of: source.name.bytes[...])) : nil
         var place = try FilePlace(invocation, as: name, trash: trash)
-        if place.conflict == .skip, try place.folder.look(at: place.name) != nil { return place.skipped }
-        let staging = try StagedDirectory(in: place.folder, for: place.name)
+        if place.conflict == .skip, try place.directory.metadata(of: place.name) != nil { return place.skipped }
+        let staging = try StagedDirectory(in: place.directory, for: place.name)
         let extraction = Extraction(of: source, into: staging.content, limits, mask: staging.mask, within: place.limit)
         do throws(FileError) {
             try extraction.run(archive)
@@ -59,7 +59,7 @@ package struct ExtractHandler: FileHandler {
         guard error == 0 else { throw FileError(error, "cannot flush '\(place.path)'") }
         let sealed = try staging.seal()
         guard let published = try staging.publish(to: &place) else { return place.skipped }
-        place.folder.flush()
+        place.directory.flush()
         try place.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
         return place.succeeded(published, values: values) { "\(counted) unpacked into \($0)" }
@@ -71,11 +71,10 @@ package struct ExtractHandler: FileHandler {
         let isAgain = place.invocation.hasBegunBefore && place.conflict != .overwrite
         guard isAgain || place.conflict == .deduplicate else { return nil }
         return try place.firstName(numbered: [.rename, .deduplicate]) { (name, there) throws(FileError) in
-            guard there.type == .directory, case .success(let file) = place.folder.open(name, CAL_OPEN_READING) else {
-                return false
-            }
-            let folder = DirectoryHandle(dup(file.descriptor), place.folder.path(of: name))
-            return try SameContent.holds(folder, staging.content, within: place.limit)
+            guard there.type == .directory, case .success(let file) = place.directory.open(name, CAL_OPEN_READING)
+            else { return false }
+            let directory = DirectoryHandle(dup(file.descriptor), place.directory.path(of: name))
+            return try SameContent.holds(directory, staging.content, within: place.limit)
         }
     }
 }

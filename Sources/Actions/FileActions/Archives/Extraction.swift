@@ -11,14 +11,14 @@ import System
 /// nothing can be written elsewhere. Limits are checked while it writes.
 final class Extraction {
     private let source: SourceFile
-    private let folder: DirectoryHandle
+    private let directory: DirectoryHandle
     private let limits: ExtractLimits
     private let limit: WorkLimit
     /// The mode bits that new files do not get.
     private let mask: UInt32
     private var links = LinkPlan()
     /// The directories with the mode and time that they get at the end.
-    private var folders: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
+    private var directories: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
     private(set) var count = 0
     private(set) var bytes: UInt64 = 0
     /// Whether the extraction ended at the limit of the work.
@@ -29,16 +29,16 @@ final class Extraction {
 
     /// - Parameters:
     ///   - source: The archive.
-    ///   - folder: An empty directory.
+    ///   - directory: An empty directory.
     ///   - limits: The limits on the content.
     ///   - mask: The umask.
     ///   - limit: The limit of the work, checked for each block.
     init(
-        of source: SourceFile, into folder: DirectoryHandle, _ limits: ExtractLimits, mask: UInt32,
+        of source: SourceFile, into directory: DirectoryHandle, _ limits: ExtractLimits, mask: UInt32,
         within limit: WorkLimit
     ) {
         self.source = source
-        self.folder = folder
+        self.directory = directory
         self.limits = limits
         self.mask = mask
         self.limit = limit
@@ -67,7 +67,7 @@ final class Extraction {
             }
             guard count > 0 else { throw FileError.failed("the archive is empty", code: "empty") }
             try makeLinks()
-            try finishFolders()
+            try finishDirectories()
         } catch {
             if wasStopped { try limit.check("unpacking") }
             throw error
@@ -77,7 +77,7 @@ final class Extraction {
     private func goesOn(_ unpacked: Int64) -> Bool {
         if isOver { return false }
         // Data that is unpacked but never becomes a file counts, too.
-        excess = excess ?? limits.excess(bytes: UInt64(max(0, unpacked)), files: 0, packed: source.facts.size)
+        excess = excess ?? limits.excess(bytes: UInt64(max(0, unpacked)), files: 0, packed: source.metadata.size)
         return excess == nil
     }
 
@@ -119,7 +119,7 @@ final class Extraction {
     }
 
     private func checkBounds() throws(FileError) {
-        if let excess = limits.excess(bytes: bytes, files: count, packed: source.facts.size) {
+        if let excess = limits.excess(bytes: bytes, files: count, packed: source.metadata.size) {
             throw Self.tooLarge(excess)
         }
     }
@@ -155,14 +155,14 @@ final class Extraction {
             entry.has_mtime != 0
             ? timespec(tv_sec: Int(entry.mtime_seconds), tv_nsec: Int(entry.mtime_nanoseconds)) : nil
         // A directory that was created for its content gets its metadata from a later entry.
-        if type != UInt32(S_IFDIR) || folders[path] == nil { try countEntry() }
-        let parent = try openFolder(parts.dropLast())
+        if type != UInt32(S_IFDIR) || directories[path] == nil { try countEntry() }
+        let parent = try openDirectory(parts.dropLast())
         if let target = Self.path(entry.hardlink) {
             try link(path, last, parent, to: target)
         } else if type == UInt32(S_IFDIR) {
             guard links[path] == nil else { throw refusal("is a directory and a link") }
-            try makeFolder(last, in: parent)
-            folders[path] = (entry.mode & 0o777, time)
+            try makeDirectory(last, in: parent)
+            directories[path] = (entry.mode & 0o777, time)
         } else if type == UInt32(S_IFLNK), let target = Self.path(entry.symlink) {
             try clear(path, last, parent)
             links[path] = target
@@ -219,13 +219,13 @@ final class Extraction {
             refusal("is a link to '\(String(cleaning: target.bytes))', which is not a file before it")
         }
         guard let last = parts.last.map({ PathBytes($0) }), links[source] == nil else { throw missing() }
-        var current = folder
+        var current = directory
         for part in parts.dropLast() {
-            let next = Self.openFolder(PathBytes(part), in: current)
+            let next = Self.openDirectory(PathBytes(part), in: current)
             guard next >= 0 else { throw missing() }
             current = DirectoryHandle(next, source)
         }
-        guard (try? current.look(at: last))?.type == .file else { throw missing() }
+        guard (try? current.metadata(of: last))?.type == .file else { throw missing() }
         try clear(path, name, parent)
         let linked = last.withCString { last in
             name.withCString { linkat(current.descriptor, last, parent.descriptor, $0, 0) }
@@ -273,8 +273,8 @@ final class Extraction {
     // MARK: Directories
 
     /// Opens a directory below, and creates missing directories on the path.
-    private func openFolder(_ parts: some Collection<ArraySlice<UInt8>>) throws(FileError) -> DirectoryHandle {
-        var current = folder
+    private func openDirectory(_ parts: some Collection<ArraySlice<UInt8>>) throws(FileError) -> DirectoryHandle {
+        var current = directory
         var path: [UInt8] = []
         for part in parts {
             if !path.isEmpty { path.append(.slash) }
@@ -289,12 +289,12 @@ final class Extraction {
     private func openOrMake(
         _ name: PathBytes, in parent: DirectoryHandle, _ path: PathBytes
     ) throws(FileError) -> DirectoryHandle {
-        var descriptor = Self.openFolder(name, in: parent)
+        var descriptor = Self.openDirectory(name, in: parent)
         if descriptor < 0, errno == ENOENT {
             try countEntry()
-            try makeFolder(name, in: parent)
-            folders[path] = (0o777, nil)
-            descriptor = Self.openFolder(name, in: parent)
+            try makeDirectory(name, in: parent)
+            directories[path] = (0o777, nil)
+            descriptor = Self.openDirectory(name, in: parent)
         }
         guard descriptor >= 0 else {
             if errno == ENOTDIR || errno == ELOOP { throw refusal("is below a file") }
@@ -303,15 +303,15 @@ final class Extraction {
         return DirectoryHandle(descriptor, path)
     }
 
-    private static func openFolder(_ name: PathBytes, in parent: DirectoryHandle) -> Int32 {
+    private static func openDirectory(_ name: PathBytes, in parent: DirectoryHandle) -> Int32 {
         name.withCString { openat(parent.descriptor, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
     }
 
-    private func makeFolder(_ name: PathBytes, in parent: DirectoryHandle) throws(FileError) {
+    private func makeDirectory(_ name: PathBytes, in parent: DirectoryHandle) throws(FileError) {
         let error = parent.makeDirectory(name, mode: 0o700)
         if error == 0 { return }
         guard error == EEXIST else { throw failure("cannot create the directory '\(name)'", error) }
-        guard (try? parent.look(at: name))?.type == .directory else { throw refusal("is a directory and a file") }
+        guard (try? parent.metadata(of: name))?.type == .directory else { throw refusal("is a directory and a file") }
     }
 
     // MARK: Completion
@@ -325,22 +325,22 @@ final class Extraction {
         for (path, target) in links.targets.sorted(by: { $0.key < $1.key }) {
             try checkTime()
             entryName = path
-            let parent = try openFolder(path.bytes.split(separator: .slash).dropLast())
+            let parent = try openDirectory(path.bytes.split(separator: .slash).dropLast())
             let error = parent.makeLink(PathBytes(path.lastComponent), to: target)
             guard error == 0 else { throw failure("cannot create the link '\(path)'", error) }
         }
     }
 
     /// Sets the modes and times of the directories, the inner ones first.
-    private func finishFolders() throws(FileError) {
-        for (path, facts) in folders.sorted(by: { $0.key > $1.key }) {
+    private func finishDirectories() throws(FileError) {
+        for (path, metadata) in directories.sorted(by: { $0.key > $1.key }) {
             try checkTime()
             entryName = path
-            let folder = try openFolder(path.bytes.split(separator: .slash))
-            fchmod(folder.descriptor, mode_t(facts.mode & ~mask | 0o700))
-            if let time = facts.time { Self.setTime(time, of: folder.descriptor) }
+            let directory = try openDirectory(path.bytes.split(separator: .slash))
+            fchmod(directory.descriptor, mode_t(metadata.mode & ~mask | 0o700))
+            if let time = metadata.time { Self.setTime(time, of: directory.descriptor) }
         }
-        fchmod(folder.descriptor, mode_t(0o777 & ~mask))
+        fchmod(directory.descriptor, mode_t(0o777 & ~mask))
     }
 
     /// UTIME_OMIT of utimensat(2), a macro that Swift does not import; leaves this time unchanged.

@@ -26,7 +26,7 @@ package struct SetPermissionsHandler: FileHandler {
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
-        guard source.facts.type == .file || source.facts.type == .directory else {
+        guard source.metadata.type == .file || source.metadata.type == .directory else {
             throw .failed("'\(source.path)' is neither a file nor a directory", code: "not-a-file")
         }
         let descriptor = source.file.descriptor
@@ -37,14 +37,14 @@ package struct SetPermissionsHandler: FileHandler {
         if owner != nil || group != nil {
             let error = cal_change_owner(descriptor, owner ?? .max, group ?? .max)
             guard error == 0 else { throw FileError(error, "cannot change the owner of '\(source.path)'") }
-            done.append("owner \(owner ?? source.facts.uid):\(group ?? source.facts.gid)")
+            done.append("owner \(owner ?? source.metadata.uid):\(group ?? source.metadata.gid)")
         }
         if let text = invocation.text("mode") {
             guard let change = FileMode(text) else {
                 throw .failed("'\(text)' is not a mode; write \"0640\" or 'u+rw,go-w'", code: "bad-mode")
             }
             let mode = change.applied(
-                to: UInt32(try source.file.facts().mode), isDirectory: source.facts.type == .directory)
+                to: UInt32(try source.file.metadata().mode), isDirectory: source.metadata.type == .directory)
             let error = cal_change_mode(descriptor, mode)
             guard error == 0 else { throw FileError(error, "cannot set the mode of '\(source.path)'") }
             let digits = String(mode, radix: 8)

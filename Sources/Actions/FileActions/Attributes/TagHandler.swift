@@ -61,8 +61,8 @@ package struct TagHandler: FileHandler {
         _ changes: [(name: String, change: Change)], to source: SourceFile
     ) throws(FileError) -> Outcome {
         let path = source.path
-        let file = try source.folder.opened(source.name, CAL_OPEN_READING)
-        guard try file.facts().identity == source.facts.identity else { throw .changed }
+        let file = try source.directory.opened(source.name, CAL_OPEN_READING)
+        guard try file.metadata().identity == source.metadata.identity else { throw .changed }
         let descriptor = file.descriptor
         var done: [String] = []
         for (name, change) in changes {
@@ -81,7 +81,8 @@ package struct TagHandler: FileHandler {
             case 0: continue
             case ENOTSUP:
                 throw .failed(
-                    "the file system of '\(path)' does not support extended attributes; use one that does, such as ext4",
+                    "the file system of '\(path)' does not support extended attributes; use one that does, "
+                        + "such as ext4",
                     code: "not-supported")
             case ERANGE, E2BIG, ENOSPC:
                 // ext4 reports ENOSPC for a value that is too large for the file system.

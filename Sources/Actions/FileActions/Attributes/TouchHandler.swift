@@ -67,22 +67,22 @@ package struct TouchHandler: FileHandler {
         let creates = invocation.flag("create", default: false)
         if path == invocation.job.event.path, !creates {
             let source = try SourceFile(invocation)
-            guard source.facts.type != .symlink else { throw Self.linkRefusal(path) }
+            guard source.metadata.type != .symlink else { throw Self.linkRefusal(path) }
             return (source.file, false)
         }
         let name = PathBytes(path.lastComponent)
-        let folder = try jail.open(path.parent, making: creates)
+        let directory = try jail.open(path.parent, making: creates)
         for _ in 0..<Self.mostTries {
-            switch folder.open(name, CAL_OPEN_ENTRY) {
+            switch directory.open(name, CAL_OPEN_ENTRY) {
             case .success(let file):
-                guard try file.facts().type != .symlink else { throw Self.linkRefusal(path) }
+                guard try file.metadata().type != .symlink else { throw Self.linkRefusal(path) }
                 return (file, false)
             case .failure(let error) where error.errno != ENOENT:
                 throw FileError(error.errno, "cannot open '\(path)'")
             case .failure:
                 guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
             }
-            let made = folder.create(name, mode: 0o666)
+            let made = directory.create(name, mode: 0o666)
             if made >= 0 { return (OpenFile(made), true) }
             guard errno == EEXIST else { throw FileError(errno, "cannot create '\(path)'") }
         }

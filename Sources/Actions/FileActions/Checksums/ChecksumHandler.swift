@@ -95,9 +95,9 @@ package struct ChecksumHandler: Handler {
         }
         if event.kind == .deleted { return try removal(of: event, kind, isListed: write == "sums") }
         let source = try SourceFile(invocation)
-        let list = ChecksumFile(listIn: source.folder, kind)
+        let list = ChecksumFile(listIn: source.directory, kind)
         let sidecar = ChecksumFile(
-            folder: source.folder, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
+            directory: source.directory, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
         let limit = invocation.limit
         let sum = try kind.reading(of: source.openForReading(), event.path, within: limit)
         guard try source.isUnchanged() else { throw .changed }
@@ -136,7 +136,7 @@ package struct ChecksumHandler: Handler {
         of event: FileEvent, _ kind: Checksum, isListed: Bool
     ) throws(FileError) -> (Outcome, ListChange?) {
         guard isListed else { throw .gone }
-        let list = ChecksumFile(listIn: try SourceFile.openFolder(of: event.path, root: event.root), kind)
+        let list = ChecksumFile(listIn: try SourceFile.openDirectory(of: event.path, root: event.root), kind)
         let name = Self.name(event.path)
         guard try list.lines()?.sums[name] != nil else {
             return (Outcome(.skipped, "it is gone, and not in \(list.path)", code: "gone"), nil)
@@ -148,10 +148,10 @@ package struct ChecksumHandler: Handler {
     private func removeFormer(_ invocation: Invocation, _ kind: Checksum) throws(FileError) {
         let event = invocation.job.event
         guard let from = event.from, from.parent != event.path.parent,
-            let folder = try? SourceFile.openFolder(of: from, root: event.root),
+            let directory = try? SourceFile.openDirectory(of: from, root: event.root),
             case .absent = DiskProbe.look(at: from)
         else { return }
-        let former = ChecksumFile(listIn: folder, kind)
+        let former = ChecksumFile(listIn: directory, kind)
         guard try former.lines()?.sums[Self.name(from)] != nil else { return }
         _ = try former.update([(Self.name(from), nil)], isOver: { invocation.stop.isRaised })
     }

@@ -78,8 +78,8 @@ struct FileIndex {
     var count: Int { lines.count }
 
     /// Returns the files in the directory, at any depth, or at the path itself.
-    func entries(in folder: PathBytes) -> [(path: PathBytes, entry: Entry)] {
-        entries.filter { $0.key.isInside(folder) }.map { ($0.key, $0.value) }
+    func entries(in directory: PathBytes) -> [(path: PathBytes, entry: Entry)] {
+        entries.filter { $0.key.isInside(directory) }.map { ($0.key, $0.value) }
     }
 
     /// Replaces the entry of a path, or removes it.

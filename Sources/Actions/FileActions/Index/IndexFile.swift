@@ -65,11 +65,11 @@ final class IndexFile: Sendable {
                         ($0.path, entry($0.path, $0.root, $0.snapshot, first.selection, files))
                     })
                 // Files in a directory that cannot be listed are not gone.
-                for (folder, error) in unseen {
+                for (directory, error) in unseen {
                     if error != ENOENT {
-                        first.log.warning("cannot list '\(folder)': \(String(cString: strerror(error)))")
+                        first.log.warning("cannot list '\(directory)': \(String(cString: strerror(error)))")
                     }
-                    if let former { index.add(former.index.entries(in: folder)) }
+                    if let former { index.add(former.index.entries(in: directory)) }
                 }
                 hasChanged = true
             }
@@ -141,8 +141,8 @@ final class IndexFile: Sendable {
     /// The file is not flushed: after a power loss, the list is generated again anyway.
     private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileError) -> Snapshot {
         var jail = Jail(invocation)
-        let folder = try jail.open(path.parent, making: true)
-        return try WholeFile.replace(PathBytes(path.lastComponent), in: folder, with: json, isFlushed: false)
+        let directory = try jail.open(path.parent, making: true)
+        return try WholeFile.replace(PathBytes(path.lastComponent), in: directory, with: json, isFlushed: false)
     }
 }
 

@@ -12,7 +12,7 @@ import System
 /// replaced, and a partial file is never visible.
 struct FilePlace {
     let invocation: Invocation
-    let folder: DirectoryHandle
+    let directory: DirectoryHandle
     let name: PathBytes
     let conflict: Conflict
     private let trash: Trash
@@ -31,25 +31,25 @@ struct FilePlace {
     init(_ invocation: Invocation, as name: PathBytes? = nil, trash: Trash, making: Bool = true) throws(FileError) {
         let path = try Destination.path(invocation)
         var jail = Jail(invocation)
-        let folder = try jail.open(path.parent, making: making)
-        self.init(invocation, folder, name ?? PathBytes(path.lastComponent), trash: trash)
+        let directory = try jail.open(path.parent, making: making)
+        self.init(invocation, directory, name ?? PathBytes(path.lastComponent), trash: trash)
         changes = jail.changes
     }
 
-    init(_ invocation: Invocation, _ folder: DirectoryHandle, _ name: PathBytes, trash: Trash) {
+    init(_ invocation: Invocation, _ directory: DirectoryHandle, _ name: PathBytes, trash: Trash) {
         self.invocation = invocation
-        self.folder = folder
+        self.directory = directory
         self.name = name
         self.trash = trash
         conflict = Conflict(invocation)
         limit = invocation.limit
-        if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
+        if invocation.job.isInterrupted { Leftovers.clear(directory, now: DiskProbe.now()) }
     }
 
-    var path: PathBytes { folder.path(of: name) }
+    var path: PathBytes { directory.path(of: name) }
 
     /// Whether this is the current name of the file, through any path to its directory.
-    func isSame(as source: SourceFile) -> Bool { name == source.name && folder.isSame(as: source.folder) }
+    func isSame(as source: SourceFile) -> Bool { name == source.name && directory.isSame(as: source.directory) }
 
     // MARK: - Outcomes
 
@@ -67,7 +67,7 @@ struct FilePlace {
     func succeeded(
         _ name: PathBytes, code: String? = nil, values: [String: JSONValue] = [:], _ message: (PathBytes) -> String
     ) -> Outcome {
-        let path = folder.path(of: name)
+        let path = directory.path(of: name)
         return outcome(Outcome(.succeeded, message(path), code: code, outputs: [path], values: values))
     }
 
@@ -78,8 +78,8 @@ struct FilePlace {
 
     /// Records the change that left a file with this name, if it exists.
     mutating func note(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
-        guard let facts = try folder.look(at: name) else { return }
-        changes.append(FileChange(kind(folder.path(of: name)), left: FileMark(facts)))
+        guard let metadata = try directory.metadata(of: name) else { return }
+        changes.append(FileChange(kind(directory.path(of: name)), left: FileMark(metadata)))
     }
 
     // MARK: - Earlier attempts
@@ -106,7 +106,7 @@ struct FilePlace {
     ) throws(FileError) -> PathBytes? {
         for number in 0..<(numbered.contains(conflict) ? Destination.mostNumbers : 1) {
             let name = Destination.numbered(name, number)
-            guard let there = try folder.look(at: name) else { return nil }
+            guard let there = try directory.metadata(of: name) else { return nil }
             if try isWanted(name, there) { return name }
         }
         return nil
@@ -124,13 +124,13 @@ struct FilePlace {
     /// - Throws: A ``FileError`` if a system call fails.
     func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileError) -> PathBytes? {
         guard invocation.hasBegunBefore, conflict != .overwrite else { return nil }
-        let facts = try content?.facts() ?? invocation.job.event.snapshot
+        let wanted = try content?.metadata() ?? invocation.job.event.snapshot
         return try firstName { (name, there) throws(FileError) in
-            guard there.type == .file, there.size == facts.size, !hasTimes || there.modified == facts.modified else {
+            guard there.type == .file, there.size == wanted.size, !hasTimes || there.modified == wanted.modified else {
                 return false
             }
             guard let content else { return true }
-            return try SameContent.holds(content, name, in: folder, within: limit)
+            return try SameContent.holds(content, name, in: directory, within: limit)
         }
     }
 
@@ -163,11 +163,11 @@ struct FilePlace {
     /// - Returns: The result.
     /// - Throws: A ``FileError`` if the file does not get a name.
     mutating func place(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Ending {
-        let folder = folder
+        let directory = directory
         return try place(
             Candidate(
-                put: { folder.rename(temporary, to: folder, $0, CAL_RENAME_NEW) },
-                replace: { folder.rename(temporary, to: folder, $0, CAL_RENAME_REPLACING) }, content: content))
+                put: { directory.rename(temporary, to: directory, $0, CAL_RENAME_NEW) },
+                replace: { directory.rename(temporary, to: directory, $0, CAL_RENAME_REPLACING) }, content: content))
     }
 
     /// Gives any candidate its name.
@@ -182,14 +182,14 @@ struct FilePlace {
 
     /// Gives the candidate the name; returns false if the name exists.
     private func put(_ candidate: Candidate, _ name: PathBytes) throws(FileError) -> Bool {
-        invocation.willWrite(folder.path(of: name))
+        invocation.willWrite(directory.path(of: name))
         let error = candidate.put(name)
         guard error == 0 || error == EEXIST else { throw renameError(error, name) }
         return error == 0
     }
 
     private func renameError(_ error: Int32, _ name: PathBytes) -> FileError {
-        FileError(error, "cannot rename to '\(folder.path(of: name))'")
+        FileError(error, "cannot rename to '\(directory.path(of: name))'")
     }
 
     private var crowded: FileError { FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(path)'") }
@@ -199,9 +199,9 @@ struct FilePlace {
             let name = Destination.numbered(name, number)
             if try put(candidate, name) { return .placed(name) }
             if conflict == .skip { return .skipped }
-            if conflict == .fail { throw FileError(EEXIST, "on_conflict is 'fail' and '\(folder.path(of: name))'") }
+            if conflict == .fail { throw FileError(EEXIST, "on_conflict is 'fail' and '\(directory.path(of: name))'") }
             if conflict == .deduplicate, let content = candidate.content,
-                try SameContent.holds(content, name, in: folder, within: limit)
+                try SameContent.holds(content, name, in: directory, within: limit)
             {
                 return .duplicate(name)
             }
@@ -231,7 +231,7 @@ struct FilePlace {
 
     /// Gives the new file its name, and the old one a number; returns the name that the new file has.
     private mutating func exchange(_ numbered: PathBytes) throws(FileError) -> PathBytes {
-        var error = folder.rename(numbered, to: folder, name, CAL_RENAME_EXCHANGING)
+        var error = directory.rename(numbered, to: directory, name, CAL_RENAME_EXCHANGING)
         switch error {
         case 0:
             try noteRenamed(to: numbered)
@@ -240,7 +240,7 @@ struct FilePlace {
             // A file system without an exchange: rename the old file, then give the new file its name.
             for number in 1..<Destination.mostNumbers {
                 let old = Destination.numbered(name, number)
-                error = folder.rename(name, to: folder, old, CAL_RENAME_NEW)
+                error = directory.rename(name, to: directory, old, CAL_RENAME_NEW)
                 guard error != EEXIST else { continue }
                 if error == 0 { try noteRenamed(to: old) }
                 break
@@ -251,7 +251,7 @@ struct FilePlace {
         default: throw renameError(error, name)
         }
         // If another process has put a file there, the new file stays beside it, as with `rename`.
-        return folder.rename(numbered, to: folder, name, CAL_RENAME_NEW) == 0 ? name : numbered
+        return directory.rename(numbered, to: directory, name, CAL_RENAME_NEW) == 0 ? name : numbered
     }
 
     private mutating func noteRenamed(to old: PathBytes) throws(FileError) {
@@ -262,7 +262,7 @@ struct FilePlace {
     private mutating func trashExisting(_ candidate: Candidate) throws(FileError) -> Ending {
         for _ in 0..<100 {
             if try put(candidate, name) { return .placed(name) }
-            if let change = try trash.put(name, in: folder) { changes.append(change) }
+            if let change = try trash.put(name, in: directory) { changes.append(change) }
         }
         throw FileError(EBUSY, "another process keeps creating '\(path)'")
     }

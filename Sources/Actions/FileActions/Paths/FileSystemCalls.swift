@@ -19,7 +19,7 @@ extension FileError {
 
 extension OpenFile {
     /// Returns the metadata of the open file.
-    func facts() throws(FileError) -> Snapshot {
+    func metadata() throws(FileError) -> Snapshot {
         try FileError.of("cannot stat an open file") { () throws(SystemError) in try snapshot() }
     }
 }
@@ -38,7 +38,7 @@ extension DirectoryHandle {
     }
 
     /// Returns the metadata of a name, of a symbolic link itself; nil if there is nothing of that name.
-    func look(at name: PathBytes) throws(FileError) -> Snapshot? {
+    func metadata(of name: PathBytes) throws(FileError) -> Snapshot? {
         try FileError.of("cannot stat '\(path(of: name))'") { () throws(SystemError) in try stat(name) }
     }
 

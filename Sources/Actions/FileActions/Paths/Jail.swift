@@ -38,8 +38,8 @@ struct Jail {
     ///   - invocation: The invocation with its `allow` and the roots of its rule.
     ///   - parameters: The parameters that specify where the action writes; their literal heads are allowed.
     init(_ invocation: Invocation, parameters: [String] = ["to"]) {
-        if case .array(let folders)? = invocation.parameters["allow"], !folders.isEmpty {
-            self.init(folders.compactMap(\.bytes).map { invocation.folder.resolving($0) })
+        if case .array(let directories)? = invocation.parameters["allow"], !directories.isEmpty {
+            self.init(directories.compactMap(\.bytes).map { invocation.folder.resolving($0) })
         } else {
             let roots = invocation.selection.filter.roots.map { PathBytes($0) } + [invocation.job.event.root]
             self.init(roots + parameters.compactMap { invocation.literalHeads[$0] }, areNamed: false)
@@ -56,8 +56,8 @@ struct Jail {
     ///
     /// A destination inside a watched directory is in a place that others may write to, so a link there was not
     /// specified by the rule's author.
-    private func root(of folder: PathBytes) -> PathBytes? {
-        let outer = roots.filter { folder.isInside($0) }
+    private func root(of directory: PathBytes) -> PathBytes? {
+        let outer = roots.filter { directory.isInside($0) }
         return areNamed
             ? outer.max { $0.bytes.count < $1.bytes.count } : outer.min { $0.bytes.count < $1.bytes.count }
     }
@@ -65,15 +65,15 @@ struct Jail {
     /// Opens a directory, and optionally creates it with its parent directories.
     ///
     /// - Parameters:
-    ///   - folder: An absolute path.
+    ///   - directory: An absolute path.
     ///   - making: Whether missing directories are created, with the mode of the umask.
     /// - Returns: The open directory.
     /// - Throws: A ``FileError`` if the directory is outside of all roots, or cannot be opened or created.
-    mutating func open(_ folder: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
-        let folder = folder.normalized
-        guard let root = root(of: folder) else { throw refusal(folder) }
+    mutating func open(_ directory: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
+        let directory = directory.normalized
+        guard let root = root(of: directory) else { throw refusal(directory) }
         let base = try openRoot(root, making: making)
-        let relative = PathBytes(folder.relative(to: root) ?? [])
+        let relative = PathBytes(directory.relative(to: root) ?? [])
         guard !relative.bytes.isEmpty else { return base }
         return try open(relative, in: base, making: making)
     }
@@ -102,11 +102,11 @@ struct Jail {
             let name = PathBytes(relative.lastComponent)
             let made = parent.makeDirectory(name, mode: 0o777)
             guard made == 0 || made == EEXIST else { throw error(made, path) }
-            if made == 0, let facts = try parent.look(at: name) {
-                changes.append(FileChange(.madeFolder(path), left: FileMark(facts)))
+            if made == 0, let metadata = try parent.metadata(of: name) {
+                changes.append(FileChange(.madeFolder(path), left: FileMark(metadata)))
             }
             // A link without a target exists, but is not a directory.
-            if made != 0, try parent.look(at: name)?.type == .symlink { throw error(ENOTDIR, path) }
+            if made != 0, try parent.metadata(of: name)?.type == .symlink { throw error(ENOTDIR, path) }
         }
         throw error(ENOENT, path)
     }
@@ -114,20 +114,20 @@ struct Jail {
     /// How often a directory is created that another process removes at once.
     private static let mostTries = 8
 
-    private func error(_ errno: Int32, _ folder: PathBytes) -> FileError {
+    private func error(_ errno: Int32, _ directory: PathBytes) -> FileError {
         switch errno {
         case EXDEV, ELOOP:
-            FileError(untrustedLinkOn: folder)
+            FileError(untrustedLinkOn: directory)
                 ?? .failed(
-                    "'\(folder)' leads out of '\(root(of: folder) ?? folder)' through a symbolic link; "
+                    "'\(directory)' leads out of '\(root(of: directory) ?? directory)' through a symbolic link; "
                         + "name the directory that it leads to in 'to' or 'allow'", code: "outside")
-        case ENOENT: FileError(errno, "cannot open the directory '\(folder)'")
-        default: FileError(errno, "cannot create or open the directory '\(folder)'")
+        case ENOENT: FileError(errno, "cannot open the directory '\(directory)'")
+        default: FileError(errno, "cannot create or open the directory '\(directory)'")
         }
     }
 
-    private func refusal(_ folder: PathBytes) -> FileError {
+    private func refusal(_ directory: PathBytes) -> FileError {
         let list = Set(roots).sorted().map { "'\($0)'" }.joined(separator: ", ")
-        return .failed("'\(folder)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside")
+        return .failed("'\(directory)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside")
     }
 }

@@ -8,10 +8,10 @@ enum SameContent {
     /// Whether the file with that name has the content of the open one; false if it is not readable or not a regular
     /// file.
     static func holds(
-        _ file: OpenFile, _ name: PathBytes, in folder: DirectoryHandle, within limit: WorkLimit
+        _ file: OpenFile, _ name: PathBytes, in directory: DirectoryHandle, within limit: WorkLimit
     ) throws(FileError) -> Bool {
-        guard case .success(let other) = folder.open(name, CAL_OPEN_READING), let here = try? file.facts(),
-            let there = try? other.facts(), here.type == .file, there.type == .file, here.size == there.size
+        guard case .success(let other) = directory.open(name, CAL_OPEN_READING), let here = try? file.metadata(),
+            let there = try? other.metadata(), here.type == .file, there.type == .file, here.size == there.size
         else { return false }
         if here.identity == there.identity { return true }
         return try holds(file, other, within: limit)
@@ -60,7 +60,7 @@ enum SameContent {
     private static func isSame(
         _ name: PathBytes, _ one: DirectoryHandle, _ other: DirectoryHandle, within limit: WorkLimit
     ) throws(FileError) -> Bool {
-        guard let here = try? one.look(at: name), let there = try? other.look(at: name), here.type == there.type
+        guard let here = try? one.metadata(of: name), let there = try? other.metadata(of: name), here.type == there.type
         else { return false }
         if here.type == .symlink { return one.target(of: name) == other.target(of: name) }
         guard case .success(let left) = one.open(name, CAL_OPEN_READING) else { return false }

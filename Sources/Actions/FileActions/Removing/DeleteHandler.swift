@@ -19,16 +19,16 @@ package struct DeleteHandler: FileHandler {
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
-        let folder = source.folder
+        let directory = source.directory
         let limit = invocation.limit
-        var remove: (PathBytes) -> Int32 = folder.unlink
-        switch source.facts.type {
+        var remove: (PathBytes) -> Int32 = directory.unlink
+        switch source.metadata.type {
         case .file, .symlink: break
         case .other:
             throw .failed(
                 "'\(source.path)' is not a file, directory or link, and only these are removed", code: "not-a-file")
         case .directory where invocation.flag("recursive", default: false):
-            remove = { name in DirectoryRemoval.remove(name, in: folder) { limit.isOver } }
+            remove = { name in DirectoryRemoval.remove(name, in: directory) { limit.isOver } }
         case .directory:
             let inner = DirectoryHandle(dup(source.file.descriptor), source.path)
             guard try inner.names().isEmpty else {
@@ -36,10 +36,10 @@ package struct DeleteHandler: FileHandler {
                     "'\(source.path)' is a directory that is not empty; set 'recursive: true' to remove its contents",
                     code: "not-empty")
             }
-            remove = folder.removeDirectory
+            remove = directory.removeDirectory
         }
         do throws(FileError) {
-            switch try Removal.remove(source.name, in: folder, if: source.facts, remove: remove) {
+            switch try Removal.remove(source.name, in: directory, if: source.metadata, remove: remove) {
             case .removed: return Outcome(.succeeded, "deleted")
             case .gone: throw .gone
             case .changed, .isTwin: throw .changed

@@ -13,7 +13,9 @@ package struct TrashHandler: FileHandler {
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
-        guard let change = try trash.put(source.name, in: source.folder, expecting: source.facts) else { throw .gone }
+        guard let change = try trash.put(source.name, in: source.directory, expecting: source.metadata) else {
+            throw .gone
+        }
         var outcome = Outcome(.succeeded, "moved to the trash at \(change.path)", outputs: [change.path])
         outcome.changes = [change]
         return outcome

@@ -13,30 +13,31 @@ enum Leftovers {
     /// Cleans a directory.
     ///
     /// - Parameters:
-    ///   - folder: The directory.
+    ///   - directory: The directory.
     ///   - now: The time of the system clock.
-    static func clear(_ folder: DirectoryHandle, now: Timestamp) {
-        guard let names = try? folder.names() else { return }
+    static func clear(_ directory: DirectoryHandle, now: Timestamp) {
+        guard let names = try? directory.names() else { return }
         for name in names {
-            guard let kind = TemporaryName.kind(of: name), let facts = try? folder.look(at: name) else { continue }
-            switch facts.type {
-            case .symlink where now.since(facts.changed) > linkAge: settle(name, kind, folder)
+            guard let kind = TemporaryName.kind(of: name), let there = try? directory.metadata(of: name)
+            else { continue }
+            switch there.type {
+            case .symlink where now.since(there.changed) > linkAge: settle(name, kind, directory)
             case .file, .directory:
-                guard case .success(let file) = folder.open(name, CAL_OPEN_READING),
+                guard case .success(let file) = directory.open(name, CAL_OPEN_READING),
                     flock(file.descriptor, LOCK_EX | LOCK_NB) == 0
                 else { continue }
-                settle(name, kind, folder)
+                settle(name, kind, directory)
             default: continue
             }
         }
     }
 
-    private static func settle(_ name: PathBytes, _ kind: TemporaryName.Kind, _ folder: DirectoryHandle) {
+    private static func settle(_ name: PathBytes, _ kind: TemporaryName.Kind, _ directory: DirectoryHandle) {
         switch kind {
-        case .taken(let former): try? Removal.giveBack(name, former, from: folder, to: folder)
+        case .taken(let former): try? Removal.giveBack(name, former, from: directory, to: directory)
         case .staged:
-            guard folder.unlink(name) == EISDIR else { return }
-            _ = DirectoryRemoval.remove(name, in: folder) { false }
+            guard directory.unlink(name) == EISDIR else { return }
+            _ = DirectoryRemoval.remove(name, in: directory) { false }
         }
     }
 }

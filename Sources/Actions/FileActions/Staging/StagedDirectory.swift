@@ -8,25 +8,25 @@ import System
 ///
 /// It is locked while it is open, which marks it as in use; see ``Leftovers``.
 final class StagedDirectory {
-    private let folder: DirectoryHandle
+    private let directory: DirectoryHandle
     private let name: PathBytes
     private let file: OpenFile
     /// The umask, which can be determined only by creating something.
     let mask: UInt32
 
     /// - Parameters:
-    ///   - folder: The parent directory.
+    ///   - directory: The parent directory.
     ///   - final: The intended name.
     /// - Throws: A ``FileError`` if the directory cannot be created.
-    init(in folder: DirectoryHandle, for final: PathBytes) throws(FileError) {
+    init(in directory: DirectoryHandle, for final: PathBytes) throws(FileError) {
         let name = TemporaryName.staged(final)
-        let error = folder.makeDirectory(name, mode: 0o700)
-        guard error == 0 else { throw FileError(error, "cannot create '\(folder.path(of: name))'") }
-        let file = try folder.opened(name, CAL_OPEN_READING)
+        let error = directory.makeDirectory(name, mode: 0o700)
+        guard error == 0 else { throw FileError(error, "cannot create '\(directory.path(of: name))'") }
+        let file = try directory.opened(name, CAL_OPEN_READING)
         guard TemporaryName.lock(file.descriptor) else {
-            throw FileError(EAGAIN, "cannot lock '\(folder.path(of: name))'")
+            throw FileError(EAGAIN, "cannot lock '\(directory.path(of: name))'")
         }
-        self.folder = folder
+        self.directory = directory
         self.name = name
         self.file = file
         var status = cal_stat()
@@ -40,13 +40,13 @@ final class StagedDirectory {
 
     deinit {
         // After publishing, the hidden name is gone, or belongs to the file that was exchanged for this directory.
-        if (try? folder.look(at: name)) != nil { _ = DirectoryRemoval.remove(name, in: folder) { false } }
+        if (try? directory.metadata(of: name)) != nil { _ = DirectoryRemoval.remove(name, in: directory) { false } }
     }
 
     var descriptor: Int32 { file.descriptor }
 
     /// The same directory, opened again to inspect its entries.
-    var content: DirectoryHandle { DirectoryHandle(dup(file.descriptor), folder.path(of: name)) }
+    var content: DirectoryHandle { DirectoryHandle(dup(file.descriptor), directory.path(of: name)) }
 
     /// Marks the end of the work on the content.
     ///
@@ -64,16 +64,16 @@ final class StagedDirectory {
 
     /// Returns the current time by the file system's clock.
     private func tick() throws(FileError) -> Timestamp {
-        guard fchmod(descriptor, mode_t(try file.facts().mode)) == 0 else {
-            throw FileError(errno, "cannot change the mode of '\(folder.path(of: name))'")
+        guard fchmod(descriptor, mode_t(try file.metadata().mode)) == 0 else {
+            throw FileError(errno, "cannot change the mode of '\(directory.path(of: name))'")
         }
-        return try file.facts().changed
+        return try file.metadata().changed
     }
 
     /// Gives the directory its final name according to `on_conflict`; returns nil if it is skipped.
     func publish(to place: inout FilePlace) throws(FileError) -> PathBytes? {
         if place.conflict == .overwrite {
-            let error = folder.rename(name, to: folder, place.name, CAL_RENAME_EXCHANGING)
+            let error = directory.rename(name, to: directory, place.name, CAL_RENAME_EXCHANGING)
             if error == 0 {
                 // The replaced file now has the hidden name, and is removed with it.
                 try place.note(place.name) { .overwritten($0) }

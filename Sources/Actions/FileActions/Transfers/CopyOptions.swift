@@ -59,15 +59,15 @@ struct CopyOptions {
     ///
     /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
     /// repeats their content in short form.
-    func keep(of source: OpenFile, _ facts: Snapshot, on copy: Int32) throws(FileError) {
-        let isOwners = kept.contains(.owner) && fchown(copy, facts.uid, facts.gid) == 0
+    func keep(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
+        let isOwners = kept.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
         let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.
         let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
         let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
         // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
         // this process.
-        if kept.contains(.mode), fchmod(copy, UInt32(facts.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
+        if kept.contains(.mode), fchmod(copy, UInt32(metadata.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
             throw FileError(errno, "cannot set the mode of the copy of a file")
         }
         guard kept.contains(.times) else { return }

@@ -33,12 +33,12 @@ struct FileCopy {
     ///
     /// - Throws: Also an outcome, for example if the source changes during the copy.
     func run(to place: FilePlace) throws(FileError) -> StagedFile {
-        let staged = try StagedFile(in: place.folder, for: place.name, mode: options.firstMode)
+        let staged = try StagedFile(in: place.directory, for: place.name, mode: options.firstMode)
         try transfer(to: staged)
-        guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
-        try options.keep(of: content, source.facts, on: staged.descriptor)
+        guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
+        try options.keep(of: content, source.metadata, on: staged.descriptor)
         var status = cal_stat()
-        guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.facts.size else {
+        guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.metadata.size else {
             throw .changed
         }
         if isFlushed { try staged.flush() }
@@ -52,7 +52,7 @@ struct FileCopy {
         posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
         let copy = OpenFile(dup(staged.descriptor))
         guard try !SameContent.holds(content, copy, within: limit) else { return }
-        guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
+        guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
         throw FileError(Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
@@ -64,7 +64,7 @@ struct FileCopy {
     private func transfer(to staged: StagedFile) throws(FileError) {
         try checkTime()
         if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
-        let size = Int64(clamping: source.facts.size)
+        let size = Int64(clamping: source.metadata.size)
         var buffer: [UInt8] = []
         var offset: Int64 = 0
         while offset < size {
@@ -130,18 +130,20 @@ struct FileCopy {
     ///
     /// For a file of a single step, only the final flush is used.
     private func write(back offset: Int64, _ count: Int, of staged: StagedFile) {
-        guard isFlushed, source.facts.size > Self.step else { return }
+        guard isFlushed, source.metadata.size > Self.step else { return }
         cal_begin_writing(staged.descriptor, offset, Int64(count))
     }
 
     /// The size of a small file, since a buffer must be zeroed first; otherwise the size that fits into a processor's
     /// cache.
-    private var bufferSize: Int { source.facts.size == 0 ? 1 << 18 : min(Int(clamping: source.facts.size), 1 << 18) }
+    private var bufferSize: Int {
+        source.metadata.size == 0 ? 1 << 18 : min(Int(clamping: source.metadata.size), 1 << 18)
+    }
 
     /// The number of bytes per call, limited so that a stop takes effect soon.
     private static let step: Int64 = 8 << 20
 
     private func writeError(_ error: Int32, _ staged: StagedFile) -> FileError {
-        FileError(error, "cannot copy to '\(staged.folder.path)'")
+        FileError(error, "cannot copy to '\(staged.directory.path)'")
     }
 }

@@ -66,9 +66,9 @@ struct FileTransfer {
         case .over(let outcome): return outcome
         case .staged: preconditionFailure("it has been published")
         case .placed(let copy, let name):
-            if options.isDurable { copy.place.folder.flush() }
+            if options.isDurable { copy.place.directory.flush() }
             let outcome = try finish(copy, name)
-            if verb != .copied { copy.source.folder.flush() }
+            if verb != .copied { copy.source.directory.flush() }
             return outcome
         }
     }
@@ -78,10 +78,10 @@ struct FileTransfer {
 
     private func destination(_ source: SourceFile?, making: Bool = true) throws(FileError) -> FilePlace {
         guard let newName else { return try FilePlace(invocation, trash: trash, making: making) }
-        if let source { return FilePlace(invocation, source.folder, newName, trash: trash) }
+        if let source { return FilePlace(invocation, source.directory, newName, trash: trash) }
         let event = invocation.job.event
-        let folder = try SourceFile.openFolder(of: event.path, root: event.root)
-        return FilePlace(invocation, folder, newName, trash: trash)
+        let directory = try SourceFile.openDirectory(of: event.path, root: event.root)
+        return FilePlace(invocation, directory, newName, trash: trash)
     }
 
     // MARK: - Start
@@ -129,7 +129,7 @@ struct FileTransfer {
         }
         var place = try destination(source)
         // An interrupted attempt has moved the file, and another one is now at its path.
-        if source.facts.identity != invocation.job.event.snapshot.identity, let name = try place.earlierMove() {
+        if source.metadata.identity != invocation.job.event.snapshot.identity, let name = try place.earlierMove() {
             return .over(place.finished(name))
         }
         guard !place.isSame(as: source) else {
@@ -139,15 +139,15 @@ struct FileTransfer {
         do throws(FileError) {
             return .over(try rename(source, &place))
         } catch {
-            if error.errno == ENOENT, try source.folder.look(at: source.name) == nil { throw .gone }
+            if error.errno == ENOENT, try source.directory.metadata(of: source.name) == nil { throw .gone }
             guard error.errno == EXDEV else { throw error }
         }
-        guard source.facts.type == .file else {
+        guard source.metadata.type == .file else {
             let message = "'\(place.path)' is on another file system, to which only regular files are moved"
             return .over(Outcome(.failed, message, code: "cross-device"))
         }
         // Fail now rather than when the copy is complete.
-        guard faccessat(source.folder.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
+        guard faccessat(source.directory.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
             throw FileError(errno, "cannot remove '\(source.path)'")
         }
         return .staged(try copy(source, source.openForReading(), to: place, isFlushed: isFlushed))
@@ -160,17 +160,17 @@ struct FileTransfer {
         var copy = Copy(source: source, place: place, file: file)
         if verb != .copied || place.conflict == .deduplicate {
             let opened = try OpenFile.reading(file)
-            copy.reading = (opened, try opened.facts())
+            copy.reading = (opened, try opened.metadata())
         }
         return copy
     }
 
     /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.
     private func finishEarlier(_ source: SourceFile, _ place: FilePlace) throws(FileError) -> Outcome? {
-        guard invocation.hasBegunBefore, source.facts.type == .file, let content = try? source.openForReading(),
+        guard invocation.hasBegunBefore, source.metadata.type == .file, let content = try? source.openForReading(),
             let name = try place.earlierResult(content, hasTimes: options.kept.contains(.times)),
             // Another name of the same file is not a copy.
-            try place.folder.look(at: name)?.identity != source.facts.identity
+            try place.directory.metadata(of: name)?.identity != source.metadata.identity
         else { return nil }
         try Self.remove(source, besides: name, in: place)
         return place.finished(name)
@@ -179,25 +179,27 @@ struct FileTransfer {
     // MARK: - Within one file system
 
     private func rename(_ source: SourceFile, _ place: inout FilePlace) throws(FileError) -> Outcome {
-        let folder = place.folder
+        let directory = place.directory
         let candidate = FilePlace.Candidate(
-            put: { source.folder.rename(source.name, to: folder, $0, CAL_RENAME_NEW) },
+            put: { source.directory.rename(source.name, to: directory, $0, CAL_RENAME_NEW) },
             replace: { name in
                 // rename(2) does nothing between two names of one file. If the file has a single link, the names differ
                 // only in spelling, which rename(2) changes.
-                if let there = try? folder.look(at: name), there.identity == source.facts.identity, there.links > 1 {
-                    return Self.removeLink(source, besides: name, in: folder)
+                if let there = try? directory.metadata(of: name), there.identity == source.metadata.identity,
+                    there.links > 1
+                {
+                    return Self.removeLink(source, besides: name, in: directory)
                 }
-                return source.folder.rename(source.name, to: folder, name, CAL_RENAME_REPLACING)
+                return source.directory.rename(source.name, to: directory, name, CAL_RENAME_REPLACING)
             },
             content: place.conflict == .deduplicate ? try? source.openForReading() : nil)
         switch try place.place(candidate) {
         case .skipped: return place.skipped
         case .duplicate(let name): return try removeDuplicate(source, name, &place)
         case .placed(let name):
-            guard let there = try folder.look(at: name), there.identity == source.facts.identity else {
+            guard let there = try directory.metadata(of: name), there.identity == source.metadata.identity else {
                 // Another process put a different file there just before the rename; that file has not settled.
-                try Removal.giveBack(name, source.name, from: folder, to: source.folder)
+                try Removal.giveBack(name, source.name, from: directory, to: source.directory)
                 throw .changed
             }
             try place.note(name) { .moved(from: source.path, to: $0) }
@@ -206,13 +208,15 @@ struct FileTransfer {
     }
 
     /// Removes one of two links to a file, and returns 0 or the errno.
-    private static func removeLink(_ source: SourceFile, besides name: PathBytes, in folder: DirectoryHandle) -> Int32 {
+    private static func removeLink(
+        _ source: SourceFile, besides name: PathBytes, in directory: DirectoryHandle
+    ) -> Int32 {
         do throws(FileError) {
-            switch try source.remove(besides: name, in: folder) {
+            switch try source.remove(besides: name, in: directory) {
             case .removed: return 0
             case .gone: return ENOENT
             case .changed: return EBUSY
-            case .isTwin: return source.folder.rename(source.name, to: folder, name, CAL_RENAME_REPLACING)
+            case .isTwin: return source.directory.rename(source.name, to: directory, name, CAL_RENAME_REPLACING)
             }
         } catch {
             return error.errno
@@ -230,11 +234,11 @@ struct FileTransfer {
 
     /// Flushes the file whose content is that of the source, and then removes the source.
     private static func remove(_ source: SourceFile, besides name: PathBytes, in place: FilePlace) throws(FileError) {
-        guard case .success(let file) = place.folder.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0 else {
-            throw FileError(errno, "cannot flush '\(place.folder.path(of: name))'")
+        guard case .success(let file) = place.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0 else {
+            throw FileError(errno, "cannot flush '\(place.directory.path(of: name))'")
         }
-        place.folder.flush()
-        switch try source.remove(besides: name, in: place.folder) {
+        place.directory.flush()
+        switch try source.remove(besides: name, in: place.directory) {
         case .removed, .gone: return
         case .changed: throw .changed
         case .isTwin: throw oneFile(source, name, place)
@@ -243,7 +247,7 @@ struct FileTransfer {
 
     private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ place: FilePlace) -> FileError {
         .failed(
-            "'\(source.path)' and '\(place.folder.path(of: name))' are the same file, by another mount of "
+            "'\(source.path)' and '\(place.directory.path(of: name))' are the same file, by another mount of "
                 + "its directory or another spelling of its name; nothing was removed", code: "same-path")
     }
 
@@ -256,7 +260,7 @@ struct FileTransfer {
         let source = copy.source
         let temporary = try copy.file.name()
         // One directory through two mounts with different device numbers: a file created in one appears in the other.
-        if verb != .copied, try source.folder.look(at: temporary) != nil {
+        if verb != .copied, try source.directory.metadata(of: temporary) != nil {
             throw Self.oneFile(source, copy.place.name, copy.place)
         }
         switch try copy.place.place(temporary, content: copy.reading?.file) {
@@ -281,16 +285,16 @@ struct FileTransfer {
         guard verb != .copied else { return succeeded(name, place) }
         let ending: Removal.Ending
         do throws(FileError) {
-            ending = try source.remove(besides: name, in: place.folder)
+            ending = try source.remove(besides: name, in: place.directory)
         } catch {
-            throw FileError(error.errno, "the copy is at '\(place.folder.path(of: name))', but \(error.what)")
+            throw FileError(error.errno, "the copy is at '\(place.directory.path(of: name))', but \(error.what)")
         }
         switch ending {
         case .removed, .gone: return succeeded(name, place)
         case .isTwin: throw Self.oneFile(source, name, place)
         case .changed: break
         }
-        let move = FileChange.Kind.moved(from: source.path, to: place.folder.path(of: name))
+        let move = FileChange.Kind.moved(from: source.path, to: place.directory.path(of: name))
         place.changes.removeAll { $0.kind == move }
         let changed = place.outcome(FileError.changed.outcome)
         guard let made = copy.reading?.made else { return changed }
@@ -298,16 +302,16 @@ struct FileTransfer {
         // also stays, because other files with the same content may have been removed.
         if place.conflict == .overwrite || place.conflict == .deduplicate {
             // Through another mount, the copy has replaced the source itself.
-            if let present = try source.folder.look(at: source.name), present.identity != source.facts.identity,
-                present.size == made.size, present.modified == made.modified
+            if let there = try source.directory.metadata(of: source.name), there.identity != source.metadata.identity,
+                there.size == made.size, there.modified == made.modified
             {
                 throw Self.oneFile(source, name, place)
             }
             return changed
         }
         // The file at the source's name may be the copy itself, which must not be removed.
-        let original = Removal.Twin(folder: source.folder, name: source.name)
-        guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
+        let original = Removal.Twin(directory: source.directory, name: source.name)
+        guard try Removal.remove(name, in: place.directory, if: made, besides: original) != .isTwin else {
             throw Self.oneFile(source, name, place)
         }
         return changed
@@ -321,7 +325,7 @@ struct FileTransfer {
 extension SourceFile {
     /// Removes the file, whose content exists under another name.
     fileprivate func remove(besides name: PathBytes, in other: DirectoryHandle) throws(FileError) -> Removal.Ending {
-        let twin = Removal.Twin(folder: other, name: name)
-        return try Removal.remove(self.name, in: folder, if: facts, besides: twin)
+        let twin = Removal.Twin(directory: other, name: name)
+        return try Removal.remove(self.name, in: directory, if: metadata, besides: twin)
     }
 }

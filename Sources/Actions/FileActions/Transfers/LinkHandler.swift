@@ -36,22 +36,22 @@ package struct LinkHandler: FileHandler {
             return Outcome(.failed, "the file would be linked to itself", code: "same-path")
         }
         let kind = invocation.text("kind").flatMap(Kind.init(rawValue:)) ?? .symbolic
-        if kind == .hard, source.facts.type == .directory {
+        if kind == .hard, source.metadata.type == .directory {
             return Outcome(
                 .failed, "'\(source.path)' is a directory, and directories can't have hard links", code: "not-a-file")
         }
         let target = invocation.flag("relative", default: false) ? relative(source.path, place) : source.path
         if let name = earlier(source, target, kind, place) {
             if invocation.hasBegunBefore { return place.finished(name) }
-            let message = "'\(place.folder.path(of: name))' already leads to it"
+            let message = "'\(place.directory.path(of: name))' already leads to it"
             return place.outcome(Outcome(.skipped, message, code: "exists"))
         }
-        let folder = place.folder
+        let directory = place.directory
         let make: (PathBytes) -> Int32 = { name in
             switch kind {
-            case .symbolic: folder.makeLink(name, to: target)
+            case .symbolic: directory.makeLink(name, to: target)
             // Linked by the descriptor, so that it is the file that had settled.
-            case .hard: name.withCString { cal_link_descriptor_in(source.file.descriptor, folder.descriptor, $0) }
+            case .hard: name.withCString { cal_link_descriptor_in(source.file.descriptor, directory.descriptor, $0) }
             }
         }
         let final = place.name
@@ -61,9 +61,9 @@ package struct LinkHandler: FileHandler {
                 let temporary = TemporaryName.staged(final)
                 let error = make(temporary)
                 guard error == 0 else { return error }
-                let result = folder.rename(temporary, to: folder, name, CAL_RENAME_REPLACING)
+                let result = directory.rename(temporary, to: directory, name, CAL_RENAME_REPLACING)
                 // rename(2) does nothing between two names of one file, and the temporary name remains.
-                folder.unlink(temporary)
+                directory.unlink(temporary)
                 return result
             })
         do throws(FileError) {
@@ -83,17 +83,17 @@ package struct LinkHandler: FileHandler {
     private func earlier(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ place: FilePlace) -> PathBytes? {
         try? place.firstName(numbered: place.invocation.hasBegunBefore ? [.rename] : []) { name, there in
             switch kind {
-            case .hard: there.identity == source.facts.identity
-            case .symbolic: there.type == .symlink && place.folder.target(of: name) == target
+            case .hard: there.identity == source.metadata.identity
+            case .symbolic: there.type == .symlink && place.directory.target(of: name) == target
             }
         }
     }
 
     /// Returns the relative path from the link's directory to the file, with both directories resolved.
     private func relative(_ path: PathBytes, _ place: FilePlace) -> PathBytes {
-        let from = (DiskProbe.resolve(place.folder.path) ?? place.folder.path).bytes.split(separator: .slash)
-        let folder = DiskProbe.resolve(path.parent) ?? path.parent
-        let to = folder.appending(path.lastComponent).bytes.split(separator: .slash)
+        let from = (DiskProbe.resolve(place.directory.path) ?? place.directory.path).bytes.split(separator: .slash)
+        let directory = DiskProbe.resolve(path.parent) ?? path.parent
+        let to = directory.appending(path.lastComponent).bytes.split(separator: .slash)
         let shared = zip(from, to.dropLast()).prefix { $0.elementsEqual($1) }.count
         let up = [ArraySlice<UInt8>](repeating: [.dot, .dot], count: from.count - shared)
         return PathBytes((up + to[shared...]).joined(separator: [.slash]))

@@ -75,13 +75,13 @@ struct TransferGroup {
         var targets = DirectoryFlush()
         for (index, stage) in stages.enumerated() {
             guard case .placed(let copy, _)? = stage, transfers[index].options.isDurable else { continue }
-            targets.add(copy.place.folder)
+            targets.add(copy.place.directory)
         }
         targets.flush()
         var sources = DirectoryFlush()
         for (index, stage) in stages.enumerated() {
             guard case .placed(let copy, let name)? = stage else { continue }
-            if transfers[index].verb != .copied { sources.add(copy.source.folder) }
+            if transfers[index].verb != .copied { sources.add(copy.source.directory) }
             stages[index] = .over(Outcome.of { () throws(FileError) in try transfers[index].finish(copy, name) })
         }
         sources.flush()
@@ -106,9 +106,9 @@ struct TransferGroup {
 
 /// A set of directories that are each flushed once.
 private struct DirectoryFlush {
-    private var folders: [PathBytes: DirectoryHandle] = [:]
+    private var directories: [PathBytes: DirectoryHandle] = [:]
 
-    mutating func add(_ folder: DirectoryHandle) { folders[folder.path] = folder }
+    mutating func add(_ directory: DirectoryHandle) { directories[directory.path] = directory }
 
-    func flush() { for folder in folders.values { folder.flush() } }
+    func flush() { for directory in directories.values { directory.flush() } }
 }
