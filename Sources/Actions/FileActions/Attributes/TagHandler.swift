@@ -27,29 +27,27 @@ package struct TagHandler: FileHandler {
         ], minProperties: 1, examples: [["set": ["user.xdg.tags": "inbox"]]], types: [.file, .directory],
         traits: .isBrief)
 
-    private enum Change {
-        case set([UInt8])
-        case remove
-    }
+    /// An attribute and its new value; nil removes it.
+    private typealias Change = (name: String, value: [UInt8]?)
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         try apply(changes(invocation), to: SourceFile(invocation))
     }
 
-    /// Returns the changes, by name.
-    private func changes(_ invocation: Invocation) throws(FileError) -> [(name: String, change: Change)] {
-        var changes: [(name: String, change: Change)] = []
+    /// Returns the changes, those of `set` sorted by name.
+    private func changes(_ invocation: Invocation) throws(FileError) -> [Change] {
+        var changes: [Change] = []
         if case .object(let members)? = invocation.parameters["set"] {
             for (name, value) in members.sorted(by: { $0.key < $1.key }) {
                 switch value {
-                case .text(let bytes): changes.append((name, .set(bytes)))
-                case .value(let constant): changes.append((name, .set(Array(constant.shown.utf8))))
+                case .text(let bytes): changes.append((name, bytes))
+                case .value(let constant): changes.append((name, Array(constant.shown.utf8)))
                 case .array, .object: throw FileError(EINVAL, "the value of '\(name)' is a list or a mapping")
                 }
             }
         }
         if case .array(let names)? = invocation.parameters["remove"] {
-            changes += names.compactMap(\.bytes).map { (String(decoding: $0, as: UTF8.self), .remove) }
+            changes += names.compactMap(\.bytes).map { (String(decoding: $0, as: UTF8.self), nil) }
         }
         for (name, _) in changes where !name.hasPrefix("user.") || name.utf8.count < 6 || name.utf8.contains(0) {
             throw FileError(EINVAL, "'\(name)' can't be set; write a name that starts with 'user.'")
@@ -57,23 +55,20 @@ package struct TagHandler: FileHandler {
         return changes
     }
 
-    private func apply(
-        _ changes: [(name: String, change: Change)], to source: SourceFile
-    ) throws(FileError) -> Outcome {
+    private func apply(_ changes: [Change], to source: SourceFile) throws(FileError) -> Outcome {
         let path = source.path
         let file = try source.directory.opened(source.name, CAL_OPEN_READING)
         guard try file.metadata().identity == source.metadata.identity else { throw .changed }
         let descriptor = file.descriptor
         var done: [String] = []
-        for (name, change) in changes {
+        for (name, value) in changes {
             let error: Int32
-            switch change {
-            case .set(let value):
+            if let value {
                 if Self.value(of: name, descriptor, expecting: value.count) == value { continue }
-                error = name.withCString { cal_set_open_attribute(descriptor, $0, value, value.count) }
+                error = cal_set_open_attribute(descriptor, name, value, value.count)
                 done.append("set \(name)")
-            case .remove:
-                error = name.withCString { cal_remove_open_attribute(descriptor, $0) }
+            } else {
+                error = cal_remove_open_attribute(descriptor, name)
                 if error == ENODATA { continue }
                 done.append("removed \(name)")
             }
@@ -96,7 +91,7 @@ package struct TagHandler: FileHandler {
     /// Returns the value if it has that length.
     private static func value(of name: String, _ descriptor: Int32, expecting count: Int) -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: count + 1)
-        let length = name.withCString { cal_read_open_attribute(descriptor, $0, &buffer, buffer.count) }
+        let length = cal_read_open_attribute(descriptor, name, &buffer, buffer.count)
         return length == count ? Array(buffer[..<count]) : nil
     }
 }
