@@ -19,3 +19,28 @@ extension HandlerDescription {
             events: events, types: types, neededEvents: neededEvents, traits: traits)
     }
 }
+
+extension ParameterSchema {
+    /// A string, which is not empty unless that is allowed.
+    package static func string(
+        _ description: String, example: JSONValue? = nil, default value: JSONValue? = nil, mayBeEmpty: Bool = false,
+        pattern: String? = nil, role: String? = nil, isSecret: Bool = false
+    ) -> ParameterSchema {
+        ParameterSchema(
+            type: "string", default: value, examples: example.map { [$0] }, minLength: mayBeEmpty ? nil : 1,
+            pattern: pattern, description: description, writeOnly: isSecret ? true : nil, role: role)
+    }
+
+    /// One of several words.
+    package static func choice(
+        _ words: [String], _ description: String, default word: String? = nil, example: JSONValue? = nil
+    ) -> ParameterSchema {
+        ParameterSchema(
+            type: "string", enum: words.map { .string($0) }, default: word.map { .string($0) },
+            examples: example.map { [$0] }, description: description)
+    }
+
+    package static func flag(_ description: String, default value: Bool? = nil) -> ParameterSchema {
+        ParameterSchema(type: "boolean", default: value.map { .bool($0) }, description: description)
+    }
+}

@@ -13,12 +13,9 @@ package struct LogHandler: Handler {
     package let summary = HandlerDescription(
         "log",
         [
-            "message": ParameterSchema(
-                type: "string", examples: ["${event} ${relative}"],
-                description: "The message; placeholders are expanded."),
-            "level": ParameterSchema(
-                type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
-                description: "The log level."),
+            "message": .string(
+                "The message; placeholders are expanded.", example: "${event} ${relative}", mayBeEmpty: true),
+            "level": .choice(["debug", "info", "notice", "warning", "error"], "The log level.", default: "info"),
         ], events: nil, traits: [.sharesFile, .isBrief])
 
     package func run(_ invocation: Invocation) -> Outcome {

@@ -32,17 +32,11 @@ package struct NotifyHandler: Handler {
     package let summary = HandlerDescription(
         "notify",
         [
-            "title": ParameterSchema(
-                type: "string", examples: ["New file"], minLength: 1,
-                description: "The title. Default: the name of the rule."),
-            "body": ParameterSchema(
-                type: "string", examples: ["${name}, ${size} bytes"],
-                description: "The text. Default: the event and the path."),
-            "urgency": ParameterSchema(
-                type: "string", enum: ["low", "normal", "critical"], default: "normal", description: "The urgency."),
-            "icon": ParameterSchema(
-                type: "string", examples: ["document-new"], minLength: 1,
-                description: "The name of an icon, or the path of an image."),
+            "title": .string("The title. Default: the name of the rule.", example: "New file"),
+            "body": .string(
+                "The text. Default: the event and the path.", example: "${name}, ${size} bytes", mayBeEmpty: true),
+            "urgency": .choice(["low", "normal", "critical"], "The urgency.", default: "normal"),
+            "icon": .string("The name of an icon, or the path of an image.", example: "document-new"),
         ], events: nil)
 
     package func run(_ invocation: Invocation) -> Outcome {

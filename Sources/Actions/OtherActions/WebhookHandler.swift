@@ -16,15 +16,10 @@ package struct WebhookHandler: Handler {
     package let summary = HandlerDescription(
         "webhook",
         [
-            "url": ParameterSchema(
-                type: "string", examples: ["https://example.org/hooks/files"], minLength: 1,
-                pattern: "^https?://[^/]",
-                description:
-                    "The URL, http:// or https://. The values of placeholders are percent-encoded, except "
-                    + "for slashes.",
-                role: ParameterSchema.url),
-            "method": ParameterSchema(
-                type: "string", enum: ["POST", "PUT", "PATCH"], default: "POST", description: "The method."),
+            "url": .string(
+                "The URL, http:// or https://. The values of placeholders are percent-encoded, except for slashes.",
+                example: "https://example.org/hooks/files", pattern: "^https?://[^/]", role: ParameterSchema.url),
+            "method": .choice(["POST", "PUT", "PATCH"], "The method.", default: "POST"),
             "headers": ParameterSchema(
                 type: "object", examples: [["Authorization": "Bearer ${env:WEBHOOK_TOKEN}"]],
                 description: "Additional headers and their values; write secret values as ${env:NAME}.",
@@ -33,23 +28,18 @@ package struct WebhookHandler: Handler {
                 examples: [["text": "${name}, ${size} bytes"]],
                 description:
                     "The body to send instead of the CloudEvent: a string as it is, a mapping or a list as JSON."),
-            "source": ParameterSchema(
-                type: "string", examples: ["alight://example.org/inbox"], minLength: 1,
-                description: "The source of the CloudEvent. Default: alight://HOST/RULE."),
-            "secret": ParameterSchema(
-                type: "string", examples: ["${env:WEBHOOK_SECRET}"], minLength: 1,
-                description: "The key to sign the request with HMAC-SHA256.", writeOnly: true),
+            "source": .string(
+                "The source of the CloudEvent. Default: alight://HOST/RULE.", example: "alight://example.org/inbox"),
+            "secret": .string(
+                "The key to sign the request with HMAC-SHA256.", example: "${env:WEBHOOK_SECRET}", isSecret: true),
             "signature": WebhookSignature.schema,
-            "ca_file": ParameterSchema(
-                type: "string", examples: ["/etc/ssl/certs/ca-certificates.crt"], minLength: 1,
-                description:
-                    "A file of trusted certificates (PEM) to use instead of the system's. A relative path "
+            "ca_file": .string(
+                "A file of trusted certificates (PEM) to use instead of the system's. A relative path "
                     + "is resolved from the directory of the rules file.",
-                role: ParameterSchema.trusted),
-            "proxy": ParameterSchema(
-                type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
-                description: "The proxy to use; the proxy variables of the environment are ignored.",
-                writeOnly: true),
+                example: "/etc/ssl/certs/ca-certificates.crt", role: ParameterSchema.trusted),
+            "proxy": .string(
+                "The proxy to use; the proxy variables of the environment are ignored.",
+                example: "http://proxy.example.org:3128", isSecret: true),
         ], required: ["url"], events: nil, traits: .sharesFile)
 
     private static let mostRedirects = 5

@@ -16,18 +16,15 @@ package struct ArchiveHandler: Handler {
     package let summary = HandlerDescription(
         "archive",
         [
-            "to": ParameterSchema(
-                type: "string", examples: ["done/${name}.tar.gz"], minLength: 1, pattern: "[^/]$",
-                description:
-                    "The path of the archive. Missing directories are created. A relative path is resolved "
+            "to": .string(
+                "The path of the archive. Missing directories are created. A relative path is resolved "
                     + "from the directory of the rules file.",
-                role: ParameterSchema.destination),
-            "format": ParameterSchema(
-                type: "string", enum: ArchiveFormat.allCases.map { .string($0.rawValue) }, examples: ["tar.gz"],
-                description: "The format of the archive. Default: the extension of 'to'."),
-            "name": ParameterSchema(
-                type: "string", examples: ["${name}"], minLength: 1,
-                description: "The file's path in the archive. Default: the path below the watched directory."),
+                example: "done/${name}.tar.gz", pattern: "[^/]$", role: ParameterSchema.destination),
+            "format": .choice(
+                ArchiveFormat.allCases.map(\.rawValue), "The format of the archive. Default: the extension of 'to'.",
+                example: "tar.gz"),
+            "name": .string(
+                "The file's path in the archive. Default: the path below the watched directory.", example: "${name}"),
             "on_conflict": Conflict.schema, "allow": Jail.schema,
         ], required: ["to"], types: [.file, .directory])
 

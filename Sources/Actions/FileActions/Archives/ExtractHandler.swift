@@ -16,12 +16,10 @@ package struct ExtractHandler: FileHandler {
     package let summary = HandlerDescription(
         "extract",
         [
-            "to": ParameterSchema(
-                type: "string", examples: ["done/"], minLength: 1,
-                description:
-                    "The directory to create, or with a slash at its end the directory in which to create one named "
+            "to": .string(
+                "The directory to create, or with a slash at its end the directory in which to create one named "
                     + "after the archive. A relative path is resolved from the directory of the rules file.",
-                role: ParameterSchema.destination),
+                example: "done/", role: ParameterSchema.destination),
             "on_conflict": Conflict.schema, "limits": ExtractLimits.schema, "allow": Jail.schema,
         ], required: ["to"], types: [.file])
 

@@ -13,15 +13,13 @@ package struct SetPermissionsHandler: FileHandler {
     package let summary = HandlerDescription(
         "set-permissions",
         [
-            "mode": ParameterSchema(
-                type: "string", examples: ["0640"], pattern: FileMode.pattern,
-                description: "The permissions, such as \"0640\", or a change, such as 'u+rw,go-w'."),
-            "owner": ParameterSchema(
-                type: "string", examples: ["root"], minLength: 1,
-                description: "The new owner, by name or number; only root can change it."),
-            "group": ParameterSchema(
-                type: "string", examples: ["users"], minLength: 1,
-                description: "The new group, by name or number; other users than root can set only their own groups."),
+            "mode": .string(
+                "The permissions, such as \"0640\", or a change, such as 'u+rw,go-w'.", example: "0640",
+                mayBeEmpty: true, pattern: FileMode.pattern),
+            "owner": .string("The new owner, by name or number; only root can change it.", example: "root"),
+            "group": .string(
+                "The new group, by name or number; other users than root can set only their own groups.",
+                example: "users"),
         ], minProperties: 1, examples: [["mode": "0640"]], types: [.file, .directory], traits: .isBrief)
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {

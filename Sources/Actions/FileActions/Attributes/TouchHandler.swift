@@ -13,23 +13,19 @@ package struct TouchHandler: FileHandler {
     package let summary = HandlerDescription(
         "touch",
         [
-            "path": ParameterSchema(
-                type: "string", examples: ["${path}.done"], minLength: 1,
-                description:
-                    "The path to use instead of the file's own. A relative path is resolved from the "
+            "path": .string(
+                "The path to use instead of the file's own. A relative path is resolved from the "
                     + "directory of the rules file.",
-                role: ParameterSchema.destination),
-            "create": ParameterSchema(
-                type: "boolean", default: false,
-                description: "Whether an empty file and its parent directories are created if there is none."),
-            "time": ParameterSchema(
-                type: "string", default: "now",
-                description:
-                    "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
-                    + "seconds since 1970."),
-            "set": ParameterSchema(
-                type: "string", enum: ["both", "mtime", "atime"], default: "both",
-                description: "The times to set: modification ('mtime'), access ('atime'), or both."),
+                example: "${path}.done", role: ParameterSchema.destination),
+            "create": .flag(
+                "Whether an empty file and its parent directories are created if there is none.", default: false),
+            "time": .string(
+                "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
+                    + "seconds since 1970.",
+                default: "now", mayBeEmpty: true),
+            "set": .choice(
+                ["both", "mtime", "atime"], "The times to set: modification ('mtime'), access ('atime'), or both.",
+                default: "both"),
             "allow": Jail.schema,
         ], traits: .isBrief)
 

@@ -14,18 +14,16 @@ package struct ChecksumHandler: Handler {
     package let summary = HandlerDescription(
         "checksum",
         [
-            "algorithm": ParameterSchema(
-                type: "string", enum: Checksum.allCases.map { .string($0.rawValue) },
-                default: .string(Checksum.sha256.rawValue),
-                description: "The algorithm. b2 is BLAKE2b, as in b2sum; xxh128 is fast, but not cryptographic."),
-            "write": ParameterSchema(
-                type: "string", enum: ["sidecar", "sums"],
-                description:
-                    "Where to write it: next to the file as NAME.sha256, or to SHA256SUMS in the file's directory."),
-            "verify": ParameterSchema(
-                type: "string", examples: ["sidecar"], minLength: 1,
-                description:
-                    "The checksum to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits."),
+            "algorithm": .choice(
+                Checksum.allCases.map(\.rawValue),
+                "The algorithm. b2 is BLAKE2b, as in b2sum; xxh128 is fast, but not cryptographic.",
+                default: Checksum.sha256.rawValue),
+            "write": .choice(
+                ["sidecar", "sums"],
+                "Where to write it: next to the file as NAME.sha256, or to SHA256SUMS in the file's directory."),
+            "verify": .string(
+                "The checksum to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits.",
+                example: "sidecar"),
         ], examples: [["write": "sidecar"]], events: [.created, .modified, .moved, .attributes, .deleted],
         traits: .sharesFile)
 

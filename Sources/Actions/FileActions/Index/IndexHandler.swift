@@ -18,16 +18,13 @@ package struct IndexHandler: Handler {
     package let summary = HandlerDescription(
         "index",
         [
-            "to": ParameterSchema(
-                type: "string", examples: ["list.json"], minLength: 1, pattern: "[^/]$",
-                description:
-                    "The path of the list. Missing directories are created. A relative path is resolved "
+            "to": .string(
+                "The path of the list. Missing directories are created. A relative path is resolved "
                     + "from the directory of the rules file.",
-                role: ParameterSchema.destination),
-            "sort": ParameterSchema(
-                type: "string",
-                enum: FileIndex.Key.allCases.flatMap { [.string($0.rawValue), .string("-\($0.rawValue)")] },
-                default: "name", description: "The sort key; a leading '-' sorts in descending order."),
+                example: "list.json", pattern: "[^/]$", role: ParameterSchema.destination),
+            "sort": .choice(
+                FileIndex.Key.allCases.flatMap { [$0.rawValue, "-\($0.rawValue)"] },
+                "The sort key; a leading '-' sorts in descending order.", default: "name"),
             "allow": Jail.schema,
         ], required: ["to"], events: nil, neededEvents: [.created, .modified, .deleted],
         traits: [.sharesFile, .isBrief])

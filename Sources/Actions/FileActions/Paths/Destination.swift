@@ -11,13 +11,12 @@ enum Conflict: String, CaseIterable, Sendable {
     case renameExisting = "rename_existing"
     case trash, deduplicate
 
-    static let schema = ParameterSchema(
-        type: "string", enum: allCases.map { .string($0.rawValue) }, default: "rename",
-        description:
-            "What to do if the path exists: add a number to the new name, overwrite, skip, fail, add a number "
+    static let schema = ParameterSchema.choice(
+        allCases.map(\.rawValue),
+        "What to do if the path exists: add a number to the new name, overwrite, skip, fail, add a number "
             + "to the old name, move the old file to the trash; 'deduplicate' keeps an old file of the same "
-            + "content, and otherwise works as 'rename'."
-    )
+            + "content, and otherwise works as 'rename'.",
+        default: "rename")
 
     /// Reads the parameter `on_conflict`.
     init(_ invocation: Invocation) {
@@ -27,13 +26,10 @@ enum Conflict: String, CaseIterable, Sendable {
 
 /// The destination that `to:` names.
 enum Destination {
-    static let schema = ParameterSchema(
-        type: "string", examples: ["done/"], minLength: 1,
-        description:
-            "The new path, or with a slash at its end the directory to put the file into. Missing directories "
+    static let schema = ParameterSchema.string(
+        "The new path, or with a slash at its end the directory to put the file into. Missing directories "
             + "are created. A relative path is resolved from the directory of the rules file.",
-        role: ParameterSchema.destination
-    )
+        example: "done/", role: ParameterSchema.destination)
 
     /// Returns the path that `to` names.
     ///

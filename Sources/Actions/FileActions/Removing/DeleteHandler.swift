@@ -12,9 +12,8 @@ package struct DeleteHandler: FileHandler {
     package let summary = HandlerDescription(
         "delete",
         [
-            "recursive": ParameterSchema(
-                type: "boolean", default: false,
-                description: "Whether a directory is deleted with its contents; otherwise only an empty one is.")
+            "recursive": .flag(
+                "Whether a directory is deleted with its contents; otherwise only an empty one is.", default: false)
         ], types: [.file, .directory, .symlink], traits: .removesInput)
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {

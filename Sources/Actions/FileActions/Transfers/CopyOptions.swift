@@ -34,15 +34,11 @@ struct CopyOptions {
     /// The mode that a copy is created with; unless the mode of the source is preserved, it follows the umask.
     var firstMode: UInt32 { kept.contains(.mode) ? 0o600 : 0o666 }
 
-    static let verifySchema = ParameterSchema(
-        type: "boolean",
-        description: "Whether a copy is read again and compared with the original; otherwise only its size is.")
-    static let durableSchema = ParameterSchema(
-        type: "boolean",
-        description:
-            "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
-            + "empty; 'false' doesn't wait for that."
-    )
+    static let verifySchema = ParameterSchema.flag(
+        "Whether a copy is read again and compared with the original; otherwise only its size is.")
+    static let durableSchema = ParameterSchema.flag(
+        "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
+            + "empty; 'false' doesn't wait for that.")
 
     init(_ invocation: Invocation, default attributes: [Attribute]) {
         if case .array(let words)? = invocation.parameters["keep"] {

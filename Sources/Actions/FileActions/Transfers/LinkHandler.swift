@@ -18,13 +18,12 @@ package struct LinkHandler: FileHandler {
         "link",
         [
             "to": Destination.schema, "on_conflict": Conflict.schema, "allow": Jail.schema,
-            "kind": ParameterSchema(
-                type: "string", enum: ["symbolic", "hard"], default: "symbolic",
-                description: "The kind of link: symbolic, or hard, which is another name of the same file."),
-            "relative": ParameterSchema(
-                type: "boolean", default: false,
-                description:
-                    "Whether the target of a symbolic link is relative to the link's directory, such as '../in/a'."),
+            "kind": .choice(
+                ["symbolic", "hard"], "The kind of link: symbolic, or hard, which is another name of the same file.",
+                default: "symbolic"),
+            "relative": .flag(
+                "Whether the target of a symbolic link is relative to the link's directory, such as '../in/a'.",
+                default: false),
         ], required: ["to"], traits: .isBrief)
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }

@@ -13,9 +13,7 @@ package struct RenameHandler: FileHandler {
     package let summary = HandlerDescription(
         "rename",
         [
-            "name": ParameterSchema(
-                type: "string", examples: ["${stem}-${mtime:%Y-%m-%d}.${extension}"], minLength: 1,
-                description: "The new name, without a directory."),
+            "name": .string("The new name, without a directory.", example: "${stem}-${mtime:%Y-%m-%d}.${extension}"),
             "on_conflict": Conflict.schema,
         ], required: ["name"], traits: [.isBrief, .removesInput])
 
