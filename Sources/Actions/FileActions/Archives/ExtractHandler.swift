@@ -1,6 +1,5 @@
 package import ActionAPI
 import CAlightLinux
-import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules

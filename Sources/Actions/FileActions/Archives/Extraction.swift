@@ -1,8 +1,6 @@
 import ActionAPI
-import CAlightLinux
 import CLibArchive
 import Glibc
-import Rules
 import System
 
 /// The extraction of an archive into a directory that no other process knows yet.

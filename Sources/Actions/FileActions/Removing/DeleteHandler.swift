@@ -1,5 +1,4 @@
 package import ActionAPI
-import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules

@@ -1,6 +1,4 @@
 package import ActionAPI
-import FileEvents
-import PluginProtocol
 package import Rules
 package import System
 

@@ -1,7 +1,6 @@
 import CAlightLinux
 package import FileEvents
 import Glibc
-import PluginProtocol
 package import Rules
 import System
 

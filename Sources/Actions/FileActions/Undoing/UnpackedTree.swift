@@ -1,4 +1,3 @@
-import CAlightLinux
 import Glibc
 import System
 
