@@ -1,4 +1,3 @@
-import CAlightLinux
 import Glibc
 import System
 
@@ -24,26 +23,26 @@ final class UnpackedTree {
         self.isDry = isDry
     }
 
-    func remove(from folder: DirectoryHandle, depth: Int = 0) {
-        guard depth < Self.mostLevels, let names = try? folder.names() else {
-            left.append(folder.path)
+    func remove(from directory: DirectoryHandle, depth: Int = 0) {
+        guard depth < Self.mostLevels, let names = try? directory.names() else {
+            left.append(directory.path)
             return
         }
         for name in names.sorted() {
-            guard let there = try? folder.look(at: name) else { continue }
+            guard let there = try? directory.metadata(of: name) else { continue }
             let isGone =
                 there.type == .directory
-                ? removeFolder(name, there, in: folder, depth) : remove(name, there, in: folder)
-            if !isGone { left.append(folder.path(of: name)) }
+                ? removeDirectory(name, there, in: directory, depth) : remove(name, there, in: directory)
+            if !isGone { left.append(directory.path(of: name)) }
         }
     }
 
     /// Removes a file or a link; returns false if it is left.
-    private func remove(_ name: PathBytes, _ there: Snapshot, in folder: DirectoryHandle) -> Bool {
+    private func remove(_ name: PathBytes, _ there: Snapshot, in directory: DirectoryHandle) -> Bool {
         let isOther = removed[there.identity].map { there.hasSameContent(as: $0) } ?? false
         guard there.changed <= sealed || isOther else { return false }
         if isDry { return true }
-        guard let ending = try? Removal.remove(name, in: folder, if: there) else { return false }
+        guard let ending = try? Removal.remove(name, in: directory, if: there) else { return false }
         if there.links > 1 { removed[there.identity] = there }
         return ending == .removed || ending == .gone
     }
@@ -51,13 +50,14 @@ final class UnpackedTree {
     /// Removes a directory with its content; returns false if it is a different directory.
     ///
     /// Entries that are left in it are recorded separately.
-    private func removeFolder(_ name: PathBytes, _ there: Snapshot, in folder: DirectoryHandle, _ depth: Int) -> Bool {
+    private func removeDirectory(
+        _ name: PathBytes, _ there: Snapshot, in directory: DirectoryHandle, _ depth: Int
+    ) -> Bool {
         if let made = there.born, made > sealed || there.identity.birth < born { return false }
-        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
-        guard opened >= 0 else { return false }
+        guard let opened = try? directory.openUnmounted(name) else { return false }
         let count = left.count
-        remove(from: DirectoryHandle(opened, folder.path(of: name)), depth: depth + 1)
+        remove(from: opened, depth: depth + 1)
         guard !isDry, left.count == count else { return true }
-        return name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 || errno == ENOENT
+        return [0, ENOENT].contains(directory.removeDirectory(name))
     }
 }

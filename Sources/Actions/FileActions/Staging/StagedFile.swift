@@ -1,6 +1,6 @@
 import CAlightLinux
 import Glibc
-package import System
+import System
 
 /// A file without a final name, in the directory where it will get one.
 ///
@@ -9,8 +9,8 @@ package import System
 ///
 /// Write to the descriptor, ``flush()``, then ``name()`` it and place that name. A file that has not been placed is
 /// removed when the object is released.
-package final class StagedFile {
-    package let folder: DirectoryHandle
+final class StagedFile {
+    let directory: DirectoryHandle
     /// The intended name, for messages and for the temporary name.
     private let final: PathBytes
     private var file: OpenFile?
@@ -19,14 +19,14 @@ package final class StagedFile {
     /// Creates an empty file.
     ///
     /// - Parameters:
-    ///   - folder: The directory of the file.
+    ///   - directory: The directory of the file.
     ///   - name: The intended name.
     ///   - mode: The mode, reduced by the umask.
     /// - Throws: A ``FileError`` if the file cannot be created.
-    package init(in folder: DirectoryHandle, for name: PathBytes, mode: UInt32 = 0o600) throws(FileError) {
-        self.folder = folder
+    init(in directory: DirectoryHandle, for name: PathBytes, mode: UInt32) throws(FileError) {
+        self.directory = directory
         final = name
-        let unnamed = cal_open_unnamed_in(folder.descriptor, mode)
+        let unnamed = cal_open_unnamed_in(directory.descriptor, mode)
         if unnamed >= 0 {
             TemporaryName.lock(unnamed)
             file = OpenFile(unnamed)
@@ -35,20 +35,19 @@ package final class StagedFile {
         var error: Int32 = EEXIST
         for _ in 0..<Self.mostTries where error == EEXIST {
             let temporary = TemporaryName.staged(name)
-            let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-            let descriptor = temporary.withCString { openat(folder.descriptor, $0, flags, mode) }
+            let descriptor = directory.create(temporary, O_RDWR, mode: mode)
             guard descriptor >= 0 else {
                 error = errno
                 continue
             }
             let opened = OpenFile(descriptor)
             // A cleanup ran between the two calls, and may remove the file.
-            guard TemporaryName.lock(descriptor), (try? opened.facts().links) ?? 0 > 0 else { continue }
+            guard TemporaryName.lock(descriptor), (try? opened.metadata().links) ?? 0 > 0 else { continue }
             file = opened
             self.temporary = temporary
             return
         }
-        throw FileError(error, "cannot create '\(folder.path(of: name))'")
+        throw FileError(error, "cannot create '\(directory.path(of: name))'")
     }
 
     deinit { discard() }
@@ -56,7 +55,7 @@ package final class StagedFile {
     private static let mostTries = 100
 
     /// The descriptor, open for reading and writing; -1 once the file has been named or discarded.
-    package var descriptor: Int32 { file?.descriptor ?? -1 }
+    var descriptor: Int32 { file?.descriptor ?? -1 }
 
     /// The device number of the file system.
     var device: UInt64 {
@@ -65,15 +64,13 @@ package final class StagedFile {
     }
 
     /// Flushes the content to the disk.
-    package func flush() throws(FileError) {
-        guard fsync(descriptor) == 0 else {
-            throw FileError(errno, "cannot flush the copy in '\(folder.path)'")
-        }
+    func flush() throws(FileError) {
+        guard fsync(descriptor) == 0 else { throw FileError(errno, "cannot flush the copy in '\(directory.path)'") }
     }
 
     /// Gives the file a hidden name if it has none, and closes it: a file that is open for writing counts as
     /// unfinished.
-    package func name() throws(FileError) -> PathBytes {
+    func name() throws(FileError) -> PathBytes {
         if let temporary {
             file = nil
             return temporary
@@ -81,19 +78,32 @@ package final class StagedFile {
         var error: Int32 = EEXIST
         for _ in 0..<Self.mostTries where error == EEXIST {
             let name = TemporaryName.staged(final)
-            error = name.withCString { cal_link_descriptor_in(descriptor, folder.descriptor, $0) }
+            error = name.withCString { cal_link_descriptor_in(descriptor, directory.descriptor, $0) }
             guard error == 0 else { continue }
             temporary = name
             file = nil
             return name
         }
-        throw FileError(error, "cannot create '\(folder.path(of: final))'")
+        throw FileError(error, "cannot create '\(directory.path(of: final))'")
     }
 
     /// Removes the file if it has not been placed; call it with `defer`, so that it does not run too early.
-    package func discard() {
+    func discard() {
         file = nil
-        if let temporary { folder.unlink(temporary) }
+        if let temporary { directory.unlink(temporary) }
         temporary = nil
+    }
+}
+
+extension OpenFile {
+    /// Opens another descriptor for a staged file.
+    ///
+    /// It is read-only, so the file does not count as unfinished while it is open.
+    static func reading(_ staged: StagedFile) throws(FileError) -> OpenFile {
+        let descriptor = PathBytes("/proc/self/fd/\(staged.descriptor)").withCString { open($0, O_RDONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw FileError(errno, "cannot open the copy in '\(staged.directory.path)'") }
+        let file = OpenFile(descriptor)
+        TemporaryName.lock(descriptor)
+        return file
     }
 }

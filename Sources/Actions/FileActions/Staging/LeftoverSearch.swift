@@ -11,9 +11,9 @@ import System
 /// a limited number of their subdirectories.
 package struct LeftoverSearch: Sendable {
     /// The maximum number of directories to search.
-    private static let mostFolders = 4096
+    private static let mostDirectories = 4096
 
-    private let folders: [PathBytes]
+    private let directories: [PathBytes]
     /// The handlers that rename a file away before they remove it.
     private static let takers: Set<String> = ["move", "rename", "delete"]
 
@@ -30,30 +30,30 @@ package struct LeftoverSearch: Sendable {
             }
         }
         var seen: Set<PathBytes> = []
-        folders = found.filter { seen.insert($0).inserted }
+        directories = found.filter { seen.insert($0).inserted }
     }
 
     /// Starts the search on a thread of its own, and does not wait for it.
     package func begin() {
-        guard !folders.isEmpty else { return }
+        guard !directories.isEmpty else { return }
         WorkerThread(name: "alight-clear", body: { clear() })?.detach()
     }
 
     /// Searches in the calling thread; links below the directories are not followed.
     package func clear() {
-        var open = folders.compactMap { try? DirectoryHandle.opened($0).get() }
+        var open = directories.compactMap { try? DirectoryHandle.opened($0).get() }
         var count = 0
         let now = DiskProbe.now()
-        while count < Self.mostFolders, let folder = open.popLast() {
+        while count < Self.mostDirectories, let directory = open.popLast() {
             count += 1
-            Leftovers.clear(folder, now: now)
+            Leftovers.clear(directory, now: now)
             // Only a limited number of directories is open at the same time.
-            guard open.count < Self.mostOpen, let names = try? folder.names() else { continue }
+            guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
-                guard let facts = try? folder.look(at: name), facts.type == .directory,
-                    case .success(let file) = folder.open(name, CAL_OPEN_FOLDER)
+                guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
+                    case .success(let file) = directory.open(name, CAL_OPEN_FOLDER)
                 else { continue }
-                open.append(DirectoryHandle(dup(file.descriptor), folder.path(of: name)))
+                open.append(DirectoryHandle(dup(file.descriptor), directory.path(of: name)))
             }
         }
     }

@@ -2,11 +2,11 @@ import Glibc
 import System
 
 /// The parser of times as rules and `${mtime}` write them.
-enum MomentText {
+enum TimeParameter {
     /// Parses `2026-11-21`, `2026-11-21T14:02:11.5Z`, `…+01:00`, or `@1234567890.5` in seconds since 1970.
     ///
     /// Without a time zone, the time is local. Nil for anything else.
-    static func moment(_ text: String) -> Timestamp? {
+    static func parse(_ text: String) -> Timestamp? {
         if text.hasPrefix("@") { return seconds(text.dropFirst()) }
         let pattern =
             /(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?)?/
@@ -21,14 +21,9 @@ enum MomentText {
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (year - 1900, month - 1, day)
         (parts.tm_hour, parts.tm_min, parts.tm_sec) = (hour, minute, second)
         parts.tm_isdst = -1
-        let seconds: Int
-        if let zone = match.8 {
-            seconds = timegm(&parts) - offset(zone)
-        } else {
-            seconds = mktime(&parts)
-        }
+        let seconds = match.8.map { timegm(&parts) - offset($0) } ?? mktime(&parts)
         // mktime(3) and timegm(3) turn February 31 into another day.
-        guard parts.tm_mday == day || match.8 == nil && parts.tm_mday == day else { return nil }
+        guard parts.tm_mday == day else { return nil }
         return Timestamp(seconds: Int64(seconds), nanoseconds: nanoseconds(match.7 ?? ""))
     }
 

@@ -11,41 +11,49 @@ struct FileCopy {
     /// The source, opened for reading.
     let content: OpenFile
     let options: CopyOptions
+    /// Whether the copy is flushed.
+    let isFlushed: Bool
     let limit: WorkLimit
 
-    init(_ source: SourceFile, _ content: OpenFile, _ options: CopyOptions, _ invocation: Invocation) {
+    /// - Parameters:
+    ///   - source: The file.
+    ///   - content: The file, opened for reading.
+    ///   - options: The options of the copy.
+    ///   - isFlushed: Whether a durable copy is flushed here, and not by the caller.
+    ///   - limit: The limit of the work.
+    init(_ source: SourceFile, _ content: OpenFile, _ options: CopyOptions, isFlushed: Bool, limit: WorkLimit) {
         self.source = source
         self.content = content
         self.options = options
-        limit = invocation.limit
+        self.isFlushed = isFlushed && options.isDurable
+        self.limit = limit
     }
 
     /// Copies the file, flushes the copy and verifies it; nothing is left of the copy if that fails.
     ///
     /// - Throws: Also an outcome, for example if the source changes during the copy.
-    func run(in folder: DirectoryHandle, for name: PathBytes) throws(FileError) -> StagedFile {
-        let staged = try StagedFile(in: folder, for: name, mode: options.firstMode)
+    func run(to place: FilePlace) throws(FileError) -> StagedFile {
+        let staged = try StagedFile(in: place.directory, for: place.name, mode: options.firstMode)
         try transfer(to: staged)
-        guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
-        try options.keep(of: content, source.facts, on: staged.descriptor)
+        guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
+        try options.keep(of: content, source.metadata, on: staged.descriptor)
         var status = cal_stat()
-        guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.facts.size else {
+        guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.metadata.size else {
             throw .changed
         }
-        if options.isDurable { try staged.flush() }
+        if isFlushed { try staged.flush() }
         if options.verifies { try verify(staged) }
         return staged
     }
 
     /// Reads both files again, the copy from the disk as far as the kernel permits.
     private func verify(_ staged: StagedFile) throws(FileError) {
-        if !options.isDurable { try staged.flush() }
+        if !isFlushed { try staged.flush() }
         posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
         let copy = OpenFile(dup(staged.descriptor))
         guard try !SameContent.holds(content, copy, within: limit) else { return }
-        guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
-        throw FileError(
-            Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
+        guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
+        throw FileError(Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
     private func checkTime() throws(FileError) { try limit.check("copying") }
@@ -56,7 +64,7 @@ struct FileCopy {
     private func transfer(to staged: StagedFile) throws(FileError) {
         try checkTime()
         if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
-        let size = Int64(clamping: source.facts.size)
+        let size = Int64(clamping: source.metadata.size)
         var buffer: [UInt8] = []
         var offset: Int64 = 0
         while offset < size {
@@ -74,13 +82,11 @@ struct FileCopy {
             try transfer(0..<Int64.max, to: staged, &buffer)
             return
         }
-        guard ftruncate(staged.descriptor, off_t(size)) == 0 else { throw writeFault(errno, staged) }
+        guard ftruncate(staged.descriptor, off_t(size)) == 0 else { throw writeError(errno, staged) }
     }
 
     /// Copies a range in the kernel, or else through a buffer; a file that is too short is detected later.
-    private func transfer(
-        _ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]
-    ) throws(FileError) {
+    private func transfer(_ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]) throws(FileError) {
         var offset = range.lowerBound
         while buffer.isEmpty, offset < range.upperBound {
             try checkTime()
@@ -96,7 +102,7 @@ struct FileCopy {
             // copy_file_range(2) cannot read some files, or copy between some file systems, where read(2) can.
             case 0, EXDEV, EINVAL, ENOSYS, EOPNOTSUPP, EBADF:
                 buffer = [UInt8](repeating: 0, count: bufferSize)
-            case let error: throw writeFault(error, staged)
+            case let error: throw writeError(error, staged)
             }
         }
         var flushed = offset
@@ -104,24 +110,14 @@ struct FileCopy {
             try checkTime()
             let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
             let count = buffer.withUnsafeMutableBytes {
-                pread(content.descriptor, $0.baseAddress, wanted, off_t(offset))
+                FileIO.read(content.descriptor, into: $0[..<wanted], at: offset)
             }
             if count == 0 { return }
-            guard count > 0 else {
-                if errno == EINTR { continue }
-                throw FileError(errno, "cannot read '\(source.path)'")
+            guard count > 0 else { throw FileError(errno, "cannot read '\(source.path)'") }
+            let error = buffer.withUnsafeBytes {
+                FileIO.write(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: staged.descriptor, at: offset)
             }
-            var written = 0
-            while written < count {
-                let step = buffer.withUnsafeBytes {
-                    pwrite(
-                        staged.descriptor, $0.baseAddress.map { $0 + written }, count - written,
-                        off_t(offset) + off_t(written))
-                }
-                if step < 0, errno == EINTR { continue }
-                guard step > 0 else { throw writeFault(errno, staged) }
-                written += step
-            }
+            guard error == 0 else { throw writeError(error, staged) }
             offset += Int64(count)
             if offset - flushed >= Self.step {
                 write(back: flushed, Int(offset - flushed), of: staged)
@@ -134,20 +130,20 @@ struct FileCopy {
     ///
     /// For a file of a single step, only the final flush is used.
     private func write(back offset: Int64, _ count: Int, of staged: StagedFile) {
-        guard options.isDurable, source.facts.size > Self.step else { return }
+        guard isFlushed, source.metadata.size > Self.step else { return }
         cal_begin_writing(staged.descriptor, offset, Int64(count))
     }
 
     /// The size of a small file, since a buffer must be zeroed first; otherwise the size that fits into a processor's
     /// cache.
     private var bufferSize: Int {
-        source.facts.size == 0 ? 1 << 18 : min(Int(clamping: source.facts.size), 1 << 18)
+        source.metadata.size == 0 ? 1 << 18 : min(Int(clamping: source.metadata.size), 1 << 18)
     }
 
     /// The number of bytes per call, limited so that a stop takes effect soon.
     private static let step: Int64 = 8 << 20
 
-    private func writeFault(_ error: Int32, _ staged: StagedFile) -> FileError {
-        FileError(error, "cannot copy to '\(staged.folder.path)'")
+    private func writeError(_ error: Int32, _ staged: StagedFile) -> FileError {
+        FileError(error, "cannot copy to '\(staged.directory.path)'")
     }
 }

@@ -7,23 +7,23 @@ import System
 
 /// The options of a copy: which attributes are preserved, and whether it is verified and flushed.
 struct CopyOptions {
-    enum Fact: String, CaseIterable {
+    enum Attribute: String, CaseIterable {
         case mode, times, xattrs, owner
     }
 
-    var kept: Set<Fact>
+    var kept: Set<Attribute>
     /// Whether the copy is compared byte for byte with the source.
     var verifies: Bool
     /// Whether the copy is flushed to the disk before it gets its name.
-    var isDurable = true
+    var isDurable: Bool
 
     // Without defaults in the schema, since a dry run would show them in each line of an action.
 
-    static func keepSchema(default facts: [Fact]) -> ParameterSchema {
-        let words = facts.map(\.rawValue).joined(separator: ", ")
+    static func keepSchema(default attributes: [Attribute]) -> ParameterSchema {
+        let words = attributes.map(\.rawValue).joined(separator: ", ")
         return ParameterSchema(
-            type: "array", examples: [.array(facts.map { .string($0.rawValue) })],
-            items: ParameterSchema(type: "string", enum: Fact.allCases.map { .string($0.rawValue) }),
+            type: "array", examples: [.array(attributes.map { .string($0.rawValue) })],
+            items: ParameterSchema(type: "string", enum: Attribute.allCases.map { .string($0.rawValue) }),
             description:
                 "The metadata that a copy keeps: 'mode'; 'times', the modification and access times; 'xattrs', "
                 + "the 'user.*' attributes and the access control lists; 'owner', the user and group as far as "
@@ -34,38 +34,36 @@ struct CopyOptions {
     /// The mode that a copy is created with; unless the mode of the source is preserved, it follows the umask.
     var firstMode: UInt32 { kept.contains(.mode) ? 0o600 : 0o666 }
 
-    static let verifySchema = ParameterSchema(
-        type: "boolean",
-        description: "Whether a copy is read again and compared with the original; otherwise only its size is.")
-    static let durableSchema = ParameterSchema(
-        type: "boolean",
-        description:
-            "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
-            + "empty; 'false' doesn't wait for that."
-    )
+    static let verifySchema = ParameterSchema.flag(
+        "Whether a copy is read again and compared with the original; otherwise only its size is.")
+    static let durableSchema = ParameterSchema.flag(
+        "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
+            + "empty; 'false' doesn't wait for that.")
 
-    init(_ invocation: Invocation, default facts: [Fact]) {
+    init(_ invocation: Invocation, default attributes: [Attribute]) {
         if case .array(let words)? = invocation.parameters["keep"] {
-            kept = Set(words.compactMap(\.bytes).compactMap { Fact(rawValue: String(decoding: $0, as: UTF8.self)) })
+            let words = words.compactMap(\.bytes).map { String(decoding: $0, as: UTF8.self) }
+            kept = Set(words.compactMap(Attribute.init))
         } else {
-            kept = Set(facts)
+            kept = Set(attributes)
         }
         verifies = invocation.flag("verify", default: false)
+        isDurable = invocation.flag("durable", default: true)
     }
 
     /// Copies the preserved attributes to the copy.
     ///
     /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
     /// repeats their content in short form.
-    func keep(of source: OpenFile, _ facts: Snapshot, on copy: Int32) throws(FileError) {
-        let isOwners = kept.contains(.owner) && fchown(copy, facts.uid, facts.gid) == 0
+    func keep(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
+        let isOwners = kept.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
         let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.
         let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
         let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
         // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
         // this process.
-        if kept.contains(.mode), fchmod(copy, UInt32(facts.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
+        if kept.contains(.mode), fchmod(copy, UInt32(metadata.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
             throw FileError(errno, "cannot set the mode of the copy of a file")
         }
         guard kept.contains(.times) else { return }
