@@ -7,8 +7,7 @@ import Glibc
 @main
 struct AlightCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "alight",
-        abstract: "Rules that run when files land.",
+        commandName: "alight", abstract: "Rules that run when files land.",
         discussion: """
             Alight watches the directories that your rules name, waits until each file there is finished, and then \
             runs an action for it: a built-in handler, a plugin, or any program.
@@ -37,8 +36,7 @@ struct AlightCommand: ParsableCommand {
             RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
             StatusCommand.self, LogCommand.self, PauseCommand.self, ResumeCommand.self, ReloadCommand.self,
             RescanCommand.self, JobsCommand.self,
-            ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self,
-            ApplyCommand.self,
+            ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self, ApplyCommand.self,
             NewCommand.self, ImportCommand.self, PluginsCommand.self, ConfigCommand.self,
         ])
 

@@ -10,8 +10,7 @@ import System
 /// `alight apply`: runs a rule for files by hand.
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply",
-        abstract: "Run a rule for files by hand.",
+        commandName: "apply", abstract: "Run a rule for files by hand.",
         discussion: """
             Ignores the rule's 'events' and 'existing', and does not wait for files to settle. For a directory, runs \
             the rule for all files below it that match; files that 'where' excludes are listed with the reason. The \

@@ -11,8 +11,7 @@ import Watching
 /// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check",
-        abstract: "Check rules, and show what they would watch.",
+        commandName: "check", abstract: "Check rules, and show what they would watch.",
         discussion: ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid]))
 
     @OptionGroup var rules: RulesOptions

@@ -4,8 +4,7 @@ import JSON
 /// `alight config`: prints the configuration in effect, and the origin of each value.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config",
-        abstract: "Show the configuration in effect, and the origin of each value.",
+        commandName: "config", abstract: "Show the configuration in effect, and the origin of each value.",
         discussion: """
             Accepts the options of 'alight run' that set a value. Precedence: option, environment variable (such as \
             ALIGHT_JOBS), file, default.

@@ -43,9 +43,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Loads the configuration like ``load(_:)``, but returns the problems of the file instead of printing them.
     ///
     /// - Throws: The problem of an invalid environment variable. Rethrows errors of `flags`.
-    func read(
-        _ flags: (inout Configuration) throws -> Void
-    ) throws -> (LoadedConfiguration, [Diagnostic]) {
+    func read(_ flags: (inout Configuration) throws -> Void) throws -> (LoadedConfiguration, [Diagnostic]) {
         let variables = ProcessInfo.processInfo.environment
         let surroundings = CommandContext.loading(variables)
         var settings = Configuration.standard(variables)
@@ -53,8 +51,7 @@ struct ConfigurationOptions: ParsableArguments {
         let path = path(variables)
         if let path {
             diagnostics = ConfigurationLoader(surroundings: surroundings).load(
-                CommandContext.currentFolder.resolving(path.bytes).normalized, shown: path.description,
-                into: &settings)
+                CommandContext.currentFolder.resolving(path.bytes).normalized, shown: path.description, into: &settings)
         }
         try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &settings)
         try flags(&settings)

@@ -4,8 +4,7 @@ import JSON
 /// `alight pause`: pauses all rules, or one.
 struct PauseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause",
-        abstract: "Pause all rules, or one.",
+        commandName: "pause", abstract: "Pause all rules, or one.",
         discussion: """
             Events are still recorded, as pending jobs, and running actions finish. The pause lasts until 'alight \
             resume', even if Alight is restarted.
@@ -26,8 +25,7 @@ struct PauseCommand: ParsableCommand {
 /// `alight resume`: resumes all paused rules, or one.
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume",
-        abstract: "Resume all paused rules, or one.",
+        commandName: "resume", abstract: "Resume all paused rules, or one.",
         discussion: """
             While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.
 
@@ -62,8 +60,7 @@ enum PauseAnswer {
 /// `alight reload`: reloads the rules.
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reload",
-        abstract: "Reload the rules of the running instance, like SIGHUP.",
+        commandName: "reload", abstract: "Reload the rules of the running instance, like SIGHUP.",
         discussion: """
             If they contain errors, the rules loaded before stay in effect, and the exit status is 1. The running \
             instance logs the errors; 'alight check' prints them.
@@ -84,8 +81,7 @@ struct ReloadCommand: ParsableCommand {
 /// `alight rescan`: rescans all files.
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rescan",
-        abstract: "Rescan all files of the running instance, like SIGUSR1.",
+        commandName: "rescan", abstract: "Rescan all files of the running instance, like SIGUSR1.",
         discussion: """
             'alight status' shows when it was done, and how many changes it found that no event had reported.
 

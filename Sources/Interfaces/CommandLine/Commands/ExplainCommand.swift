@@ -9,8 +9,7 @@ import System
 /// `alight explain`: shows which rules match a path, and why the others do not.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain",
-        abstract: "Show which rules match a path, and why the others do not.",
+        commandName: "explain", abstract: "Show which rules match a path, and why the others do not.",
         discussion: """
             For a rule that matches, shows the next event, what would delay the action, and the action with its \
             placeholders expanded; for any other rule, the first condition that fails. Pending and past jobs of the \

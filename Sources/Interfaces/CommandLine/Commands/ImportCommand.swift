@@ -7,15 +7,12 @@ import System
 /// `alight import`: converts the tables of other programs to rules.
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import",
-        abstract: "Convert an incron table or a direvent configuration to rules.",
-        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]),
-        subcommands: [Incrontab.self, Direvent.self])
+        commandName: "import", abstract: "Convert an incron table or a direvent configuration to rules.",
+        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]), subcommands: [Incrontab.self, Direvent.self])
 
     struct Incrontab: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "incrontab",
-            abstract: "Convert an incron table to rules.",
+            commandName: "incrontab", abstract: "Convert an incron table to rules.",
             discussion: """
                 Each line becomes a rule, with comments on the differences. To convert your own table:
 
@@ -137,8 +134,7 @@ struct NewFile: ParsableArguments {
 extension ImportCommand {
     struct Direvent: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "direvent",
-            abstract: "Convert a direvent configuration to rules.",
+            commandName: "direvent", abstract: "Convert a direvent configuration to rules.",
             discussion: """
                 Each watcher becomes a rule, with comments on the differences.
 

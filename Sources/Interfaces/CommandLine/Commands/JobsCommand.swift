@@ -13,8 +13,7 @@ extension JobState: ExpressibleByArgument {
 /// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "jobs",
-        abstract: "List jobs: pending, running, finished and failed.",
+        commandName: "jobs", abstract: "List jobs: pending, running, finished and failed.",
         discussion: """
             The newest come first. On a terminal, prints a table that fits its width; otherwise one line per job: id, \
             state, rule, path, event, attempt, time and message, separated by tabs.
@@ -27,8 +26,7 @@ struct JobsCommand: ParsableCommand {
             """)
 
     @Option(
-        name: .customLong("state"),
-        help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
+        name: .customLong("state"), help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
         completion: .list(JobState.allValueStrings))
     var states: [JobState] = []
 
@@ -84,9 +82,7 @@ struct JobsCommand: ParsableCommand {
             lines = TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
         }
         Output.standard.write(lines.joined(separator: "\n"))
-        if hasMore {
-            Output.error.write("only the \(jobs.count) newest are shown; see --limit")
-        }
+        if hasMore { Output.error.write("only the \(jobs.count) newest are shown; see --limit") }
     }
 
     private func query(now: Timestamp) throws -> JournalQuery {

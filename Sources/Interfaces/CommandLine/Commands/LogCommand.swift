@@ -6,8 +6,7 @@ import System
 /// `alight log`: follows the attempts of the running instance.
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "log",
-        abstract: "Follow the attempts of the running instance.",
+        commandName: "log", abstract: "Follow the attempts of the running instance.",
         discussion: """
             Prints the lines that 'alight run' prints, until Ctrl-C or until the instance stops. 'alight jobs' lists \
             earlier jobs.
@@ -27,17 +26,14 @@ struct LogCommand: ParsableCommand {
 
     func validate() throws {
         try choice.check()
-        guard (0...1000).contains(recent) else {
-            throw ValidationError("'-n \(recent)' is not between 0 and 1000")
-        }
+        guard (0...1000).contains(recent) else { throw ValidationError("'-n \(recent)' is not between 0 and 1000") }
     }
 
     func run() throws {
         Signals.endUsually()
         let client = try choice.client()
         var last: String?
-        try client.said { () throws(ControlClient.Problem) in
-            last = try follow(client, "recent=\(recent)", after: nil)
+        try client.said { () throws(ControlClient.Problem) in last = try follow(client, "recent=\(recent)", after: nil)
         }
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
         // Ctrl-S. Reconnect and request the remaining events.

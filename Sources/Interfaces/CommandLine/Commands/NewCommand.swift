@@ -8,8 +8,7 @@ import System
 /// `alight new`: writes a first rule, with comments.
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new",
-        abstract: "Write a first rule, with comments.",
+        commandName: "new", abstract: "Write a first rule, with comments.",
         discussion: """
             Asks no questions, and overwrites no file.
 

@@ -5,8 +5,7 @@ import Rules
 /// `alight retry`: retries failed jobs, and makes pending jobs due at once.
 struct RetryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry",
-        abstract: "Retry failed jobs, or jobs that wait for their next attempt.",
+        commandName: "retry", abstract: "Retry failed jobs, or jobs that wait for their next attempt.",
         discussion: """
             A failed job starts again with its first attempt; a pending job, named by its id, becomes due at once. The \
             running instance runs them, else the next one does. If one of several jobs cannot be retried, the others \
@@ -30,8 +29,7 @@ struct RetryCommand: ParsableCommand {
         try chosen.ask(
             ChosenJobs.Wish(
                 states: [.failed, .pending], refusal: "only failed and pending jobs can be retried",
-                done: "will be retried",
-                command: { .retry($0) }),
+                done: "will be retried", command: { .retry($0) }),
             journal)
     }
 }
@@ -39,8 +37,7 @@ struct RetryCommand: ParsableCommand {
 /// `alight discard`: discards failed and pending jobs.
 struct DiscardCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "discard",
-        abstract: "Discard failed jobs, or pending jobs by their ids.",
+        commandName: "discard", abstract: "Discard failed jobs, or pending jobs by their ids.",
         discussion: """
             A failed job is removed from the journal; a pending one becomes skipped. Their files are not changed, and \
             the rule runs again when they change.

@@ -16,8 +16,7 @@ import System
 /// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run",
-        abstract: "Watch files and run the actions of rules until stopped.",
+        commandName: "run", abstract: "Watch files and run the actions of rules until stopped.",
         discussion: """
             Prints 'ready: watching N directories for M rules' on standard error once all watches are set up, then \
             one line per action on standard output.
@@ -255,9 +254,7 @@ struct RunCommand: ParsableCommand {
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {
-        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) {
-            return .runtimeError
-        }
+        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
         guard once else { return .done }
         if summary.failed > 0 { return .someFailed }
         return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done

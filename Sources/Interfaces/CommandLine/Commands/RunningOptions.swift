@@ -17,8 +17,7 @@ struct RunningOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The lowest level of messages to print.",
-            discussion: "Default: 'log.level' of the configuration, else info.",
-            valueName: "level"))
+            discussion: "Default: 'log.level' of the configuration, else info.", valueName: "level"))
     var logLevel: LogLevel?
 
     @Option(

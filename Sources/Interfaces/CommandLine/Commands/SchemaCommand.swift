@@ -6,8 +6,7 @@ import Plugins
 /// `alight schema`: prints the JSON Schema of rules files, or of the configuration.
 struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "schema",
-        abstract: "Print the JSON Schema of rules files, or of the configuration, for editors.",
+        commandName: "schema", abstract: "Print the JSON Schema of rules files, or of the configuration, for editors.",
         discussion: """
             Save it beside your rules and name it in their first line. An editor with the YAML language server then \
             completes keys and underlines errors:

@@ -5,8 +5,7 @@ import Storage
 /// `alight show`: prints all details of a job.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Show a job: its event, its attempts, and the last request and output.",
+        commandName: "show", abstract: "Show a job: its event, its attempts, and the last request and output.",
         discussion: """
             Secret parameters are not stored in the journal; they are shown as ***.
 

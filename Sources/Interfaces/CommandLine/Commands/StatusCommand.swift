@@ -5,8 +5,7 @@ import JSON
 /// `alight status`: shows the status of the running instance.
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status",
-        abstract: "Show the status of the running instance: its roots, queue and failed jobs.",
+        commandName: "status", abstract: "Show the status of the running instance: its roots, queue and failed jobs.",
         discussion: """
             Problems come first; with one, the exit status is 6. For each root, shows whether inotify reports changes \
             or it is polled, and why. For the last rescan, shows how many changes it found that no event had reported.

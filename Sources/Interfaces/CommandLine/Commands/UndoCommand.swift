@@ -9,8 +9,7 @@ import System
 /// `alight undo`: undoes what jobs did to files.
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "undo",
-        abstract: "Undo what jobs did to files that have not changed since.",
+        commandName: "undo", abstract: "Undo what jobs did to files that have not changed since.",
         discussion: """
             Moves files back that were moved, renamed or put into the trash, and removes copies and links, the last \
             change first. Never replaces an existing file or touches one that has changed since; each change that \
@@ -148,8 +147,7 @@ struct UndoCommand: ParsableCommand {
         guard let loaded, !loaded.hasErrors else {
             Output.error.write(
                 "warning: no rules could be loaded; the next 'alight run' may report restored files to other rules "
-                    + "that match them\n"
-                    + "    help: name them with --rules")
+                    + "that match them\n" + "    help: name them with --rules")
             return Ruleset([])
         }
         return loaded.ruleset

@@ -7,8 +7,7 @@ import System
 /// `alight watch`: prints file events, without rules.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch",
-        abstract: "Print file events, without rules, until stopped.",
+        commandName: "watch", abstract: "Print file events, without rules, until stopped.",
         discussion: """
             Prints one line per event on standard output, and all messages on standard error: 'ready: watching N \
             directories' once all watches are set up. An event is printed after its path has settled. If the reader is \

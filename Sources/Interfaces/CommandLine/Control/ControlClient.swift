@@ -51,9 +51,7 @@ struct ControlClient {
     ///   - target: The target of the request.
     ///   - body: Called for each event with its kind, its id and its data.
     /// - Throws: A problem when no process listens, or when the request is refused.
-    func follow(
-        _ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void
-    ) throws(Problem) {
+    func follow(_ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void) throws(Problem) {
         let connection = try Connection(path, patience: 0)
         try connection.send("GET", target, "")
         let status = try connection.readHead()
@@ -165,9 +163,7 @@ private final class Connection {
         var bytes = Array((head + body).utf8)[...]
         while !bytes.isEmpty {
             guard limit(SO_SNDTIMEO) else { throw .noAnswer }
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
+            let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw .noAnswer }
             bytes = bytes.dropFirst(count)

@@ -107,8 +107,7 @@ struct ControlOptions: ParsableArguments {
             } catch {
                 throw ValidationError("\(option): \(error.message); \(error.help ?? "")")
             }
-            throw ValidationError(
-                "\(option): invalid address '\(Display.text(text))'; write '127.0.0.1:8088'")
+            throw ValidationError("\(option): invalid address '\(Display.text(text))'; write '127.0.0.1:8088'")
         }
     }
 
@@ -138,9 +137,7 @@ struct ControlChoice: ParsableArguments {
         completion: .file())
     var control: String?
 
-    func check() throws {
-        if let control { _ = try ControlOptions.path(control, option: "--control") }
-    }
+    func check() throws { if let control { _ = try ControlOptions.path(control, option: "--control") } }
 
     /// Returns a client of the running instance.
     ///

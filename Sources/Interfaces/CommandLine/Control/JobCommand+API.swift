@@ -37,9 +37,7 @@ extension JobCommand {
             return
         }
         let jobs = values.compactMap { $0.string.map { JobID($0) } }.filter(\.isWellFormed)
-        guard jobs.count == values.count else {
-            throw APIError(400, "the body has an invalid job id", help: help)
-        }
+        guard jobs.count == values.count else { throw APIError(400, "the body has an invalid job id", help: help) }
         self = verb == "retry" ? .retry(jobs) : verb == "discard" ? .discard(jobs) : .undo(jobs)
     }
 

@@ -123,9 +123,7 @@ struct RunningControl {
 extension EventFeed {
     /// Publishes a report of the engine to the clients that follow the events.
     func take(_ report: EngineReport) {
-        for attempt in report.attempts {
-            publish(.attempt) { Reporter.object(attempt).line }
-        }
+        for attempt in report.attempts { publish(.attempt) { Reporter.object(attempt).line } }
         guard case .accepted(let jobs) = report, isFollowed else { return }
         // One event per path, regardless of the number of rules.
         var rules: [PathBytes: [String]] = [:]

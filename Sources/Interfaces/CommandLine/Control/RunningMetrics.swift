@@ -12,8 +12,7 @@ final class RunningMetrics: Sendable {
 
     private static let help = [
         "alight_build_info": "1, with the version and the commit of the program.",
-        "alight_degraded": "1 if 'alight status' reports a problem.",
-        "alight_paused": "1 if all rules are paused.",
+        "alight_degraded": "1 if 'alight status' reports a problem.", "alight_paused": "1 if all rules are paused.",
         "alight_settling_paths": "Paths that have not settled yet.",
         "alight_queue_jobs": "Jobs by state: pending, running, or failed.",
         "alight_watches": "inotify watches in use by Alight.",

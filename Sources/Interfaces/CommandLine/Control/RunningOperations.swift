@@ -85,8 +85,7 @@ final class RunningOperations: Operations {
     func history() throws(APIError) -> JSONValue {
         let points = engine.history(at: .now, wall: DiskProbe.now())
         return [
-            "interval": .integer(ActivityHistory.interval.components.seconds),
-            "points": .array(points.map(\.object)),
+            "interval": .integer(ActivityHistory.interval.components.seconds), "points": .array(points.map(\.object)),
         ]
     }
 
@@ -129,9 +128,7 @@ final class RunningOperations: Operations {
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
             let last = try? reader.lastFailed(Self.failures)
-        else {
-            return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure))
-        }
+        else { return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure)) }
         let jobs = FailedJobs(counts: counts, last: last.map(\.failure))
         kept.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
         return jobs
@@ -143,8 +140,7 @@ final class RunningOperations: Operations {
     func reader() throws(APIError) -> JournalReader {
         guard let journal else {
             throw APIError(
-                503, "the journal is in memory, and cannot be queried",
-                help: "run Alight without '--journal :memory:'")
+                503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
         if let reader = kept.withLock({ $0.reader }) { return reader }
         let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
@@ -180,12 +176,10 @@ final class RunningOperations: Operations {
     private func change(_ rule: String?, isPause: Bool) throws(APIError) -> JSONValue {
         let before = engine.status(at: .now)
         if let rule, before.ruleset.isDisabled(rule), isPause || !before.pauses.rules.contains(rule) {
-            throw APIError(
-                409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
+            throw APIError(409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
         }
         if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
-            throw APIError(
-                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
+            throw APIError(404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
         }
         // Resuming one rule would have no effect while all are paused, so it is an error.
         if let rule, !isPause, before.pauses.all {
@@ -227,8 +221,7 @@ final class RunningOperations: Operations {
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
         let command = try JobCommand(verb, body)
         if let rule = body["rule"]?.string, engine.status(at: .now).ruleset.rule(named: rule) == nil {
-            throw APIError(
-                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
+            throw APIError(404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
         }
         guard carryOut(command, within: Self.commandPatience) else {
             throw APIError(

@@ -22,8 +22,7 @@ struct RunningStatus {
     var object: JSONValue {
         [
             "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
-            "started": .string(started.milliseconds),
-            "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
+            "started": .string(started.milliseconds), "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
             "state": .string(engine.phase.rawValue), "ready": .bool(engine.isReady),
             "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
             "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,

@@ -29,8 +29,7 @@ struct StatusReport {
         if status["paused"]?.bool == true {
             lines.append("  \(painted("paused", "33")): all rules; resume with 'alight resume'")
         } else if !names.isEmpty {
-            lines.append(
-                "  \(painted("paused", "33")): \(names.joined(separator: ", ")); resume with 'alight resume'")
+            lines.append("  \(painted("paused", "33")): \(names.joined(separator: ", ")); resume with 'alight resume'")
         }
         let off = (status["disabled_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
         if !off.isEmpty { lines.append("  disabled: \(off.joined(separator: ", ")), by 'enabled: false'") }

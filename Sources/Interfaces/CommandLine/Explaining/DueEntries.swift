@@ -8,9 +8,7 @@ import System
 
 extension DuePath {
     /// The path as an entry of a list of jobs.
-    var entry: JobEntry {
-        JobEntry(due: path, rule: rule, event: event, since: since, until: until, message: reason)
-    }
+    var entry: JobEntry { JobEntry(due: path, rule: rule, event: event, since: since, until: until, message: reason) }
 }
 
 extension [JobEntry] {

@@ -60,8 +60,7 @@ extension Explanation {
         case .above: return ("above", "it is a directory above the paths that \(glob) matches", nil)
         case .glob where type == .directory && rule.reaches(below: path):
             return ("glob", "it is a directory above the paths that \(glob) matches", nil)
-        case .glob(let part):
-            return ("glob", "\(glob) differs at '\(Display.text(part))'", nil)
+        case .glob(let part): return ("glob", "\(glob) differs at '\(Display.text(part))'", nil)
         case .hidden(let part):
             return (
                 "hidden", "'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'"

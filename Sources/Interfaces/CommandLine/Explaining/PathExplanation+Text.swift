@@ -56,9 +56,7 @@ extension PathExplanation {
         if let reason = explanation.untoldCondition {
             facts.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
-        if rule.existing == .ignore {
-            facts.append("ignores existing files at the start ('existing: ignore')")
-        }
+        if rule.existing == .ignore { facts.append("ignores existing files at the start ('existing: ignore')") }
         facts += rule.runningWords
         for hold in explanation.holds { facts.append("now: \(hold.words(of: explanation.path))") }
         for holdup in entry.holdups { facts.append(holdup.line(now: now)) }

@@ -71,8 +71,7 @@ struct PathExplanation {
             for (told, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].told }) {
                 let names = indices.map { entries[$0].explanation.rule.name }
                 let records = try journal.records(of: told, rules: names, limit: Self.history)
-                let due = DueEntries.ofInstance(
-                    journal.path, JournalQuery(states: [.pending], paths: .inside(told)))
+                let due = DueEntries.ofInstance(journal.path, JournalQuery(states: [.pending], paths: .inside(told)))
                 for index in indices {
                     let name = entries[index].explanation.rule.name
                     var record = records[name] ?? PathRecord()
@@ -98,8 +97,7 @@ struct PathExplanation {
         of path: PathBytes, _ sight: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
     ) -> Explanation.Inspection {
         var sights = Explanation.Inspection(
-            path: sight, folder: { DiskProbe.look(at: $0) },
-            root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
+            path: sight, folder: { DiskProbe.look(at: $0) }, root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
         sights.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
@@ -148,9 +146,7 @@ extension PathExplanation.OfRule {
     }
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
-    fileprivate mutating func lookAhead(
-        _ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp
-    ) {
+    fileprivate mutating func lookAhead(_ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
         guard case .taken(let place) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
@@ -180,8 +176,7 @@ extension PathExplanation.OfRule {
         _ rule: Rule, _ event: FileEvent, _ surroundings: PathExplanation.Environment, _ now: Timestamp
     ) {
         let runner = surroundings.runner
-        var job = Job(
-            id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
+        var job = Job(id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {

@@ -66,8 +66,7 @@ extension AttemptEntry {
         if let signal { object["signal"] = .integer(Int64(signal)) }
         if let log, !log.isEmpty { object["log"] = .string(log) }
         if !changes.isEmpty {
-            object["changes"] = .array(
-                changes.enumerated().map { .object($1.object(undo: undo, at: $0)) })
+            object["changes"] = .array(changes.enumerated().map { .object($1.object(undo: undo, at: $0)) })
         }
         if let undo { object["undone_at"] = .string(undo.time.description) }
         if let request { object["request"] = JSONValue(record: request.utf8) ?? .string(request) }

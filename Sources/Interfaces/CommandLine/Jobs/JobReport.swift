@@ -87,9 +87,7 @@ struct JobReport {
         }
     }
 
-    private static func name(_ signal: Int32) -> String {
-        strsignal(signal).map { " (\(String(cString: $0)))" } ?? ""
-    }
+    private static func name(_ signal: Int32) -> String { strsignal(signal).map { " (\(String(cString: $0)))" } ?? "" }
 
     /// The request and the log of the last attempt.
     private var last: [String] {

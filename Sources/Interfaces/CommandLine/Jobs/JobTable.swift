@@ -51,8 +51,7 @@ struct JobTable {
         }
 
         func cell(_ text: String) -> String {
-            TerminalText.padded(
-                showsEnd ? TerminalText.end(text, width) : TerminalText.beginning(text, width), width)
+            TerminalText.padded(showsEnd ? TerminalText.end(text, width) : TerminalText.beginning(text, width), width)
         }
     }
 
@@ -111,9 +110,7 @@ struct JobTable {
         return lines
     }
 
-    private static func trimmed(_ line: String) -> String {
-        String(line.reversed().drop { $0 == " " }.reversed())
-    }
+    private static func trimmed(_ line: String) -> String { String(line.reversed().drop { $0 == " " }.reversed()) }
 
     private func colored(_ text: String, _ state: JobState) -> String {
         hasColor ? Reporter.colored(text, state) : text

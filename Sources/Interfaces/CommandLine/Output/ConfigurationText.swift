@@ -41,9 +41,7 @@ struct ConfigurationText {
         add("rules", settings.rules, Self.paths)
     }
 
-    private mutating func add<Value>(
-        _ name: String, _ setting: Setting<Value>?, _ shown: (Value) -> Shown
-    ) {
+    private mutating func add<Value>(_ name: String, _ setting: Setting<Value>?, _ shown: (Value) -> Shown) {
         guard let setting else {
             rows.append(Row(name: name, value: .null, text: "-", origin: .standard))
             return

@@ -49,20 +49,14 @@ struct EventPrinter: Sendable {
 
     // MARK: Standard error
 
-    func say(_ error: ObservationError) {
-        say("error", Display.text(error.description), help: error.help)
-    }
+    func say(_ error: ObservationError) { say("error", Display.text(error.description), help: error.help) }
 
     func say(_ notice: ObservationNotice) {
         switch notice {
         case .ready(let folders): say(nil, "ready: watching \(Reporter.count(folders, "directory"))")
-        case .progress(let folders):
-            if Output.error.hasColor { say(nil, "listing: \(folders) directories so far") }
+        case .progress(let folders): if Output.error.hasColor { say(nil, "listing: \(folders) directories so far") }
         case .overflow:
-            say(
-                "warning",
-                "the kernel queue overflowed; rescanning all files (events may be late, none are lost)"
-            )
+            say("warning", "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
         case .rescanned: break
         case .rootMissing(let root): say(nil, "'\(Display.path(root))' does not exist; waiting for it")
         case .rootAppeared(let root): say(nil, "'\(Display.path(root))' exists now")

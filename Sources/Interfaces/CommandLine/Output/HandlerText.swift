@@ -77,8 +77,7 @@ struct HandlerText {
             let name = place.isEmpty ? key : "\(place).\(key)"
             let row = [
                 Display.text(name), Display.text(type(of: property)),
-                property.default.map { property.writeOnly == true ? "(secret)" : Display.text($0.line) }
-                    ?? "",
+                property.default.map { property.writeOnly == true ? "(secret)" : Display.text($0.line) } ?? "",
                 schema.required?.contains(key) == true ? "yes" : "no",
                 Display.text(property.description ?? property.title ?? ""),
             ]

@@ -10,9 +10,7 @@ import System
 /// The scripts of `--generate-completion-script` run the program to get them. It then prints no messages and starts no
 /// plugins.
 enum OfferedWords {
-    static let rules = CompletionKind.custom { words, _, _ in
-        loaded(words).map { $0.rulesInOrder.map(\.name) } ?? []
-    }
+    static let rules = CompletionKind.custom { words, _, _ in loaded(words).map { $0.rulesInOrder.map(\.name) } ?? [] }
 
     static let tags = CompletionKind.custom { words, _, _ in
         Set(loaded(words)?.rulesInOrder.flatMap(\.tags) ?? []).sorted()

@@ -277,8 +277,7 @@ enum Display {
         default: break
         }
         switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator:
-            return "\\u{\(String(scalar.value, radix: 16))}"
+        case .control, .format, .lineSeparator, .paragraphSeparator: return "\\u{\(String(scalar.value, radix: 16))}"
         default: return String(scalar)
         }
     }

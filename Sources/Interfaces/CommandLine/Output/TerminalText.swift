@@ -19,9 +19,7 @@ enum TerminalText {
     }
 
     /// Returns the number of columns of the text.
-    static func columns(_ text: String) -> Int {
-        text.unicodeScalars.reduce(0) { $0 + DiagnosticText.columns(of: $1) }
-    }
+    static func columns(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + DiagnosticText.columns(of: $1) } }
 
     /// Returns the text padded with trailing spaces to at least this number of columns.
     static func padded(_ text: String, _ width: Int) -> String {

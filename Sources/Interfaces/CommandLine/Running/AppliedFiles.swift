@@ -25,8 +25,7 @@ struct AppliedFiles {
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
             switch DiskProbe.look(at: path) {
-            case .absent:
-                problems.append(("'\(Display.path(path))' does not exist", "check the spelling of the path"))
+            case .absent: problems.append(("'\(Display.path(path))' does not exist", "check the spelling of the path"))
             case .unreadable(let errno):
                 problems.append(
                     (
@@ -60,15 +59,12 @@ struct AppliedFiles {
     private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
         guard let condition = rule.condition, let root = rule.root(taking: path) else { return add(path) }
         switch condition.answerNow(path, root: root, snapshot: snapshot) {
-        case .fails(let reason), .untold(let reason):
-            if seen.insert(path).inserted { left.append((path, reason)) }
+        case .fails(let reason), .untold(let reason): if seen.insert(path).inserted { left.append((path, reason)) }
         case .holds, .needsContent: add(path)
         }
     }
 
-    private mutating func add(_ path: PathBytes) {
-        if seen.insert(path).inserted { paths.append(path) }
-    }
+    private mutating func add(_ path: PathBytes) { if seen.insert(path).inserted { paths.append(path) } }
 
     /// Adds the files below a directory that the rule matches, without following symbolic links.
     private mutating func addAll(below folder: PathBytes) {

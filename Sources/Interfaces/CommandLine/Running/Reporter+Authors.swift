@@ -8,8 +8,7 @@ extension Reporter {
         switch error {
         case .refused(_, errno: EPERM):
             say(
-                .warning,
-                "the kernel reports who writes only to processes with CAP_SYS_ADMIN; \(effect)",
+                .warning, "the kernel reports who writes only to processes with CAP_SYS_ADMIN; \(effect)",
                 help: "run Alight as root, or remove 'by'")
         case .refused(_, let errno):
             say(

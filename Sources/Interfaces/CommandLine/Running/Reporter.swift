@@ -95,12 +95,9 @@ struct Reporter: Sendable {
     private func watching(_ report: WatchReport) {
         switch report {
         case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
-        case .progress(let folders):
-            if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
+        case .progress(let folders): if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
         case .overflow:
-            say(
-                .warning,
-                "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
+            say(.warning, "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' exists now")
@@ -287,8 +284,7 @@ struct Reporter: Sendable {
         var object: [String: JSONValue] = [
             "time": .string(report.time.description), "rule": .string(report.rule),
             "event": .string(report.event.rawValue), "job": .string(report.job.description),
-            "attempt": .integer(Int64(report.attempt)),
-            "max_attempts": .integer(Int64(report.maximumAttempts)),
+            "attempt": .integer(Int64(report.attempt)), "max_attempts": .integer(Int64(report.maximumAttempts)),
             "action": .string(report.action), "outcome": .string(report.outcome.ending.rawValue),
             "state": .string(report.state.rawValue), "message": .string(report.outcome.message),
             "duration_ms": .number(milliseconds(report.duration)),
@@ -297,9 +293,7 @@ struct Reporter: Sendable {
         if let from = report.from { object.add("from", from) }
         if let code = report.outcome.code { object["code"] = .string(code) }
         if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
-        if !report.outcome.outputs.isEmpty {
-            object["outputs"] = report.outcome.outputs.json
-        }
+        if !report.outcome.outputs.isEmpty { object["outputs"] = report.outcome.outputs.json }
         if !report.outcome.values.isEmpty { object["values"] = .object(report.outcome.values) }
         return object
     }

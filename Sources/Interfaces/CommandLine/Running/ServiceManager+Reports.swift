@@ -14,8 +14,7 @@ extension ServiceManager {
         case .watching(.progress(let folders)): noteProgress("listing: \(folders) directories so far")
         case .journal(let fault?): note("the journal cannot be used: \(fault.description)")
         case .journal(nil): note("the journal can be written again")
-        case .draining(let jobs):
-            noteStopping(jobs == 0 ? "stopping" : "finishing \(Reporter.count(jobs, "job"))")
+        case .draining(let jobs): noteStopping(jobs == 0 ? "stopping" : "finishing \(Reporter.count(jobs, "job"))")
         default: break
         }
     }

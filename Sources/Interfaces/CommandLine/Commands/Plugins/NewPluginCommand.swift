@@ -10,8 +10,7 @@ extension PluginSkeleton.Language: ExpressibleByArgument {}
 /// `alight plugins new`: creates a plugin from a skeleton.
 struct NewPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new",
-        abstract: "Create a plugin that works and has a test.",
+        commandName: "new", abstract: "Create a plugin that works and has a test.",
         discussion: """
             Overwrites no file.
 
@@ -77,8 +76,7 @@ struct NewPluginCommand: ParsableCommand {
     private func make(_ skeleton: PluginSkeleton, in folder: PathBytes) throws {
         let path = folder.description
         guard !FileManager.default.fileExists(atPath: path) else {
-            throw Exit(
-                .runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
+            throw Exit(.runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
         }
         do {
             for file in skeleton.files {
@@ -112,8 +110,7 @@ struct NewPluginCommand: ParsableCommand {
             folder = folder.parent
         }
         throw Exit(
-            .usage,
-            error: "a plugin in Swift is built with Alight's library PluginProtocol, which was not found",
+            .usage, error: "a plugin in Swift is built with Alight's library PluginProtocol, which was not found",
             help: "name a checkout, or its URL, with --source")
     }
 

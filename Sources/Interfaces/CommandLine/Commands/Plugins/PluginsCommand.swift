@@ -10,8 +10,7 @@ import System
 /// `alight plugins`: lists, describes, creates and tests plugins.
 struct PluginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plugins",
-        abstract: "List, describe, create and test plugins.",
+        commandName: "plugins", abstract: "List, describe, create and test plugins.",
         discussion: """
               alight plugins                               list plugins, with errors
               alight plugins describe thumbnail            show its parameters
@@ -25,8 +24,7 @@ struct PluginsCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list",
-            abstract: "List the plugins that rules can use, and problems with them.",
+            commandName: "list", abstract: "List the plugins that rules can use, and problems with them.",
             discussion: """
                 Plugins are directories and executables in ./plugins (without --rules), in 'plugins' beside the rules \
                 (and beside a directory of rules that is named 'rules'), $XDG_CONFIG_HOME/alight/plugins \
@@ -186,9 +184,7 @@ struct PluginPlace: ParsableArguments {
         throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }
 
-    static func say(_ problems: [HandlerProblem]) {
-        for problem in problems { problem.say() }
-    }
+    static func say(_ problems: [HandlerProblem]) { for problem in problems { problem.say() } }
 
     static func absolute(_ path: String, _ program: CommandContext) -> PathBytes {
         (path.hasPrefix("/") ? PathBytes(path) : program.loading.currentFolder.appending(Array(path.utf8))).normalized
@@ -212,8 +208,7 @@ extension PluginListing {
         case .builtIn:
             lines.append(
                 "note: '\(Display.path(location))' is shadowed by the built-in handler '\(Display.text(name))'")
-        case .plugin(let path):
-            lines.append("note: '\(Display.path(location))' is shadowed by '\(Display.path(path))'")
+        case .plugin(let path): lines.append("note: '\(Display.path(location))' is shadowed by '\(Display.path(path))'")
         case nil: break
         }
         return lines

@@ -13,8 +13,7 @@ import System
 /// `alight plugins test`: runs the conformance test against a plugin.
 struct TestPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test",
-        abstract: "Test whether a plugin follows the protocol.",
+        commandName: "test", abstract: "Test whether a plugin follows the protocol.",
         discussion: """
             Calls the plugin as 'alight run' does, with valid and invalid requests, in a temporary directory. \
             Parameters and a sample file come from request.json and testdata/ beside plugin.yaml, or from the options.
@@ -95,8 +94,7 @@ struct TestPluginCommand: ParsableCommand {
         if !json {
             let name = Display.text(plugin.description.name)
             Output.standard.write(
-                failures == 0
-                    ? "\(name) follows the protocol" : "\(name): \(failures) of \(checks) checks failed")
+                failures == 0 ? "\(name) follows the protocol" : "\(name): \(failures) of \(checks) checks failed")
         }
         if failures > 0 { throw Exit(.runtimeError) }
     }
@@ -105,8 +103,7 @@ struct TestPluginCommand: ParsableCommand {
         let verdict = check.verdict
         if json {
             var object: [String: JSONValue] = [
-                "check": .string(check.name), "title": .string(check.title),
-                "verdict": .string(verdict.word.rawValue),
+                "check": .string(check.name), "title": .string(check.title), "verdict": .string(verdict.word.rawValue),
             ]
             if let message = verdict.message { object["message"] = .string(message) }
             if let help = verdict.help { object["help"] = .string(help) }
