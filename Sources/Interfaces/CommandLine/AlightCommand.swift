@@ -52,9 +52,8 @@ struct AlightCommand: ParsableCommand {
             if let run = command as? RunCommand { isLog = !run.dryRun }
             try command.run()
             if !isLog { Glibc.exit(Output.checked(.done).rawValue) }
-        } catch let status as Exit {
-            Glibc.exit((isLog ? status.status : Output.checked(status.status)).rawValue)
         } catch {
+            if let exit = Exit(error) { Glibc.exit((isLog ? exit.status : Output.checked(exit.status)).rawValue) }
             let code = exitCode(for: error)
             let message = fullMessage(for: error)
             if !message.isEmpty { (code.isSuccess ? Output.standard : Output.error).write(message) }
@@ -62,10 +61,4 @@ struct AlightCommand: ParsableCommand {
             Glibc.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
         }
     }
-}
-
-/// Exits the program with a status; all messages have already been printed.
-struct Exit: Error {
-    var status: ExitStatus
-    init(_ status: ExitStatus) { self.status = status }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import FileObserving
 import Glibc
 import Logging
 import Pipeline
@@ -48,10 +49,8 @@ struct ApplyCommand: ParsableCommand {
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
-            Output.error.write(
-                "error: the rule '\(Display.text(rule.name))' is disabled\n    help: set 'enabled: true' (\(rule.place))"
-            )
-            throw Exit(.rulesInvalid)
+            throw Exit(
+                .rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: "set 'enabled: true' (\(rule.place))")
         }
         let named = RawArguments.paths(paths).map { path in
             program.loading.currentFolder.resolving(path.bytes).normalized
@@ -90,19 +89,17 @@ struct ApplyCommand: ParsableCommand {
     private func ask(_ client: ControlClient, _ rule: Rule, _ paths: [PathBytes]) throws -> ExitStatus {
         let progress = ApplyProgress(total: paths.count, width: TerminalText.errorWidth)
         let interrupts = StopCount()
-        guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw Applying.noThread() }
+        guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw ObservationError.noThread }
         let command = JobCommand.apply(
             paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
-        var open = Array(zip(try client.said { () throws(ControlClient.Problem) in try client.ask(command) }, paths))
+        var open = Array(zip(try client.ask(command), paths))
         let reader = try journal.open(isFollowed: true)
         var (failed, gone) = (0, 0)
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
-            let (still, failures, vanished) = try Faults.said { () throws(StorageError) in
-                try unfinished(open, rule.name, reader)
-            }
+            let (still, failures, vanished) = try unfinished(open, rule.name, reader)
             failed += failures.count
             gone += vanished
             for job in failures {

@@ -51,7 +51,7 @@ struct ChosenJobs: ParsableArguments {
         Signals.endUsually()
         let reader = try journal.open()
         var hasFailed = false
-        let jobs = try Faults.said { () throws(StorageError) in try find(wish, reader, &hasFailed) }
+        let jobs = try find(wish, reader, &hasFailed)
         if jobs.isEmpty {
             if ids.isEmpty, !hasFailed {
                 let of = rule.map { " of the rule '\(Display.text($0))'" } ?? ""

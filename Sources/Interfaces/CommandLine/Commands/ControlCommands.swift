@@ -102,10 +102,9 @@ extension ControlChoice {
     /// Sends a request to the running instance.
     ///
     /// - Returns: The answer.
-    /// - Throws: `Exit` when the request fails; the error has been printed.
+    /// - Throws: The problem when the request fails.
     fileprivate func post(_ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
         Signals.endUsually()
-        let client = try client()
-        return try client.said { () throws(ControlClient.Problem) in try client.ask("POST", target, body) }
+        return try client().ask("POST", target, body)
     }
 }

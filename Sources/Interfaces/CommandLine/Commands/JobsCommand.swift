@@ -65,13 +65,12 @@ struct JobsCommand: ParsableCommand {
         let query = try query(now: now)
         let reader = try journal.open()
         let due = DueEntries.ofInstance(reader.path, query)
-        let (rows, hasRows) = try Faults.said { () throws(StorageError) in try reader.jobs(query) }
+        let (rows, hasRows) = try reader.jobs(query)
         let all = rows.adding(due)
         let jobs = Array(all.prefix(query.limit ?? .max))
         let hasMore = hasRows || jobs.count < all.count
         guard !jobs.isEmpty else {
-            let counts = try Faults.said { () throws(StorageError) in try reader.counts() }
-            Output.error.write(Self.nothing(counts, isFiltered: query.asksForAnything))
+            Output.error.write(Self.nothing(try reader.counts(), isFiltered: query.asksForAnything))
             throw Exit(.done)
         }
         let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)

@@ -1,6 +1,7 @@
 import ActionAPI
 import ArgumentParser
 import Configuration
+import Storage
 import System
 
 /// The options for the journal and the configuration, shared by all commands that need them.
@@ -60,6 +61,13 @@ struct JournalOptions: ParsableArguments {
         case .file(let file): return file
         case .memory: throw Self.nothingIsLeft(of: settings.journal?.origin.word ?? "--journal")
         }
+    }
+
+    /// Opens the named or default journal for reading.
+    ///
+    /// - Parameter isFollowed: Whether the reader must see later writes.
+    func open(isFollowed: Bool = false) throws -> JournalReader {
+        try JournalReader(try file(), isTraceless: !isFollowed)
     }
 
     private static func nothingIsLeft(of word: String) -> ValidationError {

@@ -33,17 +33,15 @@ struct LogCommand: ParsableCommand {
         Signals.endUsually()
         let client = try choice.client()
         var last: String?
-        try client.said { () throws(ControlClient.Problem) in last = try follow(client, "recent=\(recent)", after: nil)
-        }
+        last = try follow(client, "recent=\(recent)", after: nil)
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
         // Ctrl-S. Reconnect and request the remaining events.
         while let seen = last {
             do throws(ControlClient.Problem) {
                 last = try follow(client, "last_event_id=\(seen)", after: seen)
             } catch {
-                guard case .refused = error else { break }
-                let problem = error
-                try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
+                guard error.isRefused else { break }
+                throw error
             }
             // An instance that is shutting down may accept and close the connection again; do not spin.
             if last == seen { usleep(100_000) }

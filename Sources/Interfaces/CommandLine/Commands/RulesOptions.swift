@@ -30,8 +30,7 @@ struct RulesOptions: ParsableArguments {
         for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
             let known = Set(loaded.rulesInOrder.flatMap(\.tags)).sorted()
             let help = Spelling.help(for: tag, candidates: known, noun: "tags") ?? "write 'tags: [NAME]' in a rule"
-            Output.error.write("error: no rule has the tag '\(Display.text(tag))'\n    help: \(Display.text(help))")
-            throw Exit(.usage)
+            throw Exit(.usage, error: "no rule has the tag '\(tag)'", help: help)
         }
         if !tags.isEmpty { loaded.keepOnly(tags: Set(tags)) }
         return loaded
@@ -78,12 +77,9 @@ extension CommandContext {
         for candidate in candidates where FileManager.default.fileExists(atPath: candidate) {
             return [PathBytes(candidate)]
         }
-        Output.error.write(
-            """
-            error: there are no rules
-                help: name a rules file, or put one into \(candidates.joined(separator: " or "))
-            """)
-        throw Exit(.rulesInvalid)
+        throw Exit(
+            .rulesInvalid, error: "there are no rules",
+            help: "name a rules file, or put one into \(candidates.joined(separator: " or "))")
     }
 
     /// Loads the named rules, or those in the first default location that exists, without printing diagnostics;
@@ -110,8 +106,7 @@ extension CommandContext {
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {
             let files = loaded.files.map { "'\(Display.path($0))'" }.joined(separator: ", ")
-            Output.error.write("error: there is no rule in \(files)\n    help: add one below 'rules:'")
-            throw Exit(.rulesInvalid)
+            throw Exit(.rulesInvalid, error: "there is no rule in \(files)", help: "add one below 'rules:'")
         }
         return loaded
     }
@@ -124,14 +119,11 @@ extension LoadedRules {
     func rule(named name: String) throws -> Rule {
         if let rule = rulesInOrder.first(where: { $0.name == name }) { return rule }
         if refusedRules.contains(name) {
-            Output.error.write(
-                "error: the rule '\(Display.text(name))' needs an environment variable that is not set\n"
-                    + "    help: set it here; while an instance runs with this journal, its variables are used")
-            throw Exit(.rulesInvalid)
+            throw Exit(
+                .rulesInvalid, error: "the rule '\(name)' needs an environment variable that is not set",
+                help: "set it here; while an instance runs with this journal, its variables are used")
         }
         let help = Spelling.help(for: name, candidates: rulesInOrder.map(\.name), noun: "rules")
-        let way = help.map { "\n    help: \(Display.text($0))" } ?? ""
-        Output.error.write("error: there is no rule '\(Display.text(name))'\(way)")
-        throw Exit(.usage)
+        throw Exit(.usage, error: "there is no rule '\(name)'", help: help)
     }
 }

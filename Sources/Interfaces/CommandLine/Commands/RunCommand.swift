@@ -133,10 +133,7 @@ struct RunCommand: ParsableCommand {
                 engine.stopAtOnce()
             }
         }
-        guard isSteerable else {
-            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
-            throw Exit(.runtimeError)
-        }
+        guard isSteerable else { throw reporter.failure(ObservationError.noThread) }
         let controlling = try feed.map { feed in
             let operations = RunningOperations(engine, journal: kept.file, reloading)
             return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
@@ -152,8 +149,7 @@ struct RunCommand: ParsableCommand {
             defer { program.host.close(isAtOnce: stops.count > 1) }
             summary = try engine.run()
         } catch {
-            reporter.say(.error, Display.text(error.description), help: error.help)
-            throw Exit(.runtimeError)
+            throw reporter.failure(error)
         }
         if let dry {
             dry.end(summary, waiting: kept.journal.openJobs().adding(engine.dueAtEnd.map(\.entry)))
@@ -163,7 +159,7 @@ struct RunCommand: ParsableCommand {
         let fault = kept.journal.close(at: DiskProbe.now())
         // The error that stopped the run has already been reported.
         if let fault, fault.mayPass || fault != summary.journalFault {
-            reporter.say(.error, Display.text(fault.description), help: fault.help)
+            reporter.say(fault)
         }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
@@ -206,10 +202,7 @@ struct RunCommand: ParsableCommand {
                 help: "raise the limit of open files (ulimit -n)")
             throw Exit(.runtimeError)
         }
-        guard reloading.start() else {
-            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
-            throw Exit(.runtimeError)
-        }
+        guard reloading.start() else { throw reporter.failure(ObservationError.noThread) }
         guard !noAutoReload else { return reloading }
         do throws(ObservationError) {
             try reloading.watchFiles()
@@ -248,8 +241,7 @@ struct RunCommand: ParsableCommand {
             }
             return kept
         } catch {
-            reporter.say(.error, Display.text(error.description), help: error.help)
-            throw Exit(.runtimeError)
+            throw reporter.failure(error)
         }
     }
 

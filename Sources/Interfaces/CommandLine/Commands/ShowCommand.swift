@@ -29,15 +29,8 @@ struct ShowCommand: ParsableCommand {
     func run() throws {
         Signals.endUsually()
         let reader = try journal.open()
-        let details = try Faults.said { () throws(StorageError) -> JobDetails? in
-            switch try JobName.find(id, in: reader) {
-            case .success(let job): return try reader.details(of: job.id)
-            case .failure(let problem):
-                problem.say()
-                return nil
-            }
-        }
-        guard let details else { throw Exit(.runtimeError) }
+        let job = try JobName.find(id, in: reader).get()
+        guard let details = try reader.details(of: job.id) else { throw Exit(.runtimeError) }
         if json {
             Output.standard.write(details.object.line)
         } else {

@@ -27,7 +27,7 @@ struct StatusCommand: ParsableCommand {
         Signals.endUsually()
         let client = try choice.client()
         if watch { try StatusView(client, isJSON: json).run() }
-        let status = try client.said { () throws(ControlClient.Problem) in try client.ask("GET", "/v1/status") }
+        let status = try client.ask("GET", "/v1/status")
         if json {
             Output.standard.write(status.line)
         } else {

@@ -59,7 +59,7 @@ struct UndoCommand: ParsableCommand {
         let moment = try moment()
         let reader = try journal.open()
         var hasFailed = false
-        let chosen = try Faults.said { () throws(StorageError) in try find(reader, since: moment, &hasFailed) }
+        let chosen = try find(reader, since: moment, &hasFailed)
         guard !chosen.isEmpty else {
             if !hasFailed { Output.error.write("there is nothing to undo") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
@@ -72,12 +72,8 @@ struct UndoCommand: ParsableCommand {
         var jobs: [JobID] = []
         for kept in chosen where !jobs.contains(kept.job) { jobs.append(kept.job) }
         try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
-        let results = try Faults.said { () throws(StorageError) in
-            let reader = try JournalReader(reader.path)
-            var results: [KeptChanges] = []
-            for job in jobs { results += try reader.changes(of: job) }
-            return results
-        }
+        let later = try JournalReader(reader.path)
+        let results = try jobs.flatMap { try later.changes(of: $0) }
         for before in chosen {
             let after = results.first {
                 $0.started == before.started && $0.job == before.job && $0.number == before.number
@@ -197,7 +193,7 @@ struct UndoCommand: ParsableCommand {
         for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {
             $0.key.description < $1.key.description
         }) {
-            let details = try Faults.said { () throws(StorageError) in try reader.details(of: job) }
+            let details = try reader.details(of: job)
             let touched = attempts.flatMap(\.changes).flatMap(\.paths)
             for output in details?.job.outputs ?? []
             where !touched.contains(where: { output.isInside($0) }) && DiskProbe.look(at: output) != .absent {

@@ -147,11 +147,10 @@ struct ControlChoice: ParsableArguments {
         if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
         guard let usual = setting?.value else {
-            Output.error.write(
-                "error: the control socket is turned off by '\(Display.text(setting?.origin.word ?? ""))'\n"
-                    + "    help: name a socket there instead of 'false', and restart Alight, "
+            throw Exit(
+                .runtimeError, error: "the control socket is turned off by '\(setting?.origin.word ?? "")'",
+                help: "name a socket there instead of 'false', and restart Alight, "
                     + "or name the socket of 'alight run' with --control")
-            throw Exit(.runtimeError)
         }
         let descriptor = ControlSocket.connected(to: usual, patience: 0)
         if descriptor >= 0 { close(descriptor) }

@@ -47,8 +47,7 @@ struct RunningControl {
                         help: "install libmicrohttpd12, and restart Alight")
                 })
         } catch {
-            reporter.say(.error, Display.text(error.message), help: error.help)
-            throw Exit(.runtimeError)
+            throw reporter.failure(error)
         }
         for link in addresses.map({ "http://\($0.linkText)/" }) + urls.map({ "\($0)/" }) {
             guard let token = access.token else {
@@ -71,8 +70,7 @@ struct RunningControl {
         do throws(ControlProblem) {
             return try TokenFile.token(at: TokenFile.path(beside: journal))
         } catch {
-            reporter.say(.error, Display.text(error.message), help: error.help)
-            throw Exit(.runtimeError)
+            throw reporter.failure(error)
         }
     }
 
@@ -89,8 +87,7 @@ struct RunningControl {
             do throws(ControlProblem) {
                 return try ControlSocket(at: usual)
             } catch {
-                reporter.say(.error, Display.text(error.message), help: error.help)
-                throw Exit(.runtimeError)
+                throw reporter.failure(error)
             }
         }
         func withoutIt(_ problem: ControlProblem) -> ControlSocket? {

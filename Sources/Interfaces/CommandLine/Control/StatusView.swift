@@ -27,11 +27,9 @@ struct StatusView {
             do throws(ControlClient.Problem) {
                 status = try client.ask("GET", "/v1/status")
             } catch {
-                let problem = error
                 // A message on the alternate screen would disappear with it.
                 if isLive { Output.standard.writeRaw(Self.ending) }
-                try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
-                throw Exit(.runtimeError)
+                throw error
             }
             let text =
                 isJSON

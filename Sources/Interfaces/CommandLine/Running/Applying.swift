@@ -1,4 +1,5 @@
 import Configuration
+import FileObserving
 import Glibc
 import Logging
 import Pipeline
@@ -16,7 +17,7 @@ struct Applying {
     /// Runs the actions, and reports their outcomes.
     ///
     /// - Returns: The exit status.
-    /// - Throws: `Exit` when no thread can be started.
+    /// - Throws: An `ObservationError` when no thread can be started.
     func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
@@ -49,7 +50,7 @@ struct Applying {
                 run.stopAtOnce()
             }
         }
-        guard isSteerable else { throw Self.noThread() }
+        guard isSteerable else { throw ObservationError.noThread }
         let requests = paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) }
         let summary = run.run(requests)
         program.host.close(isAtOnce: stops.count > 1)
@@ -57,7 +58,7 @@ struct Applying {
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
         // The error that stopped the run has already been reported.
         if let fault, fault.mayPass || fault != summary.fault {
-            reporter.say(.error, Display.text(fault.description), help: fault.help)
+            reporter.say(fault)
         }
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
@@ -68,11 +69,5 @@ struct Applying {
         }
         if fault != nil || !summary.open.isEmpty { return .runtimeError }
         return counts.failed > 0 ? .someFailed : .done
-    }
-
-    /// Prints an error that no thread can be started.
-    static func noThread() -> Exit {
-        Output.error.write("error: cannot start a thread\n    help: raise the limit of processes (ulimit -u)")
-        return Exit(.runtimeError)
     }
 }

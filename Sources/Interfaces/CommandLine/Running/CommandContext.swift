@@ -41,12 +41,9 @@ struct CommandContext {
         let configuration = Self.configurationFolder(variables)
 
         guard let launcherPath = ProcessLauncher.find() else {
-            Output.error.write(
-                """
-                error: 'alight-launch' is missing
-                    help: it is built with alight and belongs beside it, or into ../libexec/alight
-                """)
-            throw Exit(.runtimeError)
+            throw Exit(
+                .runtimeError, error: "'alight-launch' is missing",
+                help: "it is built with alight and belongs beside it, or into ../libexec/alight")
         }
         Orphans.adopt()
         let launcher = ProcessLauncher(launcher: launcherPath)

@@ -138,7 +138,7 @@ struct DryRun: Sendable {
                 Output.standard.write(object.line)
             }
         }
-        if let fault = summary.fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
+        if let fault = summary.fault { reporter.say(fault) }
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
             reporter.say(.notice, "still settling at the end: \(paths)")

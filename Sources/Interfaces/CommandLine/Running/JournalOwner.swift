@@ -50,8 +50,7 @@ enum JournalOwner {
     }
 
     private static func said(_ problem: JournalError, help: String) -> Exit {
-        Output.error.write("error: \(Display.text(problem.description))\n    help: \(Display.text(help))")
-        return Exit(.runtimeError)
+        Exit(.runtimeError, error: problem.description, help: help)
     }
 
     /// Carries out a command, and closes the journal.
@@ -59,15 +58,13 @@ enum JournalOwner {
     /// - Parameters:
     ///   - command: The command.
     ///   - rules: The rules that must not receive events for undone changes; only used without an instance.
-    /// - Throws: `Exit` when it cannot be carried out or recorded; the error has been printed.
+    /// - Throws: The problem when it cannot be carried out or recorded.
     func carryOut(_ command: JobCommand, rules: () -> Ruleset = { Ruleset([]) }) throws {
         switch self {
-        case .instance(let client): _ = try client.said { () throws(ControlClient.Problem) in try client.ask(command) }
+        case .instance(let client): _ = try client.ask(command)
         case .command(let journal):
             let fault = Engine.carryOut(command, rules(), in: journal, undo: Undoing.undo)
-            try Faults.said { () throws(StorageError) in
-                if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
-            }
+            if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
         }
     }
 }

@@ -33,7 +33,7 @@ struct Reporter: Sendable {
         case .reloaded(let folders, let rules):
             say(.notice, "reloaded: watching \(Self.count(folders, "directory")) for \(Self.count(rules, "rule"))")
         case .notReloaded(let error):
-            say(.error, Display.text(error.description), help: error.help)
+            say(error)
             say(.error, "the new rules are rejected; the rules loaded before stay in effect")
         case .accepted: break
         case .paused(let pauses): say(.notice, Self.words(pauses))
@@ -80,8 +80,7 @@ struct Reporter: Sendable {
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
                 help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it",
                 facts: ["rule": rule])
-        case .journal(let fault?):
-            say(.error, Display.text(fault.description), help: fault.help)
+        case .journal(let fault?): say(fault)
         case .journal(nil): say(.notice, "the journal can be written again")
         case .draining(let jobs):
             say(
@@ -179,7 +178,7 @@ struct Reporter: Sendable {
     ///   - isKept: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isKept: Bool) {
         let level = isKept ? Level.notice : .warning
-        if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
+        if let fault = summary.fault { say(fault) }
         if !summary.unsettled.isEmpty {
             let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             let more = summary.unsettled.count > 5 ? ", …" : ""
