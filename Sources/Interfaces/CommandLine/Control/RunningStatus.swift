@@ -1,7 +1,9 @@
 import Glibc
+import Globbing
 import JSON
 import Pipeline
 import Rules
+import Settling
 import Storage
 import System
 import Watching
@@ -69,4 +71,198 @@ struct FailedJobs {
 extension Pauses {
     /// The names of the paused rules.
     var names: JSONValue { .array(rules.sorted().map { .string($0) }) }
+}
+
+extension JSONValue {
+    /// Returns a string, or null for nil.
+    static func text(_ text: String?) -> JSONValue {
+        guard let text else { return .null }
+        return .string(text)
+    }
+}
+
+// The values of `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history`.
+extension EngineStatus {
+    /// Returns the problems as messages for users; empty if there are none.
+    func reasons(_ watching: WatchStatus?, hasRejectedRules: Bool) -> [String] {
+        var reasons: [String] = []
+        if let journalFault { reasons.append(journalFault.description) }
+        if hasRejectedRules { reasons.append("the rules contain errors; the rules loaded before stay in effect") }
+        if let rescan, rescan.cause == .overflow, rescan.ended == nil {
+            reasons.append("the kernel queue overflowed; all files are being rescanned")
+        }
+        for (rule, message) in slowed.sorted(by: { $0.key < $1.key }) {
+            reasons.append("the rule '\(rule)' fails repeatedly" + (message.isEmpty ? "" : ": \(message)"))
+        }
+        guard let watching else {
+            if isReady { reasons.append("the watcher does not respond: a file system may be slow") }
+            return reasons
+        }
+        if let limit = watching.instanceLimit {
+            reasons.append("the limit \(limit.name) (\(limit.value)) is reached: all directories are polled")
+        } else if watching.short > 0 {
+            let folders = Reporter.count(watching.short, "directory")
+            reasons.append("\(folders) polled, as the limit of watches is reached; raise fs.inotify.max_user_watches")
+        }
+        if watching.failed > 0 {
+            reasons.append("\(Reporter.count(watching.failed, "directory")) cannot be watched or listed")
+        }
+        for root in watching.roots where root.isDenied { reasons.append("cannot access '\(root.path)'") }
+        return reasons
+    }
+
+    /// Returns the JSON object of a root.
+    func object(_ root: WatchStatus.Root) -> JSONValue {
+        let names = ruleset.rules.filter { $0.roots.contains(root.path) }.map(\.name)
+        var object: [String: JSONValue] = [
+            "rules": .array(names.map { .string($0) }), "backend": .string(root.means.rawValue),
+            "reason": .text(root.reason), "folders": .integer(Int64(root.folders)),
+            "polled": .integer(Int64(root.polled)),
+        ]
+        object.add("path", root.path)
+        return .object(object)
+    }
+
+    /// Returns the JSON object of a rule.
+    ///
+    /// - Parameters:
+    ///   - rule: The rule.
+    ///   - pending: The number of its pending jobs.
+    ///   - failed: The number of its failed jobs.
+    ///   - isKnown: Returns whether the journal contains a job.
+    /// - Returns: The object.
+    func object(_ rule: Rule, pending: Int, failed: Int, isKnown: (JobID) -> Bool) -> JSONValue {
+        let tally = rules[rule.name] ?? RuleTally()
+        let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
+        var object: [String: JSONValue] = [
+            "name": .string(rule.name), "tags": .array(rule.tags.map { .string($0) }),
+            "enabled": .bool(!ruleset.isDisabled(rule.name)), "paused": .bool(pauses.hold(rule.name)),
+            "pending": .integer(Int64(pending)),
+            "running": .integer(Int64(running)), "succeeded": .integer(Int64(tally.succeeded)),
+            "skipped": .integer(Int64(tally.skipped)), "failed": .integer(Int64(failed)),
+            "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
+            "place": .string("\(rule.place.file):\(rule.place.line)"),
+        ]
+        object["path"] = .string(rule.globs.map(\.description).joined(separator: ", "))
+        return .object(object)
+    }
+
+    var runningObjects: JSONValue {
+        .array(
+            running.map { attempt in
+                var object: [String: JSONValue] = [
+                    "job": .string(attempt.job.description), "rule": .string(attempt.rule),
+                    "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
+                    "jobs": .integer(Int64(attempt.jobs)), "slot": .bool(attempt.takesSlot),
+                ]
+                object.add("path", attempt.path)
+                return .object(object)
+            })
+    }
+
+    /// Returns the paths that wait because a process has them open, longest wait first, at most ten.
+    func heldObjects(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+        let held = held.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.prefix(10)
+        let writers = WriterSearch.writers(of: held.map(\.key))
+        return .array(
+            held.map { path, since in
+                let processes = writers[path, default: []].map { writer in
+                    JSONValue.object(["pid": .integer(Int64(writer.process)), "name": .string(writer.name)])
+                }
+                var object: [String: JSONValue] = [
+                    "since": .string(wall.advanced(by: since - now).milliseconds), "processes": .array(processes),
+                ]
+                object.add("path", path)
+                return .object(object)
+            })
+    }
+
+    /// Returns the slots, and the rules that wait for one, longest wait first.
+    func slotsObject(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+        let waiting = slots.waiting.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { rule, since in
+            JSONValue.object([
+                "rule": .string(rule), "since": .string(wall.advanced(by: since - now).milliseconds),
+            ])
+        }
+        return [
+            "limit": .integer(Int64(slots.limit)), "extra": .integer(Int64(slots.extra)),
+            "used": .integer(Int64(slots.used)), "extra_used": .integer(Int64(slots.extraUsed)),
+            "waiting": .array(waiting),
+        ]
+    }
+
+    var countsObject: JSONValue {
+        [
+            "hints": .integer(Int64(counts.hints)), "events": .integer(Int64(counts.events)),
+            "attempts": .integer(Int64(counts.attempts)), "succeeded": .integer(Int64(counts.succeeded)),
+            "skipped": .integer(Int64(counts.skipped)),
+            "failed_attempts": .integer(Int64(counts.failedAttempts)), "failed": .integer(Int64(counts.failed)),
+        ]
+    }
+
+    /// The last finished rescan; while one is running, the previous one.
+    var rescanObject: JSONValue {
+        guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
+        return [
+            "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue),
+            "found": .integer(Int64(done.found)),
+        ]
+    }
+}
+
+extension EngineStatus.EndedJob {
+    fileprivate func object(isKnown: Bool) -> JSONValue {
+        [
+            "job": isKnown ? .string(job.description) : .null, "at": .string(time.milliseconds),
+            "outcome": .string(outcome), "message": .text(message.isEmpty ? nil : message),
+        ]
+    }
+
+    /// The JSON object for the list of recent failures.
+    var failure: JSONValue {
+        var object: [String: JSONValue] = [
+            "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
+            "message": .string(message),
+        ]
+        object.add("path", path)
+        return .object(object)
+    }
+}
+
+extension JobEntry {
+    /// The JSON object for the list of recent failures.
+    var failure: JSONValue {
+        var object: [String: JSONValue] = [
+            "job": .string(id.description), "rule": .string(rule), "at": .string(time.milliseconds),
+            "message": .string(message ?? ""),
+        ]
+        object.add("path", path)
+        return .object(object)
+    }
+}
+
+extension WatchStatus.Root {
+    /// The reason why the root is not, or not completely, watched with inotify, as a message for users.
+    fileprivate var reason: String? {
+        if isDenied { return "it cannot be accessed" }
+        if means == .missing { return "it does not exist; waiting for it" }
+        if let polling { return polling.text }
+        if means == .polling { return "inotify is not available" }
+        return short > 0 ? "\(Reporter.count(short, "directory")) without a watch, as the limit is reached" : nil
+    }
+}
+
+extension ActivityHistory.Point {
+    var object: JSONValue {
+        func seconds(_ duration: Duration?) -> JSONValue {
+            guard let duration else { return .null }
+            return .number((duration / .microseconds(100)).rounded() / 10_000)
+        }
+        return [
+            "at": .string(time.milliseconds), "events": .integer(Int64(events)),
+            "succeeded": .integer(Int64(succeeded)), "skipped": .integer(Int64(skipped)),
+            "failed": .integer(Int64(failed)), "queue": .integer(Int64(queue)), "settle_p50": seconds(settleMedian),
+            "wait_p50": seconds(waitMedian), "run_p50": seconds(runMedian), "run_p99": seconds(runSlowest),
+        ]
+    }
 }

@@ -1,7 +1,10 @@
+import FileEvents
 import Glibc
 import Globbing
+import JSON
 import Rules
 import System
+import Watching
 
 // The reasons why a rule does not match a path.
 extension Explanation {
@@ -90,4 +93,109 @@ extension Explanation {
     }
 
     private static func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
+}
+
+// How the actions of a rule run, for `alight explain`.
+extension Rule {
+    /// The settings that differ from the default, as text.
+    var runningWords: [String] {
+        var words: [String] = []
+        if retry != RetryPolicy() { words.append("attempts: \(retry.words)") }
+        switch whileBusy {
+        case .coalesce: break
+        case .queue: words.append("changed while its action runs: the action runs for every event, in order")
+        case .drop: words.append("changed while its action runs: recorded as known, without another run")
+        case .restart: words.append("changed while its action runs: the action is stopped and started again")
+        }
+        if cooldown > .zero { words.append("between two runs: at least \(Explanation.shown(cooldown))") }
+        if priority != 0 { words.append("priority: \(priority)") }
+        if isLast { words.append("later rules receive no events of paths that it matches ('stop: true')") }
+        if tellsAuthor { words.append("receives the process that wrote ('by: true')") }
+        if ready != nil { words.append("also has to be ready ('ready')") }
+        if let group {
+            words.append("handled with its group, which requires \(group.required.map(\.text).joined(separator: ", "))")
+        }
+        if let batch {
+            words.append(
+                "batch: up to \(batch.files) files, \(Explanation.shown(batch.wait)) after the last one, "
+                    + "at the latest \(Explanation.shown(batch.maximumWait)) after the first")
+        }
+        if !tags.isEmpty { words.append("tags: \(tags.map { Display.text($0) }.joined(separator: ", "))") }
+        if window != nil { words.append("starts only within its 'window'") }
+        if !onFailure.isEmpty { words.append("when a job fails permanently: \(failureActionNames)") }
+        if !catchUp { words.append("ignores changes made while Alight was not running ('catch_up: false')") }
+        if !formerly.isEmpty { words.append("formerly: \(formerly.map { Display.text($0) }.joined(separator: ", "))") }
+        return words
+    }
+
+    /// The same settings as JSON, including those with default values.
+    var runningMembers: [String: JSONValue] {
+        [
+            "retry": [
+                "attempts": .integer(Int64(retry.attempts)), "delay_ms": .number(retry.delay / .milliseconds(1)),
+                "max_delay_ms": .number(retry.maximumDelay / .milliseconds(1)), "on": .string(retry.on.rawValue),
+            ],
+            "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .number(cooldown / .milliseconds(1)),
+            "on_failure": .array(onFailure.map { .string($0.name) }), "catch_up": .bool(catchUp),
+            "formerly": .array(formerly.map { .string($0) }),
+            "by": .bool(tellsAuthor), "priority": .integer(Int64(priority)), "stop": .bool(isLast),
+            "tags": .array(tags.map { .string($0) }),
+        ]
+    }
+
+    /// The names of the actions that run when a job fails.
+    var failureActionNames: String { onFailure.map(\.name).joined(separator: " + ") }
+}
+
+extension RetryPolicy {
+    fileprivate var words: String {
+        if attempts == 1 { return "1" }
+        let pauses =
+            delay == maximumDelay
+            ? Explanation.shown(delay) : "\(Explanation.shown(delay)) to \(Explanation.shown(maximumDelay))"
+        let failures = on == .temporary ? ", after temporary failures only" : ""
+        return "at most \(attempts), \(pauses) apart\(failures)"
+    }
+}
+
+/// The roots through which changes of a path are detected, and how they are watched.
+struct Coverage {
+    struct Root {
+        var path: PathBytes
+        /// The reason why the root is polled; nil for inotify.
+        var polling: PollingReason?
+        /// The polling interval.
+        var interval: Duration
+        var isThere: Bool
+        /// The first directory on the way to the path below which no rule matches anything, so that it is not watched.
+        var unreached: PathBytes?
+    }
+
+    /// The roots that contain the path.
+    ///
+    /// A root that is the path itself is not included.
+    var roots: [Root]
+    /// All roots, if none contains the path.
+    var others: [PathBytes]
+
+    /// Determines the coverage by the rules that are loaded and enabled.
+    init(of path: PathBytes, _ ruleset: Ruleset) {
+        let holding = ruleset.roots.filter { path.isInside($0) && path != $0 }
+        roots = holding.map { Root($0, holding: path, ruleset) }
+        others = holding.isEmpty ? ruleset.roots : []
+    }
+
+    var isWatched: Bool { roots.contains { $0.unreached == nil } }
+}
+
+extension Coverage.Root {
+    fileprivate init(_ root: PathBytes, holding path: PathBytes, _ ruleset: Ruleset) {
+        self.path = root
+        let rules = ruleset.rules.filter { $0.roots.contains(root) }
+        interval = rules.map(\.pollInterval).min() ?? .zero
+        isThere = DiskProbe.resolve(root) != nil
+        let folders = Explanation.folders(from: root, to: path)
+        unreached = folders.first { !ruleset.reaches(below: $0) }
+        polling = Explanation.polling(rules, folders) { PollingReason.untoldFileSystem(of: $0) }
+    }
 }

@@ -1,6 +1,10 @@
 import CAlightLinux
 import Glibc
+import Pipeline
+import Storage
 import Synchronization
+import System
+import Watching
 
 /// Reports the status of the service to systemd; see sd_notify(3).
 ///
@@ -94,5 +98,22 @@ final class ServiceManager: Sendable {
         let text = lines.compactMap { $0?.replacing("\n", with: " ") }.joined(separator: "\n")
         let bytes = Array(text.utf8)
         _ = cal_send_datagram(descriptor, path, bytes, bytes.count)
+    }
+}
+
+extension ServiceManager {
+    /// Forwards the reports that systemd can use.
+    func note(_ report: EngineReport) {
+        switch report {
+        case .alive: noteAlive()
+        case .ready(let folders, let rules), .reloaded(let folders, let rules):
+            noteReady("watching \(Reporter.count(folders, "directory")) for \(Reporter.count(rules, "rule"))")
+        case .notReloaded: noteNotReloaded()
+        case .watching(.progress(let folders)): noteProgress("listing: \(folders) directories so far")
+        case .journal(let fault?): note("the journal cannot be used: \(fault.description)")
+        case .journal(nil): note("the journal can be written again")
+        case .draining(let jobs): noteStopping(jobs == 0 ? "stopping" : "finishing \(Reporter.count(jobs, "job"))")
+        default: break
+        }
     }
 }

@@ -1,3 +1,45 @@
+import System
+
+/// Text made safe to print on a terminal.
+enum Display {
+    /// Returns the path with control characters as `\n` or `\u{1b}`, and bytes that are not UTF-8 as U+FFFD.
+    ///
+    /// File names are untrusted: a name must not be able to move the cursor or forge a line of the log.
+    static func path(_ path: PathBytes) -> String { text(path.bytes) }
+
+    static func text(_ bytes: some Collection<UInt8>) -> String {
+        // The fast path for most names: printable ASCII is safe.
+        if bytes.allSatisfy({ (0x20...0x7e).contains($0) }) { return String(decoding: bytes, as: UTF8.self) }
+        var shown = ""
+        var decoder = UTF8.ForwardParser()
+        var iterator = bytes.makeIterator()
+        while true {
+            switch decoder.parseScalar(from: &iterator) {
+            case .valid(let encoded): shown += escaped(UTF8.decode(encoded))
+            case .error(let length):
+                // Each invalid byte is shown as U+FFFD; the exact bytes are in the JSON output.
+                shown += String(repeating: "\u{FFFD}", count: max(1, length))
+            case .emptyInput: return shown
+            }
+        }
+    }
+
+    static func text(_ text: String) -> String { self.text(text.utf8) }
+
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        switch scalar {
+        case "\n": return "\\n"
+        case "\t": return "\\t"
+        case "\r": return "\\r"
+        default: break
+        }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: return "\\u{\(String(scalar.value, radix: 16))}"
+        default: return String(scalar)
+        }
+    }
+}
+
 /// Words quoted as for a shell, for users to read and copy.
 ///
 /// The output is never passed to a shell.
