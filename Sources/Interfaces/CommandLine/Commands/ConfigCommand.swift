@@ -62,7 +62,7 @@ struct ConfigurationText {
         add("retention.size", settings.retentionSize) { (.integer(Int64($0)), SizeText.binary(UInt64($0))) }
         add("listen", settings.listen) { $0.map(Self.word) ?? Self.nothing }
         add("external_url", settings.externalURLs) { urls in
-            (.array(urls.map { .string($0) }), urls.isEmpty ? "-" : urls.joined(separator: ", "))
+            (.strings(urls), urls.isEmpty ? "-" : urls.joined(separator: ", "))
         }
         add("control", settings.control) { $0.map(Self.path) ?? Self.nothing }
         add("jobs.limit", settings.jobs, Self.number)
@@ -89,7 +89,7 @@ struct ConfigurationText {
 
     private static func word(_ text: String) -> Shown { (.string(text), text) }
 
-    private static func number(_ number: Int) -> Shown { (.integer(Int64(number)), "\(number)") }
+    private static func number(_ number: Int) -> Shown { (.count(number), "\(number)") }
 
     private static func path(_ path: PathBytes) -> Shown {
         if let text = path.text { return (.string(text), text) }
@@ -138,8 +138,8 @@ extension SettingOrigin {
         case .variable(let name): ["kind": "environment", "name": .string(name)]
         case .file(let place):
             [
-                "kind": "file", "file": .string(place.file), "line": .integer(Int64(place.line)),
-                "column": .integer(Int64(place.column)),
+                "kind": "file", "file": .string(place.file), "line": .count(place.line),
+                "column": .count(place.column),
             ]
         case .standard: ["kind": "default"]
         }

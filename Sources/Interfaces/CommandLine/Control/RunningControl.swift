@@ -131,12 +131,10 @@ extension EventFeed {
             guard let names = rules.removeValue(forKey: job.event.path) else { continue }
             let (path, kind, time) = (job.event.path, job.event.kind, job.event.time)
             publish(.file) {
-                var object: [String: JSONValue] = [
-                    "at": .string(time.milliseconds), "kind": .string(kind.rawValue),
-                    "rules": .array(names.map { .string($0) }),
-                ]
-                object.add("path", path)
-                return object.line
+                [String: JSONValue](
+                    ["at": .string(time.milliseconds), "kind": .string(kind.rawValue), "rules": .strings(names)],
+                    paths: ["path": path]
+                ).line
             }
         }
     }

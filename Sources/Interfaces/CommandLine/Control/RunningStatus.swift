@@ -23,18 +23,18 @@ struct RunningStatus {
     /// The JSON value that `/v1/status` returns.
     var object: JSONValue {
         [
-            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
+            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .count(getpid()),
             "started": .string(started.milliseconds), "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
             "state": .string(engine.phase.rawValue), "ready": .bool(engine.isReady),
-            "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
+            "degraded": .bool(!reasons.isEmpty), "reasons": .strings(reasons),
             "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,
             "disabled_rules": .array(engine.ruleset.disabled.map { .string($0.name) }),
             "journal": journalObject, "roots": .array(watching.roots.map { engine.object($0) }),
-            "watches": ["used": .integer(Int64(watching.watches)), "limit": .integer(Int64(watching.limit))],
-            "overflows": .integer(Int64(engine.overflows)), "last_rescan": engine.rescanObject,
+            "watches": ["used": .count(watching.watches), "limit": .count(watching.limit)],
+            "overflows": .count(engine.overflows), "last_rescan": engine.rescanObject,
             "queue": [
-                "settling": .integer(Int64(engine.settling)), "pending": .integer(Int64(engine.queue.pending)),
-                "running": .integer(Int64(engine.queue.running)), "failed": .integer(Int64(failed.count)),
+                "settling": .count(engine.settling), "pending": .count(engine.queue.pending),
+                "running": .count(engine.queue.running), "failed": .count(failed.count),
             ],
             "counts": engine.countsObject,
             "rates": [
@@ -48,11 +48,9 @@ struct RunningStatus {
     }
 
     private var journalObject: JSONValue {
-        var object: [String: JSONValue] = [
-            "path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size),
-        ]
-        if let path = journal.path { object.add("path", path) }
-        return .object(object)
+        .members(
+            ["path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size)],
+            paths: ["path": journal.path])
     }
 
     private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
@@ -70,15 +68,7 @@ struct FailedJobs {
 
 extension Pauses {
     /// The names of the paused rules.
-    var names: JSONValue { .array(rules.sorted().map { .string($0) }) }
-}
-
-extension JSONValue {
-    /// Returns a string, or null for nil.
-    static func text(_ text: String?) -> JSONValue {
-        guard let text else { return .null }
-        return .string(text)
-    }
+    var names: JSONValue { .strings(rules.sorted()) }
 }
 
 // The values of `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history`.
@@ -114,13 +104,11 @@ extension EngineStatus {
     /// Returns the JSON object of a root.
     func object(_ root: WatchStatus.Root) -> JSONValue {
         let names = ruleset.rules.filter { $0.roots.contains(root.path) }.map(\.name)
-        var object: [String: JSONValue] = [
-            "rules": .array(names.map { .string($0) }), "backend": .string(root.means.rawValue),
-            "reason": .text(root.reason), "folders": .integer(Int64(root.folders)),
-            "polled": .integer(Int64(root.polled)),
-        ]
-        object.add("path", root.path)
-        return .object(object)
+        return .members(
+            [
+                "rules": .strings(names), "backend": .string(root.means.rawValue), "reason": .text(root.reason),
+                "folders": .count(root.folders), "polled": .count(root.polled),
+            ], paths: ["path": root.path])
     }
 
     /// Returns the JSON object of a rule.
@@ -134,29 +122,25 @@ extension EngineStatus {
     func object(_ rule: Rule, pending: Int, failed: Int, isKnown: (JobID) -> Bool) -> JSONValue {
         let tally = rules[rule.name] ?? RuleTally()
         let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
-        var object: [String: JSONValue] = [
-            "name": .string(rule.name), "tags": .array(rule.tags.map { .string($0) }),
-            "enabled": .bool(!ruleset.isDisabled(rule.name)), "paused": .bool(pauses.hold(rule.name)),
-            "pending": .integer(Int64(pending)),
-            "running": .integer(Int64(running)), "succeeded": .integer(Int64(tally.succeeded)),
-            "skipped": .integer(Int64(tally.skipped)), "failed": .integer(Int64(failed)),
+        return [
+            "name": .string(rule.name), "tags": .strings(rule.tags), "enabled": .bool(!ruleset.isDisabled(rule.name)),
+            "paused": .bool(pauses.hold(rule.name)), "pending": .count(pending), "running": .count(running),
+            "succeeded": .count(tally.succeeded), "skipped": .count(tally.skipped), "failed": .count(failed),
             "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
             "place": .string("\(rule.place.file):\(rule.place.line)"),
+            "path": .string(rule.globs.map(\.description).joined(separator: ", ")),
         ]
-        object["path"] = .string(rule.globs.map(\.description).joined(separator: ", "))
-        return .object(object)
     }
 
     var runningObjects: JSONValue {
         .array(
             running.map { attempt in
-                var object: [String: JSONValue] = [
-                    "job": .string(attempt.job.description), "rule": .string(attempt.rule),
-                    "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
-                    "jobs": .integer(Int64(attempt.jobs)), "slot": .bool(attempt.takesSlot),
-                ]
-                object.add("path", attempt.path)
-                return .object(object)
+                .members(
+                    [
+                        "job": .string(attempt.job.description), "rule": .string(attempt.rule),
+                        "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
+                        "jobs": .count(attempt.jobs), "slot": .bool(attempt.takesSlot),
+                    ], paths: ["path": attempt.path])
             })
     }
 
@@ -167,36 +151,31 @@ extension EngineStatus {
         return .array(
             held.map { path, since in
                 let processes = writers[path, default: []].map { writer in
-                    JSONValue.object(["pid": .integer(Int64(writer.process)), "name": .string(writer.name)])
+                    JSONValue.members(["pid": .count(writer.process), "name": .string(writer.name)])
                 }
-                var object: [String: JSONValue] = [
-                    "since": .string(wall.advanced(by: since - now).milliseconds), "processes": .array(processes),
-                ]
-                object.add("path", path)
-                return .object(object)
+                let since = wall.advanced(by: since - now).milliseconds
+                return .members(["since": .string(since), "processes": .array(processes)], paths: ["path": path])
             })
     }
 
     /// Returns the slots, and the rules that wait for one, longest wait first.
     func slotsObject(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
         let waiting = slots.waiting.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { rule, since in
-            JSONValue.object([
-                "rule": .string(rule), "since": .string(wall.advanced(by: since - now).milliseconds),
-            ])
+            JSONValue.members(["rule": .string(rule), "since": .string(wall.advanced(by: since - now).milliseconds)])
         }
         return [
-            "limit": .integer(Int64(slots.limit)), "extra": .integer(Int64(slots.extra)),
-            "used": .integer(Int64(slots.used)), "extra_used": .integer(Int64(slots.extraUsed)),
+            "limit": .count(slots.limit), "extra": .count(slots.extra),
+            "used": .count(slots.used), "extra_used": .count(slots.extraUsed),
             "waiting": .array(waiting),
         ]
     }
 
     var countsObject: JSONValue {
         [
-            "hints": .integer(Int64(counts.hints)), "events": .integer(Int64(counts.events)),
-            "attempts": .integer(Int64(counts.attempts)), "succeeded": .integer(Int64(counts.succeeded)),
-            "skipped": .integer(Int64(counts.skipped)),
-            "failed_attempts": .integer(Int64(counts.failedAttempts)), "failed": .integer(Int64(counts.failed)),
+            "hints": .count(counts.hints), "events": .count(counts.events),
+            "attempts": .count(counts.attempts), "succeeded": .count(counts.succeeded),
+            "skipped": .count(counts.skipped),
+            "failed_attempts": .count(counts.failedAttempts), "failed": .count(counts.failed),
         ]
     }
 
@@ -205,7 +184,7 @@ extension EngineStatus {
         guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
         return [
             "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue),
-            "found": .integer(Int64(done.found)),
+            "found": .count(done.found),
         ]
     }
 }
@@ -219,25 +198,23 @@ extension EngineStatus.EndedJob {
     }
 
     /// The JSON object for the list of recent failures.
-    var failure: JSONValue {
-        var object: [String: JSONValue] = [
-            "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
-            "message": .string(message),
-        ]
-        object.add("path", path)
-        return .object(object)
-    }
+    var failure: JSONValue { .failure(job, rule, time, path, message) }
 }
 
 extension JobEntry {
     /// The JSON object for the list of recent failures.
-    var failure: JSONValue {
-        var object: [String: JSONValue] = [
-            "job": .string(id.description), "rule": .string(rule), "at": .string(time.milliseconds),
-            "message": .string(message ?? ""),
-        ]
-        object.add("path", path)
-        return .object(object)
+    var failure: JSONValue { .failure(id, rule, time, path, message ?? "") }
+}
+
+extension JSONValue {
+    fileprivate static func failure(
+        _ job: JobID, _ rule: String, _ time: Timestamp, _ path: PathBytes, _ message: String
+    ) -> JSONValue {
+        .members(
+            [
+                "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
+                "message": .string(message),
+            ], paths: ["path": path])
     }
 }
 
@@ -255,13 +232,12 @@ extension WatchStatus.Root {
 extension ActivityHistory.Point {
     var object: JSONValue {
         func seconds(_ duration: Duration?) -> JSONValue {
-            guard let duration else { return .null }
-            return .number((duration / .microseconds(100)).rounded() / 10_000)
+            duration.map { .number(($0 / .microseconds(100)).rounded() / 10_000) } ?? .null
         }
         return [
-            "at": .string(time.milliseconds), "events": .integer(Int64(events)),
-            "succeeded": .integer(Int64(succeeded)), "skipped": .integer(Int64(skipped)),
-            "failed": .integer(Int64(failed)), "queue": .integer(Int64(queue)), "settle_p50": seconds(settleMedian),
+            "at": .string(time.milliseconds), "events": .count(events),
+            "succeeded": .count(succeeded), "skipped": .count(skipped),
+            "failed": .count(failed), "queue": .count(queue), "settle_p50": seconds(settleMedian),
             "wait_p50": seconds(waitMedian), "run_p50": seconds(runMedian), "run_p99": seconds(runSlowest),
         ]
     }

@@ -29,23 +29,17 @@ extension ActionPlan {
         switch work {
         case .builtIn(_, let parameters): return ["with": parameters.json]
         case .program(let program):
-            var object: [String: JSONValue] = [
-                "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
-            ]
-            if let plugin = program.plugin { object["plugin"] = .string(plugin) }
-            if program.isShell { object["shell"] = true }
-            if program.isServed { object["served"] = true }
-            if let directory = program.directory { object.add("directory", directory) }
-            object.merge(program.confinement.members) { _, new in new }
-            if !program.environment.isEmpty {
-                let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
-                object["env"] = .object(Dictionary(variables) { _, last in last })
-            }
-            return object
+            let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
+            let members = [String: JSONValue](
+                [
+                    "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
+                    "plugin": program.plugin.map { .string($0) }, "shell": program.isShell ? true : nil,
+                    "served": program.isServed ? true : nil,
+                    "env": variables.isEmpty ? nil : .object(Dictionary(variables) { $1 }),
+                ], paths: ["directory": program.directory])
+            return members.merging(program.confinement.members) { $1 }
         case .impossible(let outcome):
-            var object: [String: JSONValue] = ["error": .string(outcome.message)]
-            if let code = outcome.code { object["code"] = .string(code) }
-            return object
+            return .init(["error": .string(outcome.message), "code": outcome.code.map { .string($0) }])
         }
     }
 }
@@ -88,37 +82,34 @@ extension ProgramConfinement {
     }
 
     var members: [String: JSONValue] {
-        var object: [String: JSONValue] = [:]
-        if let user {
-            object["run_as"] = [
-                "user": .string(user.text), "uid": .integer(Int64(user.uid)), "gid": .integer(Int64(user.gid)),
-                "groups": .array(user.groups.map { .integer(Int64($0)) }),
-            ]
+        let most = [String: JSONValue]([
+            "cpu_ms": limits.cpu.map { .milliseconds($0) }, "memory": limits.memory.map { .count($0) },
+            "files": limits.files.map { .count($0) }, "processes": limits.processes.map { .count($0) },
+            "file_size": limits.fileSize.map { .count($0) },
+        ])
+        func given(writable: Bool) -> JSONValue? {
+            grants == nil ? nil : .array(paths(writable: writable).map { JSONValue(bytes: $0.bytes) })
         }
-        if umask != Self.usual.umask { object["umask"] = .string(umaskText) }
-        if let nice { object["nice"] = .integer(Int64(nice)) }
-        if let ioPriority { object["ionice"] = .string(ioPriority.text) }
-        var most: [String: JSONValue] = [:]
-        if let cpu = limits.cpu { most["cpu_ms"] = .number(cpu / .milliseconds(1)) }
-        if let memory = limits.memory { most["memory"] = .integer(Int64(memory)) }
-        if let files = limits.files { most["files"] = .integer(Int64(files)) }
-        if let processes = limits.processes { most["processes"] = .integer(Int64(processes)) }
-        if let size = limits.fileSize { most["file_size"] = .integer(Int64(size)) }
-        if !most.isEmpty { object["limits"] = .object(most) }
-        if grants != nil || !allowsNetwork {
-            var sandbox: [String: JSONValue] = ["network": .bool(allowsNetwork), "required": .bool(isRequired)]
-            if grants != nil {
-                sandbox["read"] = .array(paths(writable: false).map { JSONValue(bytes: $0.bytes) })
-                sandbox["write"] = .array(paths(writable: true).map { JSONValue(bytes: $0.bytes) })
-            }
-            object["sandbox"] = .object(sandbox)
-        }
-        return object
+        return .init([
+            "run_as": user.map { user in
+                [
+                    "user": .string(user.text), "uid": .count(user.uid), "gid": .count(user.gid),
+                    "groups": .array(user.groups.map { .count($0) }),
+                ]
+            }, "umask": umask == Self.usual.umask ? nil : .string(umaskText), "nice": nice.map { .count($0) },
+            "ionice": ioPriority.map { .string($0.text) }, "limits": most.isEmpty ? nil : .object(most),
+            "sandbox": grants == nil && allowsNetwork
+                ? nil
+                : .members([
+                    "network": .bool(allowsNetwork), "required": .bool(isRequired), "read": given(writable: false),
+                    "write": given(writable: true),
+                ]),
+        ])
     }
 
     private func paths(writable: Bool) -> [PathBytes] {
         var seen: Set<PathBytes> = []
-        return given.filter { $0.access.contains(.write) == writable }.map(\.path).filter { seen.insert($0).inserted }
+        return self.given.filter { $0.access.contains(.write) == writable }.map(\.path).filter { seen.insert($0).inserted }
     }
 
     private var umaskText: String {

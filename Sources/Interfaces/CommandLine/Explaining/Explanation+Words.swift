@@ -132,14 +132,12 @@ extension Rule {
     var runningMembers: [String: JSONValue] {
         [
             "retry": [
-                "attempts": .integer(Int64(retry.attempts)), "delay_ms": .number(retry.delay / .milliseconds(1)),
-                "max_delay_ms": .number(retry.maximumDelay / .milliseconds(1)), "on": .string(retry.on.rawValue),
+                "attempts": .count(retry.attempts), "delay_ms": .milliseconds(retry.delay),
+                "max_delay_ms": .milliseconds(retry.maximumDelay), "on": .string(retry.on.rawValue),
             ],
-            "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .number(cooldown / .milliseconds(1)),
-            "on_failure": .array(onFailure.map { .string($0.name) }), "catch_up": .bool(catchUp),
-            "formerly": .array(formerly.map { .string($0) }),
-            "by": .bool(tellsAuthor), "priority": .integer(Int64(priority)), "stop": .bool(isLast),
-            "tags": .array(tags.map { .string($0) }),
+            "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .milliseconds(cooldown),
+            "on_failure": .strings(onFailure.map(\.name)), "catch_up": .bool(catchUp), "formerly": .strings(formerly),
+            "by": .bool(tellsAuthor), "priority": .count(priority), "stop": .bool(isLast), "tags": .strings(tags),
         ]
     }
 

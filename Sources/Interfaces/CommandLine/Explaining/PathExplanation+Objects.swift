@@ -13,32 +13,28 @@ extension PathExplanation {
         rules.map { entry in
             let explanation = entry.explanation
             let rule = explanation.rule
-            var object: [String: JSONValue] = [
-                "rule": .string(rule.name), "place": .string(rule.place.description),
-                "taken": .bool(explanation.isTaken), "type": .null,
-            ]
-            object.add("path", path)
+            var object = [String: JSONValue](
+                [
+                    "rule": .string(rule.name), "place": .string(rule.place.description),
+                    "taken": .bool(explanation.isTaken), "type": .null, "known": .bool(entry.record.isKnown),
+                    "open": .array(entry.record.open.map { .object($0.object) }),
+                    "ran": .array(entry.record.ended.map { .object($0.object) }),
+                ], paths: ["path": path, "alias": entry.alias])
             if case .present(let snapshot) = sight { object["type"] = .string(snapshot.type.rawValue) }
-            if let alias = entry.alias { object.add("alias", alias) }
             switch explanation.verdict {
             case .left(let reason):
                 let (code, message, help) = explanation.words(for: reason)
                 object["reason"] = .string(code)
                 object["message"] = .string(message)
-                if let help { object["help"] = .string(help) }
-                if case .name(let refusal) = reason { object.merge(refusal.members) { _, new in new } }
+                object["help"] = help.map { .string($0) }
+                if case .name(let refusal) = reason { object.merge(refusal.members) { $1 } }
+                if case .stopped(let stopper) = reason { object["stopped_by"] = .string(stopper) }
             case .taken(let place):
-                object.add("root", place.root)
-                object.add("relative", place.relative)
-                if let unit = place.unit { object.add("unit", unit) }
-                object.merge(explanation.members) { _, new in new }
-                object.merge(entry.members) { _, new in new }
+                let paths = [String: JSONValue](
+                    [:], paths: ["root": place.root, "relative": place.relative, "unit": place.unit])
+                for members in [paths, explanation.members, entry.members] { object.merge(members) { $1 } }
             }
-            if case .left(.stopped(let stopper)) = explanation.verdict { object["stopped_by"] = .string(stopper) }
-            object.merge(coverage.members) { _, new in new }
-            object["known"] = .bool(entry.record.isKnown)
-            object["open"] = .array(entry.record.open.map { .object($0.object) })
-            object["ran"] = .array(entry.record.ended.map { .object($0.object) })
+            object.merge(coverage.members) { $1 }
             return object
         }
     }
@@ -47,31 +43,29 @@ extension PathExplanation {
 extension PathExplanation.OfRule {
     /// The members about the next event, waits and actions of a match.
     fileprivate var members: [String: JSONValue] {
-        var object: [String: JSONValue] = [:]
-        if let next {
-            object["event"] = .string(next.event.kind.rawValue)
-            if !next.event.changed.isEmpty { object["changed"] = .array(next.event.changed.map { .string($0) }) }
-        }
-        object["holdups"] = .array(
-            holdups.map { holdup in
-                var object: [String: JSONValue] = ["cause": .string(holdup.cause), "message": .string(holdup.message)]
-                if let until = holdup.until { object["until"] = .string(until.description) }
-                return .object(object)
-            })
-        if let question { object["question"] = .object(question.members) }
-        object["would"] = .array(
-            steps.enumerated().flatMap { number, step in
-                step.plans.map { plan in
-                    var object = plan.members
-                    object["step"] = .integer(Int64(number))
-                    object["action"] = .string(step.action.name)
-                    let values = plan.values.map { ($0.word, JSONValue(bytes: $1)) }
-                    object["values"] = .object(Dictionary(values) { first, _ in first })
-                    object["paths"] = .array(plan.events.map { JSONValue(bytes: $0.path.bytes) })
-                    return .object(object)
-                }
-            })
-        return object
+        .init([
+            "event": next.map { .string($0.event.kind.rawValue) },
+            "changed": next.flatMap { $0.event.changed.isEmpty ? nil : .strings($0.event.changed) },
+            "holdups": .array(
+                holdups.map { holdup in
+                    .members([
+                        "cause": .string(holdup.cause), "message": .string(holdup.message),
+                        "until": holdup.until.map { .string($0.description) },
+                    ])
+                }), "question": question.map { .object($0.members) },
+            "would": .array(
+                steps.enumerated().flatMap { number, step in
+                    step.plans.map { plan in
+                        let values = plan.values.map { ($0.word, JSONValue(bytes: $1)) }
+                        let members: [String: JSONValue] = [
+                            "step": .count(number), "action": .string(step.action.name),
+                            "values": .object(Dictionary(values) { first, _ in first }),
+                            "paths": .array(plan.events.map { JSONValue(bytes: $0.path.bytes) }),
+                        ]
+                        return .object(plan.members.merging(members) { $1 })
+                    }
+                }),
+        ])
     }
 }
 
@@ -81,12 +75,9 @@ extension Coverage {
             "watched": .bool(isWatched),
             "roots": .array(
                 roots.map { root in
-                    var object: [String: JSONValue] = [
-                        "exists": .bool(root.isThere), "backend": root.polling == nil ? "inotify" : "poll",
-                    ]
-                    object.add("path", root.path)
-                    if let unreached = root.unreached { object.add("unreached", unreached) }
-                    return .object(object)
+                    .members(
+                        ["exists": .bool(root.isThere), "backend": root.polling == nil ? "inotify" : "poll"],
+                        paths: ["path": root.path, "unreached": root.unreached])
                 }),
         ]
     }
@@ -95,39 +86,32 @@ extension Coverage {
 extension Explanation {
     fileprivate var members: [String: JSONValue] {
         let isPolled = polling != nil
-        var object: [String: JSONValue] = [
-            "events": .array(EventSpelling.words(of: rule.events).map { .string($0) }),
-            "backend": isPolled ? "poll" : "inotify",
-            "settle_ms": .number(rule.settle.quiet(isPolled: isPolled) / .milliseconds(1)),
+        var object = [String: JSONValue]([
+            "events": .strings(EventSpelling.words(of: rule.events)), "backend": isPolled ? "poll" : "inotify",
+            "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
             "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
-            "existing": .string(rule.existing.rawValue), "held_by": .array(holds.map { .string($0.rawValue) }),
-        ]
-        if !findings.isEmpty { object["where"] = .array(findings.map { .string($0) }) }
-        if let reason = untoldCondition { object["where_untold"] = .string(reason) }
-        if isPolled { object["poll_ms"] = .number(rule.pollInterval / .milliseconds(1)) }
+            "existing": .string(rule.existing.rawValue), "held_by": .strings(holds.map(\.rawValue)),
+            "where": findings.isEmpty ? nil : .strings(findings),
+            "where_untold": untoldCondition.map { .string($0) },
+            "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
+            "stable": rule.settle.stable(isPolled: isPolled).map { stable in
+                ["every_ms": .milliseconds(stable.every), "rounds": .count(stable.rounds)]
+            }, "max_wait_ms": rule.settle.maximumWait.map { .milliseconds($0) },
+        ])
         if case .fileSystem(let name) = polling { object["file_system"] = .string(name) }
-        if let stable = rule.settle.stable(isPolled: isPolled) {
-            object["stable"] = [
-                "every_ms": .number(stable.every / .milliseconds(1)), "rounds": .integer(Int64(stable.rounds)),
-            ]
-        }
-        if let longest = rule.settle.maximumWait { object["max_wait_ms"] = .number(longest / .milliseconds(1)) }
-        object.merge(rule.runningMembers) { _, new in new }
-        return object
+        return object.merging(rule.runningMembers) { $1 }
     }
 }
 
 extension PathFilter.Refusal {
     /// The glob, and the part of the path that it refers to.
     fileprivate var members: [String: JSONValue] {
-        var object: [String: JSONValue] = ["glob": .string(glob.description)]
-        switch reason {
-        case .outside, .above, .depth: break
-        case .glob(let part), .hidden(let part): object.add("part", PathBytes(part))
+        let glob = JSONValue.string(glob.description)
+        return switch reason {
+        case .outside, .above, .depth: ["glob": glob]
+        case .glob(let part), .hidden(let part): .init(["glob": glob], paths: ["part": PathBytes(part)])
         case .leftOut(_, let pattern, let part):
-            object["pattern"] = .string(pattern.description)
-            object.add("part", PathBytes(part))
+            .init(["glob": glob, "pattern": .string(pattern.description)], paths: ["part": PathBytes(part)])
         }
-        return object
     }
 }

@@ -115,16 +115,12 @@ extension Diagnostic {
     ///
     /// A diagnostic about a whole file has no line.
     var object: [String: JSONValue] {
-        var object: [String: JSONValue] = [
+        let hasLine = place.line > 0
+        return .init([
             "file": .string(place.file), "severity": .string(severity.rawValue), "message": .string(message),
-        ]
-        if place.line > 0 {
-            object["line"] = .integer(Int64(place.line))
-            object["column"] = .integer(Int64(place.column))
-            object["length"] = .integer(Int64(length))
-        }
-        object["help"] = help.map { .string($0) }
-        return object
+            "line": hasLine ? .count(place.line) : nil, "column": hasLine ? .count(place.column) : nil,
+            "length": hasLine ? .count(length) : nil, "help": help.map { .string($0) },
+        ])
     }
 
     /// Prints the diagnostic: as text on standard error, colored on a terminal, or as one JSON object per line on

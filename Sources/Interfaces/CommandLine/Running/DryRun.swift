@@ -1,6 +1,7 @@
 import ActionAPI
 import Configuration
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Plugins
@@ -73,20 +74,17 @@ struct DryRun: Sendable {
             }
         case .json:
             for invocation in invocations {
-                var object = plan.members
                 let job = invocation.job
-                object.merge([
-                    "time": .string(DiskProbe.now().description), "rule": .string(rule),
-                    "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
-                    "attempt": .integer(Int64(job.attempt)), "action": .string(action.name), "dry_run": true,
-                    "step": .integer(Int64(invocation.steps.count)),
-                    "outcome": .string(verb.replacing(" ", with: "-")), "state": "pending",
-                    "message": .string(plan.text),
-                ]) { _, new in new }
-                object.add("path", job.event.path)
-                if let from = job.event.from { object.add("from", from) }
-                if invocations.count > 1 { object["batch"] = .integer(Int64(invocations.count)) }
-                Output.standard.write(object.line)
+                let members = [String: JSONValue](
+                    [
+                        "time": .string(DiskProbe.now().description), "rule": .string(rule),
+                        "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
+                        "attempt": .count(job.attempt), "action": .string(action.name), "dry_run": true,
+                        "step": .count(invocation.steps.count), "outcome": .string(verb.replacing(" ", with: "-")),
+                        "state": "pending", "message": .string(plan.text),
+                        "batch": invocations.count > 1 ? .count(invocations.count) : nil,
+                    ], paths: ["path": job.event.path, "from": job.event.from])
+                Output.standard.write(plan.members.merging(members) { $1 }.line)
             }
         }
     }

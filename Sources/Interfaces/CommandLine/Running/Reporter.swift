@@ -230,7 +230,7 @@ struct Reporter: Sendable {
         case .json:
             for report in reports {
                 var object = Self.object(report)
-                object["batch"] = .integer(Int64(reports.count))
+                object["batch"] = .count(reports.count)
                 Output.standard.write(object.line)
             }
         }
@@ -280,21 +280,19 @@ struct Reporter: Sendable {
 
     /// Returns the JSON object of an attempt; ``AttemptLine`` parses it.
     static func object(_ report: AttemptReport) -> [String: JSONValue] {
-        var object: [String: JSONValue] = [
-            "time": .string(report.time.description), "rule": .string(report.rule),
-            "event": .string(report.event.rawValue), "job": .string(report.job.description),
-            "attempt": .integer(Int64(report.attempt)), "max_attempts": .integer(Int64(report.maximumAttempts)),
-            "action": .string(report.action), "outcome": .string(report.outcome.ending.rawValue),
-            "state": .string(report.state.rawValue), "message": .string(report.outcome.message),
-            "duration_ms": .number(milliseconds(report.duration)),
-        ]
-        object.add("path", report.path)
-        if let from = report.from { object.add("from", from) }
-        if let code = report.outcome.code { object["code"] = .string(code) }
-        if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
-        if !report.outcome.outputs.isEmpty { object["outputs"] = report.outcome.outputs.json }
-        if !report.outcome.values.isEmpty { object["values"] = .object(report.outcome.values) }
-        return object
+        let outcome = report.outcome
+        return .init(
+            [
+                "time": .string(report.time.description), "rule": .string(report.rule),
+                "event": .string(report.event.rawValue), "job": .string(report.job.description),
+                "attempt": .count(report.attempt), "max_attempts": .count(report.maximumAttempts),
+                "action": .string(report.action), "outcome": .string(outcome.ending.rawValue),
+                "state": .string(report.state.rawValue), "message": .string(outcome.message),
+                "duration_ms": .number(milliseconds(report.duration)), "code": outcome.code.map { .string($0) },
+                "retry_ms": report.pause.map { .number(milliseconds($0)) },
+                "outputs": outcome.outputs.isEmpty ? nil : outcome.outputs.json,
+                "values": outcome.values.isEmpty ? nil : .object(outcome.values),
+            ], paths: ["path": report.path, "from": report.from])
     }
 
     private static func milliseconds(_ duration: Duration) -> Double {

@@ -216,22 +216,18 @@ extension PluginListing {
 
     /// The members of the JSON object.
     var object: [String: JSONValue] {
-        var object: [String: JSONValue] = ["name": .string(name), "state": .string(state)]
-        object.add("path", location)
-        if let description = plugin?.description {
-            object["version"] = .string(description.version)
-            object["modes"] = .array((description.modes ?? ["run"]).map { .string($0) })
-            if let summary = description.summary { object["summary"] = .string(summary) }
+        let description = plugin?.description
+        let problems = problems.map { problem in
+            JSONValue.members(["message": .string(problem.message), "help": problem.help.map { .string($0) }])
         }
-        if let plugin, !plugin.remarks.isEmpty { object["remarks"] = .array(plugin.remarks.map { .string($0) }) }
-        if !problems.isEmpty {
-            object["problems"] = .array(
-                problems.map { problem in
-                    var members: [String: JSONValue] = ["message": .string(problem.message)]
-                    if let help = problem.help { members["help"] = .string(help) }
-                    return .object(members)
-                })
-        }
+        var object = [String: JSONValue](
+            [
+                "name": .string(name), "state": .string(state), "version": description.map { .string($0.version) },
+                "modes": description.map { .strings($0.modes ?? ["run"]) },
+                "summary": description?.summary.map { .string($0) },
+                "remarks": plugin.flatMap { $0.remarks.isEmpty ? nil : .strings($0.remarks) },
+                "problems": problems.isEmpty ? nil : .array(problems),
+            ], paths: ["path": location])
         switch shadow {
         case .builtIn: object["shadowed_by"] = "built-in"
         case .plugin(let path): object.add("shadowed_by", path)

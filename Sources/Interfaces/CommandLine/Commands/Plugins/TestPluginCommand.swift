@@ -102,11 +102,10 @@ struct TestPluginCommand: ParsableCommand {
     private func say(_ check: ConformanceCheck) {
         let verdict = check.verdict
         if json {
-            var object: [String: JSONValue] = [
+            let object = [String: JSONValue]([
                 "check": .string(check.name), "title": .string(check.title), "verdict": .string(verdict.word.rawValue),
-            ]
-            if let message = verdict.message { object["message"] = .string(message) }
-            if let help = verdict.help { object["help"] = .string(help) }
+                "message": verdict.message.map { .string($0) }, "help": verdict.help.map { .string($0) },
+            ])
             Output.standard.write(object.line)
             return
         }
