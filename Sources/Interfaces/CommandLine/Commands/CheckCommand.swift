@@ -34,7 +34,7 @@ struct CheckCommand: ParsableCommand {
             let failure = rule.onFailure.isEmpty ? "" : "; on failure \(rule.failureActionNames)"
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)\(failure)")
             if !rule.formerly.isEmpty {
-                let names = rule.formerly.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+                let names = Display.list(rule.formerly)
                 Output.standard.write("    formerly \(names): jobs and known files of that name belong to this rule")
             }
             for glob in rule.globs {

@@ -11,7 +11,6 @@ import System
 /// The option for the configuration file, shared by all commands that read it.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
-        name: .customLong("config"),
         help: ArgumentHelp(
             "The configuration file.",
             discussion: """
@@ -164,7 +163,6 @@ extension Configuration {
 /// The options for the journal and the configuration, shared by all commands that need them.
 struct JournalOptions: ParsableArguments {
     @Option(
-        name: .customLong("journal"),
         help: ArgumentHelp(
             "The journal file.",
             discussion: """
@@ -192,13 +190,7 @@ struct JournalOptions: ParsableArguments {
     private func named() throws -> JournalPlace? {
         guard let journal else { return nil }
         if journal == ":memory:" { return .memory }
-        let path = RawArguments.paths([journal])[0]
-        if path.bytes.isEmpty { throw ValidationError("'--journal' is empty; name a file") }
-        if path.bytes.last == .slash {
-            throw ValidationError("'--journal \(Display.path(path))' is a directory; name a file")
-        }
-        let isAbsolute = path.bytes.first == .slash
-        return .file((isAbsolute ? path : CommandContext.currentFolder.appending(path.bytes)).normalized)
+        return .file(try RawArguments.file(journal, option: "--journal", noun: "file"))
     }
 
     /// Validates the options, for commands that read a journal.

@@ -12,14 +12,9 @@ struct PauseCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
-    var rule: String?
+    @OptionGroup var pauses: PauseOptions
 
-    @OptionGroup var choice: ControlChoice
-
-    func validate() throws { try choice.check() }
-
-    func run() throws { try PauseAnswer.ask("/v1/pause", rule, choice) }
+    func run() throws { try pauses.ask("/v1/pause") }
 }
 
 /// `alight resume`: resumes all paused rules, or one.
@@ -32,28 +27,27 @@ struct ResumeCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
+    @OptionGroup var pauses: PauseOptions
+
+    func run() throws { try pauses.ask("/v1/resume") }
+}
+
+/// The options and the output of `pause` and `resume`.
+struct PauseOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var choice: ControlChoice
 
-    func validate() throws { try choice.check() }
-
-    func run() throws { try PauseAnswer.ask("/v1/resume", rule, choice) }
-}
-
-/// The output of `pause` and `resume`: the rules that are paused.
-enum PauseAnswer {
-    static func ask(_ target: String, _ rule: String?, _ choice: ControlChoice) throws {
-        Output.standard.write(words(try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:])))
-    }
-
-    static func words(_ answer: JSONValue) -> String {
-        let names = (answer.object?["paused_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
-        if answer.object?["paused"]?.bool == true {
-            return "all rules are paused" + (names.isEmpty ? "" : "; by name: \(names.joined(separator: ", "))")
-        }
-        return names.isEmpty ? "no rule is paused" : "paused: \(names.joined(separator: ", "))"
+    /// Sends the request, and prints the rules that are paused then.
+    func ask(_ target: String) throws {
+        let answer = try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:]).object
+        let names = Display.list((answer?["paused_rules"]?.array ?? []).compactMap(\.string))
+        let line =
+            answer?["paused"]?.bool == true
+            ? "all rules are paused" + (names.isEmpty ? "" : "; by name: \(names)")
+            : names.isEmpty ? "no rule is paused" : "paused: \(names)"
+        Output.standard.write(line)
     }
 }
 
@@ -69,8 +63,6 @@ struct ReloadCommand: ParsableCommand {
             """)
 
     @OptionGroup var choice: ControlChoice
-
-    func validate() throws { try choice.check() }
 
     func run() throws {
         _ = try choice.post("/v1/reload")
@@ -89,8 +81,6 @@ struct RescanCommand: ParsableCommand {
             """)
 
     @OptionGroup var choice: ControlChoice
-
-    func validate() throws { try choice.check() }
 
     func run() throws {
         _ = try choice.post("/v1/rescan")

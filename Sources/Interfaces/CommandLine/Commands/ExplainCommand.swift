@@ -116,6 +116,18 @@ struct ExplainCommand: ParsableCommand {
 ///
 /// The parser provides them as strings, which replace bytes that are not valid UTF-8.
 enum RawArguments {
+    /// Returns the absolute path of a file that an option names.
+    ///
+    /// - Throws: `ValidationError` when it is empty, or names a directory.
+    static func file(_ text: String, option: String, noun: String) throws -> PathBytes {
+        let path = paths([text])[0]
+        if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a \(noun)") }
+        if path.bytes.last == .slash {
+            throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a \(noun)")
+        }
+        return CommandContext.currentFolder.resolving(path.bytes).normalized
+    }
+
     /// Returns the exact paths of parsed arguments, in the order in which they were given.
     static func paths(_ arguments: [String]) -> [PathBytes] {
         var raw: [PathBytes: [PathBytes]] = [:]

@@ -88,13 +88,7 @@ struct JobsCommand: ParsableCommand {
         guard limit >= 0 else { throw ValidationError("'--limit \(limit)' is negative; write 0 for all") }
         var query = JournalQuery(states: Set(states), rule: rule, limit: limit == 0 ? nil : limit)
         if let path { query.paths = try Self.paths(path) }
-        if let since {
-            do throws(MomentProblem) {
-                query.since = try TimeText.parse(since, now: now)
-            } catch {
-                throw ValidationError("--since: \(Display.text(error.message)); \(error.help)")
-            }
-        }
+        if let since { query.since = try TimeText.since(since, now: now) }
         return query
     }
 

@@ -29,7 +29,6 @@ struct LogCommand: ParsableCommand {
     @OptionGroup var choice: ControlChoice
 
     func validate() throws {
-        try choice.check()
         guard (0...1000).contains(recent) else { throw ValidationError("'-n \(recent)' is not between 0 and 1000") }
     }
 
@@ -155,7 +154,7 @@ struct AttemptLine {
 
     /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
     func text(hasColor: Bool) -> String {
-        let clock = time.map { Reporter.clock($0) + " " } ?? ""
+        let clock = time.map { TimeText.clock($0) + " " } ?? ""
         return clock + story(hasColor: hasColor)
     }
 

@@ -80,7 +80,7 @@ struct NewCommand: ParsableCommand {
             events: events.isEmpty ? nil : events, work: work)
         try output.write(rule.text)
         if !rule.unfilled.isEmpty {
-            let names = rule.unfilled.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+            let names = Display.list(rule.unfilled)
             Output.error.write("warning: fill in \(names): the handler has no example")
         }
     }

@@ -47,7 +47,6 @@ struct RulesOptions: ParsableArguments {
 /// The rules, for commands with other arguments.
 struct NamedRules: ParsableArguments {
     @Option(
-        name: .customLong("rules"),
         help: ArgumentHelp(
             "A rules file, or a directory of them; may be repeated.",
             discussion: """
@@ -107,7 +106,7 @@ extension CommandContext {
         for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {
-            let files = loaded.files.map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let files = Display.list(loaded.files)
             throw Exit(.rulesInvalid, error: "there is no rule in \(files)", help: "add one below 'rules:'")
         }
         return loaded

@@ -23,8 +23,6 @@ struct StatusCommand: ParsableCommand {
 
     @OptionGroup var choice: ControlChoice
 
-    func validate() throws { try choice.check() }
-
     func run() throws {
         Signals.endUsually()
         let client = try choice.client()

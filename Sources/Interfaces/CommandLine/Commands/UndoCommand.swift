@@ -56,10 +56,10 @@ struct UndoCommand: ParsableCommand {
 
     func run() throws {
         Signals.endUsually()
-        let moment = try moment()
+        let start = try since.map { try TimeText.since($0, now: DiskProbe.now()) }
         let reader = try journal.open()
         var hasFailed = false
-        let chosen = try find(reader, since: moment, &hasFailed)
+        let chosen = try find(reader, since: start, &hasFailed)
         guard !chosen.isEmpty else {
             if !hasFailed { Output.error.write("there is nothing to undo") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
@@ -82,15 +82,6 @@ struct UndoCommand: ParsableCommand {
         }
         if try !reportOutputs(of: chosen, reader) { hasFailed = true }
         throw Exit(hasFailed ? .someFailed : .done)
-    }
-
-    private func moment() throws -> Timestamp? {
-        guard let since else { return nil }
-        do throws(MomentProblem) {
-            return try TimeText.parse(since, now: DiskProbe.now())
-        } catch {
-            throw ValidationError("--since: \(Display.text(error.message)); \(error.help)")
-        }
     }
 
     /// Returns the attempts to undo, most recent first; prints errors about jobs that were named.

@@ -1,11 +1,15 @@
 import ActionAPI
 import ArgumentParser
+import Configuration
 import FileObserving
 import Foundation
 import Glibc
+import Pipeline
 import PluginProtocol
+import Reconciling
 import Rules
 import System
+import Watching
 
 /// `alight watch`: prints file events, without rules.
 struct WatchCommand: ParsableCommand {
@@ -113,32 +117,27 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func mask(_ words: String) throws -> EventMask {
-        var mask: EventMask = []
-        for word in words.split(separator: ",", omittingEmptySubsequences: false) {
-            guard let one = EventMask(word: String(word)) else {
-                let word = String(word)
+        try Self.list(words).reduce(into: []) { mask, word in
+            guard let events = EventMask(word: word) else {
                 throw ValidationError(
                     "unknown event '\(Display.text(word))' in --events; \(EventSpelling.help(for: word))")
             }
-            mask.formUnion(one)
+            mask.formUnion(events)
         }
-        return mask
     }
 
     private func kinds(_ words: String) throws -> Set<FileType> {
-        var kinds: Set<FileType> = []
-        for word in words.split(separator: ",", omittingEmptySubsequences: false) {
-            if word == "any" {
-                kinds.formUnion(FileType.allCases)
-            } else if let kind = FileType(rawValue: String(word)) {
-                kinds.insert(kind)
-            } else {
-                throw ValidationError(
-                    "unknown type '\(Display.text(String(word)))' in --types; the types are file, directory, symlink, "
-                        + "other, any")
+        try Self.list(words).reduce(into: []) { kinds, word in
+            guard let types = word == "any" ? FileType.allCases : FileType(rawValue: word).map({ [$0] }) else {
+                let all = "the types are file, directory, symlink, other, any"
+                throw ValidationError("unknown type '\(Display.text(word))' in --types; \(all)")
             }
+            kinds.formUnion(types)
         }
-        return kinds
+    }
+
+    private static func list(_ words: String) -> [String] {
+        words.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     }
 
     // MARK: Run
@@ -175,13 +174,7 @@ struct WatchCommand: ParsableCommand {
             do throws(ObservationError) {
                 try observer.forEachBatch { batch in
                     for event in batch {
-                        switch printer.write(event) {
-                        case .whole: continue
-                        case .unread: Output.standard.exit(.done)
-                        case .failed(let errno):
-                            printer.sayUnwritten(errno)
-                            Output.standard.exit(.runtimeError)
-                        }
+                        if printer.write(event) != .whole { Output.standard.exit(Output.checked(.done)) }
                     }
                 }
             } catch {
@@ -252,7 +245,7 @@ struct EventPrinter: Sendable {
             default: "2"
             }
         let word = event.kind.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0)
-        var line = "\(Reporter.clock(event.time)) "
+        var line = "\(TimeText.clock(event.time)) "
         line += hasColor ? "\u{1B}[\(color)m\(word)\u{1B}[0m " : "\(word) "
         if let from = event.from { line += "\(Display.path(from)) → " }
         line += Display.path(event.path)
@@ -274,49 +267,35 @@ struct EventPrinter: Sendable {
 
     // MARK: Standard error
 
-    func say(_ error: ObservationError) { say("error", Display.text(error.description), help: error.help) }
+    private let reporter = Reporter(format: .text)
+
+    init(isJSON: Bool) { self.isJSON = isJSON }
+
+    func say(_ error: ObservationError) { reporter.say(error) }
 
     func say(_ notice: ObservationNotice) {
         switch notice {
-        case .ready(let folders): say(nil, "ready: watching \(Reporter.count(folders, "directory"))")
-        case .progress(let folders): if Output.error.hasColor { say(nil, "listing: \(folders) directories so far") }
-        case .overflow:
-            say("warning", "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
+        case .ready(let folders):
+            reporter.say(.notice, "ready: watching \(Reporter.count(folders, "directory"))")
+        case .progress(let folders): reporter.watching(.progress(folders: folders))
+        case .overflow: reporter.watching(.overflow)
         case .rescanned: break
-        case .rootMissing(let root): say(nil, "'\(Display.path(root))' does not exist; waiting for it")
-        case .rootAppeared(let root): say(nil, "'\(Display.path(root))' exists now")
-        case .unmounted(let folder):
-            say(
-                "warning",
-                "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")
-        case .mounted(let folder): say(nil, "a file system was mounted at '\(Display.path(folder))'")
+        case .rootMissing(let root):
+            reporter.say(.notice, "'\(Display.path(root))' does not exist; waiting for it")
+        case .rootAppeared(let root): reporter.watching(.rootAppeared(root))
+        case .unmounted(let folder): reporter.watching(.unmounted(folder, point: folder))
+        case .mounted(let folder): reporter.watching(.mounted(folder))
         case .polling(let folder, let fileSystem, let interval):
             let reason =
                 fileSystem.map { "the kernel does not report all changes on \(Display.text($0))" }
                 ?? "'--backend poll' is set"
-            say(nil, "polling '\(Display.path(folder))' every \(Reporter.seconds(interval)): \(reason)")
+            reporter.sayPolling(folder, every: interval, reason)
         case .watchLimit(let sysctl, let limit, let needed, let polled):
-            say(
-                "warning",
-                "\(sysctl) is \(limit), and \(Reporter.needed(needed)); \(Reporter.count(polled, "directory")) will be polled instead",
-                help: "raise it: sysctl \(sysctl)=\(needed)")
-        case .unreadable(let path, let errno):
-            say("error", "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
-        case .stillWritten(let path, let duration):
-            let minutes = duration.components.seconds / 60
-            say("warning", "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
+            let limit = InotifyLimit(name: sysctl, value: limit)
+            reporter.watching(.limited(WatchShortage(limit: limit, needed: needed, polled: polled)))
+        case .unreadable(let path, let errno): reporter.report(.remark(.unreadable(path, errno: errno)))
+        case .stillWritten(let path, let duration): reporter.report(.remark(.stillWritten(path, for: duration)))
         case .failure(let error): say(error)
         }
-    }
-
-    /// Prints an error when events can no longer be written.
-    func sayUnwritten(_ errno: Int32) {
-        say(
-            "error", "cannot write to standard output: \(String(cString: strerror(errno)))",
-            help: "free space at its target, or redirect it elsewhere")
-    }
-
-    private func say(_ level: String?, _ message: String, help: String? = nil) {
-        Output.error.write((level.map { "\($0): " } ?? "") + message + (help.map { "\n    help: \($0)" } ?? ""))
     }
 }

@@ -9,7 +9,6 @@ import System
 /// The options for the control socket and the HTTP addresses, for `alight run`, which creates them.
 struct ControlOptions: ParsableArguments {
     @Option(
-        name: .customLong("control"),
         help: ArgumentHelp(
             "The control socket of this instance, for 'alight status' and other commands.",
             discussion: """
@@ -49,16 +48,11 @@ struct ControlOptions: ParsableArguments {
         }
         guard !isOnce, !isDry else {
             let flag = isOnce ? "--once" : "--dry-run"
-            guard control == nil else {
-                throw ValidationError("'--control' cannot be combined with '\(flag)'; leave it out")
-            }
-            guard listen.isEmpty else {
-                throw ValidationError("'--listen' cannot be combined with '\(flag)'; leave it out")
-            }
-            guard externalURL.isEmpty else {
-                throw ValidationError("'--external-url' cannot be combined with '\(flag)'; leave it out")
-            }
-            return
+            let given = [
+                ("--control", control != nil), ("--listen", !listen.isEmpty), ("--external-url", !externalURL.isEmpty),
+            ]
+            guard let option = given.first(where: \.1)?.0 else { return }
+            throw ValidationError("'\(option)' cannot be combined with '\(flag)'; leave it out")
         }
         _ = try urls()
         _ = try Self.addresses(listen, option: "--listen")
@@ -113,19 +107,13 @@ struct ControlOptions: ParsableArguments {
 
     /// Returns the path of a socket that was named on the command line.
     static func path(_ text: String, option: String) throws -> PathBytes {
-        let path = RawArguments.paths([text])[0]
-        if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a socket") }
-        if path.bytes.last == .slash {
-            throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a socket")
-        }
-        return CommandContext.currentFolder.resolving(path.bytes).normalized
+        try RawArguments.file(text, option: option, noun: "socket")
     }
 }
 
 /// The option that selects the running instance, for all other commands.
 struct ControlChoice: ParsableArguments {
     @Option(
-        name: .customLong("control"),
         help: ArgumentHelp(
             "The control socket of the running instance.",
             discussion: """
@@ -137,7 +125,7 @@ struct ControlChoice: ParsableArguments {
         completion: .file())
     var control: String?
 
-    func check() throws { if let control { _ = try ControlOptions.path(control, option: "--control") } }
+    func validate() throws { if let control { _ = try ControlOptions.path(control, option: "--control") } }
 
     /// Returns a client of the running instance.
     ///

@@ -109,7 +109,7 @@ extension ProgramConfinement {
 
     private func paths(writable: Bool) -> [PathBytes] {
         var seen: Set<PathBytes> = []
-        return self.given.filter { $0.access.contains(.write) == writable }.map(\.path).filter { seen.insert($0).inserted }
+        return given.filter { $0.access.contains(.write) == writable }.map(\.path).filter { seen.insert($0).inserted }
     }
 
     private var umaskText: String {

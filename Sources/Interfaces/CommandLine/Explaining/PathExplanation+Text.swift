@@ -93,7 +93,7 @@ extension Coverage {
         if roots.isEmpty {
             guard !others.contains(path) else { return ["  a root, in which matching paths are watched"] }
             guard !others.isEmpty else { return ["  not watched: no rule is in effect"] }
-            let list = others.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let list = Display.list(others.prefix(5))
             return ["  not watched: it is outside of all roots: \(list)\(others.count > 5 ? ", …" : "")"]
         }
         return roots.map { root in

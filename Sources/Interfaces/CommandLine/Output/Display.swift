@@ -26,6 +26,16 @@ enum Display {
 
     static func text(_ text: String) -> String { self.text(text.utf8) }
 
+    /// Returns the names in quotes, separated by commas.
+    static func list(_ names: some Sequence<String>) -> String {
+        names.map { "'\(text($0))'" }.joined(separator: ", ")
+    }
+
+    /// Returns the paths in quotes, separated by commas.
+    static func list(_ paths: some Sequence<PathBytes>) -> String {
+        paths.map { "'\(path($0))'" }.joined(separator: ", ")
+    }
+
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
         switch scalar {
         case "\n": return "\\n"

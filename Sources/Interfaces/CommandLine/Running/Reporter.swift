@@ -68,7 +68,7 @@ struct Reporter: Sendable {
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .incomplete(let rule, let path, let missing, let duration):
-            let kinds = missing.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+            let kinds = Display.list(missing)
             say(
                 .warning,
                 "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its group",
@@ -91,7 +91,8 @@ struct Reporter: Sendable {
         }
     }
 
-    private func watching(_ report: WatchReport) {
+    /// Reports an event of the watcher.
+    func watching(_ report: WatchReport) {
         switch report {
         case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
         case .progress(let folders): if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
@@ -105,12 +106,12 @@ struct Reporter: Sendable {
                 .warning,
                 "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")
         case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
-        case .polling(let folder, let reason, let interval):
-            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)): \(reason.text)")
+        case .polling(let folder, let reason, let interval): sayPolling(folder, every: interval, reason.text)
         case .limited(let shortage):
             say(
                 .warning,
-                "\(shortage.limit.name) is \(shortage.limit.value), and \(Self.needed(shortage.needed)); "
+                "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) "
+                    + "\(shortage.needed == 1 ? "is" : "are") needed; "
                     + "\(Self.count(shortage.polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .authorsUntold(let folder, let errno):
@@ -119,8 +120,12 @@ struct Reporter: Sendable {
                 "the file system of '\(Display.path(folder))' does not report who writes "
                     + "(\(String(cString: strerror(errno)))); 'by' is omitted, and 'where: { by: … }' does not match there",
                 help: "move the directory to a local file system, or remove 'by'")
-        case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
+        case .failure(let error): say(.error, Display.text(error.description), help: error.help)
         }
+    }
+
+    func sayPolling(_ folder: PathBytes, every interval: Duration, _ reason: String) {
+        say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)): \(reason)")
     }
 
     // MARK: Messages
@@ -129,9 +134,8 @@ struct Reporter: Sendable {
 
     /// Returns whether messages of this level are printed.
     func tells(_ level: LogLevel) -> Bool {
-        let levels = LogLevel.allCases
-        guard let wanted = levels.firstIndex(of: minimum), let given = levels.firstIndex(of: level) else { return true }
-        return given >= wanted
+        // The levels are in ascending order.
+        !LogLevel.allCases.prefix { $0 != minimum }.contains(level)
     }
 
     /// Writes a message to standard error, if its level is high enough.
@@ -180,7 +184,7 @@ struct Reporter: Sendable {
         let level = isKept ? Level.notice : .warning
         if let fault = summary.fault { say(fault) }
         if !summary.unsettled.isEmpty {
-            let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let paths = Display.list(summary.unsettled.prefix(5))
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
             let then = isKept ? "left for the next start" : "not handled"
@@ -196,12 +200,10 @@ struct Reporter: Sendable {
         return "\(number) " + (noun.hasSuffix("y") ? "\(noun.dropLast())ies" : "\(noun)s")
     }
 
-    static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
-
     private static func words(_ pauses: Pauses) -> String {
         if pauses.all { return "all rules are paused: jobs wait until 'alight resume'" }
         if pauses.isEmpty { return "no rules are paused" }
-        let names = pauses.rules.sorted().map { "'\(Display.text($0))'" }.joined(separator: ", ")
+        let names = Display.list(pauses.rules.sorted())
         return "paused: \(names); jobs wait until 'alight resume'"
     }
 
@@ -243,7 +245,7 @@ struct Reporter: Sendable {
     static func line(_ reports: [AttemptReport], hasColor: Bool) -> String {
         let reports = reports.map { AttemptLine($0) }
         guard let first = reports.first, let time = first.time else { return "" }
-        var line = "\(clock(time)) \(Display.text(first.rule)): \(count(reports.count, "file")): "
+        var line = "\(TimeText.clock(time)) \(Display.text(first.rule)): \(count(reports.count, "file")): "
         var words: [String] = []
         for report in reports where !words.contains(report.word) { words.append(report.word) }
         line += words.map { shown in
@@ -306,16 +308,6 @@ struct Reporter: Sendable {
         if milliseconds < 60_000 { return "\((milliseconds / 100).rounded() / 10) s" }
         let (minutes, seconds) = (Int(milliseconds / 60_000), Int(milliseconds / 1000) % 60)
         return seconds == 0 ? "\(minutes) min" : "\(minutes) min \(seconds) s"
-    }
-
-    /// Formats the local time of day.
-    static func clock(_ time: Timestamp) -> String {
-        var seconds = time_t(time.seconds)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        var buffer = [CChar](repeating: 0, count: 16)
-        let length = strftime(&buffer, buffer.count, "%H:%M:%S", &parts)
-        return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }
 

@@ -120,7 +120,6 @@ struct PluginPlace: ParsableArguments {
         """
 
     @Option(
-        name: .customLong("rules"),
         help: ArgumentHelp(
             "A rules file, or a directory of them, whose plugins are used.",
             discussion:
