@@ -74,12 +74,8 @@ struct JobsCommand: ParsableCommand {
             throw Exit(.done)
         }
         let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)
-        let lines: [String]
-        if json {
-            lines = jobs.map { $0.object.line }
-        } else {
-            lines = TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
-        }
+        let lines =
+            json ? jobs.map(\.object.line) : TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
         Output.standard.write(lines.joined(separator: "\n"))
         if hasMore { Output.error.write("only the \(jobs.count) newest are shown; see --limit") }
     }
@@ -213,13 +209,13 @@ struct JobTable {
             columns[7].width = min(message, room - columns[3].width)
         }
         let titles = columns.map { $0.cell($0.title) }.joined(separator: Self.gap)
-        return [Self.trimmed(titles)]
+        return [TerminalText.trimmed(titles)]
             + jobs.indices.map { row in
                 let cells = columns.enumerated().map { index, column in
-                    index == 1
-                        ? colored(column.cell(column.cells[row]), jobs[row].state) : column.cell(column.cells[row])
+                    let cell = column.cell(column.cells[row])
+                    return index == 1 ? Reporter.colored(cell, jobs[row].state, hasColor) : cell
                 }
-                return Self.trimmed(cells.joined(separator: Self.gap))
+                return TerminalText.trimmed(cells.joined(separator: Self.gap))
             }
     }
 
@@ -227,24 +223,18 @@ struct JobTable {
     private func stacked(_ job: JobEntry, _ width: Int) -> [String] {
         let when = TimeText.short(job.time, now: now)
         let state = TerminalText.padded(job.stateWord, "succeeded".count)
-        var first = "\(job.hasJob ? "\(job.id)\(Self.gap)" : "")\(colored(state, job.state))"
+        var first = "\(job.hasJob ? "\(job.id)\(Self.gap)" : "")\(Reporter.colored(state, job.state, hasColor))"
         if job.id.description.utf8.count + state.count + 2 * Self.gap.count + when.count <= width {
             first += Self.gap + when
         }
         let rule = TerminalText.beginning(Display.text(job.rule), min(20, max(8, width / 3)))
         let about = "\(Self.gap)\(rule): \(job.event) "
         let room = max(8, width - TerminalText.columns(about))
-        var lines = [Self.trimmed(first), about + TerminalText.end(Display.path(job.path), room)]
+        var lines = [TerminalText.trimmed(first), about + TerminalText.end(Display.path(job.path), room)]
         let message = Display.text(job.message ?? "")
         let attempt = job.attempt > 1 ? "attempt \(job.attempt)" : ""
         let last = [attempt, message].filter { !$0.isEmpty }.joined(separator: ": ")
         if !last.isEmpty { lines.append(TerminalText.beginning(Self.gap + last, width)) }
         return lines
-    }
-
-    private static func trimmed(_ line: String) -> String { String(line.reversed().drop { $0 == " " }.reversed()) }
-
-    private func colored(_ text: String, _ state: JobState) -> String {
-        hasColor ? Reporter.colored(text, state) : text
     }
 }

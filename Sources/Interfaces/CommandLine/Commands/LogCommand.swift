@@ -64,7 +64,7 @@ struct LogCommand: ParsableCommand {
             last = id ?? last
             if kind == "gap" { Output.error.write("some lines may be missing here: the output was too slow") }
             guard kind == "attempt" else { return }
-            let attempt = json ? nil : JSONLine.object(data).flatMap { AttemptLine($0) }
+            let attempt = json ? nil : JSONValue(record: data.utf8)?.object.flatMap { AttemptLine(PeerObject($0)) }
             let line = attempt?.text(hasColor: hasColor) ?? data
             if Output.standard.write(line) != .whole { Output.standard.exit(Output.checked(.done)) }
         }
@@ -72,26 +72,55 @@ struct LogCommand: ParsableCommand {
     }
 }
 
-/// Values in the JSON of another Alight process.
-enum JSONLine {
-    static func object(_ text: String) -> [String: JSONValue]? { JSONValue(record: text.utf8)?.object }
+/// An object in the JSON of another Alight process, which may also be another program.
+struct PeerObject {
+    private let members: [String: JSONValue]
 
-    /// Clamps a number to 0...10¹², which every count and duration can represent; the peer may be another program.
+    init(_ members: [String: JSONValue]?) { self.members = members ?? [:] }
+
+    subscript(name: String) -> JSONValue? { members[name] }
+
+    func text(_ name: String) -> String { members[name]?.string ?? "" }
+
+    /// Returns a string that is safe to print.
+    func shown(_ name: String) -> String { Display.text(text(name)) }
+
+    func isTrue(_ name: String) -> Bool { members[name]?.bool == true }
+
+    /// Returns a number without its fraction.
+    func count(_ name: String) -> Int { Int(Self.bounded(members[name]?.double)) }
+
+    func milliseconds(_ name: String) -> Duration { .milliseconds(Self.bounded(members[name]?.double)) }
+
+    /// Clamps a number to 0...10¹², which every count and duration can represent.
     static func bounded(_ number: Double?) -> Double {
         guard let number, !number.isNaN else { return 0 }
         return max(0, min(number, 1e12))
     }
 
-    /// Returns the path in an object, from its bytes if it is not UTF-8.
-    static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {
-        object.bytes(name).map { PathBytes($0) }
+    /// The path, from its bytes if it is not UTF-8.
+    var path: PathBytes? { members.bytes("path").map { PathBytes($0) } }
+
+    var shownPath: String { path.map { Display.path($0) } ?? "" }
+
+    /// Returns a timestamp in whole seconds; nil if it is invalid.
+    func time(_ name: String) -> Timestamp? {
+        // Fractions of a second are not displayed.
+        try? TimeText.parse("\(text(name).prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
     }
 
-    /// Parses a timestamp; returns nil if it is invalid.
-    static func time(_ text: String) -> Timestamp? {
-        // Fractions of a second are not displayed.
-        try? TimeText.parse("\(text.prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
+    /// Returns the duration since a time; zero if it is invalid or later.
+    func elapsed(since name: String) -> Duration {
+        max(.zero, time(name).map { DiskProbe.now().since($0) } ?? .zero)
     }
+
+    func object(_ name: String) -> PeerObject { PeerObject(members[name]?.object) }
+
+    func objects(_ name: String) -> [PeerObject] {
+        (members[name]?.array ?? []).compactMap { $0.object.map { PeerObject($0) } }
+    }
+
+    func strings(_ name: String) -> [String] { (members[name]?.array ?? []).compactMap(\.string) }
 }
 
 /// An attempt as text, for attempts of this process and for those that another instance reports as JSON.
@@ -131,25 +160,24 @@ struct AttemptLine {
     }
 
     /// Parses an object written by ``Reporter/object(_:)``; returns nil if it is not an attempt.
-    init?(_ object: [String: JSONValue]) {
+    init?(_ object: PeerObject) {
         guard let rule = object["rule"]?.string, let event = object["event"]?.string,
-            let outcome = object["outcome"]?.string,
-            let state = object["state"]?.string.flatMap(JobState.init(rawValue:))
+            let outcome = object["outcome"]?.string, let state = JobState(rawValue: object.text("state"))
         else { return nil }
-        time = object["time"]?.string.flatMap { JSONLine.time($0) }
+        time = object.time("time")
         self.rule = rule
         self.event = event
-        path = JSONLine.path(object) ?? ""
-        job = object["job"]?.string ?? ""
-        attempt = Int(JSONLine.bounded(object["attempt"]?.double))
-        mostAttempts = Int(JSONLine.bounded(object["max_attempts"]?.double))
+        path = object.path ?? ""
+        job = object.text("job")
+        attempt = object.count("attempt")
+        mostAttempts = object.count("max_attempts")
         self.outcome = outcome
-        isInterrupted = object["code"]?.string == "interrupted"
-        message = object["message"]?.string ?? ""
+        isInterrupted = object.text("code") == "interrupted"
+        message = object.text("message")
         outputs = object["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? []
         self.state = state
-        duration = .milliseconds(JSONLine.bounded(object["duration_ms"]?.double))
-        pause = (object["retry_ms"]?.double).map { .milliseconds(JSONLine.bounded($0)) }
+        duration = object.milliseconds("duration_ms")
+        pause = object["retry_ms"]?.double.map { _ in object.milliseconds("retry_ms") }
     }
 
     /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
@@ -160,7 +188,7 @@ struct AttemptLine {
 
     /// Formats the attempt without the time.
     func story(hasColor: Bool) -> String {
-        let shown = hasColor ? Reporter.colored(word, state) : word
+        let shown = Reporter.colored(word, state, hasColor)
         var line = "\(Display.text(rule)): \(Display.text(event)) \(Display.path(path)): "
         line += "\(shown) in \(Reporter.seconds(duration))"
         if !said.isEmpty { line += ": \(said)" }

@@ -35,12 +35,8 @@ struct ShowCommand: ParsableCommand {
         let reader = try journal.open()
         let job = try JobName.find(id, in: reader).get()
         guard let details = try reader.details(of: job.id) else { throw Exit(.runtimeError) }
-        if json {
-            Output.standard.write(details.object.line)
-        } else {
-            let report = JobReport(details: details, hasColor: Output.standard.hasColor)
-            Output.standard.write(report.lines.joined(separator: "\n"))
-        }
+        let report = JobReport(details: details, hasColor: Output.standard.hasColor)
+        Output.standard.write(json ? details.object.line : report.lines.joined(separator: "\n"))
     }
 }
 
@@ -58,7 +54,7 @@ struct JobReport {
         let job = details.job
         let event = details.event
         let word = job.undone == nil ? job.state.rawValue : "\(job.state.rawValue), \(job.stateWord)"
-        let state = hasColor ? Reporter.colored(word, job.state) : word
+        let state = Reporter.colored(word, job.state, hasColor)
         var lines = [
             "job \(job.id): \(state)", "  rule: \(Display.text(job.rule))", "  path: \(Display.path(job.path))",
         ]

@@ -28,23 +28,19 @@ struct StatusCommand: ParsableCommand {
         let client = try choice.client()
         if watch { try StatusView(client, isJSON: json).run() }
         let status = try client.ask("GET", "/v1/status")
-        if json {
-            Output.standard.write(status.line)
-        } else {
-            let report = StatusReport(status, hasColor: Output.standard.hasColor)
-            Output.standard.write(report.lines.joined(separator: "\n"))
-        }
+        Output.standard.write(StatusView.text(status, isJSON: json))
         throw Exit(status.object?["degraded"]?.bool == true ? .degraded : .done)
     }
 }
 
 /// The text output of `alight status`.
 struct StatusReport {
-    private let status: [String: JSONValue]
+    private let status: PeerObject
     private let hasColor: Bool
+    private let now = DiskProbe.now()
 
     init(_ status: JSONValue, hasColor: Bool) {
-        self.status = status.object ?? [:]
+        self.status = PeerObject(status.object)
         self.hasColor = hasColor
     }
 
@@ -53,71 +49,58 @@ struct StatusReport {
     // MARK: Parts
 
     private var head: [String] {
-        let state = text("state") == "running" && status["ready"]?.bool != true ? "starting" : text("state")
-        let isDegraded = status["degraded"]?.bool == true
+        let isRunning = status.text("state") == "running"
+        let state = isRunning && !status.isTrue("ready") ? "starting" : status.shown("state")
+        let isDegraded = status.isTrue("degraded")
         let word = isDegraded ? painted("degraded", "31") : painted(state, "32")
-        let uptime = Reporter.seconds(.seconds(Self.whole((status["uptime"]?.double ?? 0).rounded())))
-        var lines = ["alight \(text("version")): \(word), process \(number(status, "pid")), up \(uptime)"]
+        let uptime = Reporter.seconds(.seconds(Int(PeerObject.bounded((status["uptime"]?.double ?? 0).rounded()))))
+        var lines = ["alight \(status.shown("version")): \(word), process \(status.count("pid")), up \(uptime)"]
         if isDegraded, state != "running" { lines[0] += ", \(state)" }
-        for reason in status["reasons"]?.array ?? [] {
-            lines.append("  \(painted("problem", "31")): \(Display.text(reason.string ?? ""))")
+        lines += (status["reasons"]?.array ?? []).map {
+            "  \(painted("problem", "31")): \(Display.text($0.string ?? ""))"
         }
-        let names = (status["paused_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
-        if status["paused"]?.bool == true {
-            lines.append("  \(painted("paused", "33")): all rules; resume with 'alight resume'")
-        } else if !names.isEmpty {
-            lines.append("  \(painted("paused", "33")): \(names.joined(separator: ", ")); resume with 'alight resume'")
-        }
-        let off = (status["disabled_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
-        if !off.isEmpty { lines.append("  disabled: \(off.joined(separator: ", ")), by 'enabled: false'") }
+        let names = status.isTrue("paused") ? "all rules" : Display.list(status.strings("paused_rules"))
+        if !names.isEmpty { lines.append("  \(painted("paused", "33")): \(names); resume with 'alight resume'") }
+        let off = Display.list(status.strings("disabled_rules"))
+        if !off.isEmpty { lines.append("  disabled: \(off), by 'enabled: false'") }
         return lines
     }
 
     private var queue: [String] {
-        let queue = object("queue")
-        let counts = object("counts")
-        let rates = object("rates")
-        var lines = [
-            "queue: \(number(queue, "settling")) settling, \(number(queue, "pending")) pending, "
-                + "\(number(queue, "running")) running, \(number(queue, "failed")) failed",
-            "since the start: \(number(counts, "events")) events, \(number(counts, "attempts")) attempts: "
-                + "\(number(counts, "succeeded")) succeeded, \(number(counts, "skipped")) skipped, "
-                + "\(number(counts, "failed_attempts")) failed",
-            "last minute: \(rate(rates, "events_per_second")) events/s, \(rate(rates, "jobs_per_second")) jobs/s",
+        let (queue, counts, journal) = (status.object("queue"), status.object("counts"), status.object("journal"))
+        let location = journal.path.map { "\(Display.path($0)), \(Self.size(journal["size"]?.double ?? 0))" }
+        return [
+            "queue: \(queue.count("settling")) settling, \(queue.count("pending")) pending, "
+                + "\(queue.count("running")) running, \(queue.count("failed")) failed",
+            "since the start: \(counts.count("events")) events, \(counts.count("attempts")) attempts: "
+                + "\(counts.count("succeeded")) succeeded, \(counts.count("skipped")) skipped, "
+                + "\(counts.count("failed_attempts")) failed",
+            "last minute: \(rate("events_per_second")) events/s, \(rate("jobs_per_second")) jobs/s",
+            "journal: \(location ?? "in memory")",
         ]
-        let journal = object("journal")
-        if let path = JSONLine.path(journal) {
-            lines.append("journal: \(Display.path(path)), \(Self.size(journal["size"]?.double ?? 0))")
-        } else {
-            lines.append("journal: in memory")
-        }
-        return lines
     }
 
     private var watching: [String] {
-        let watches = object("watches")
-        var line = "watches: \(number(watches, "used")) of \(number(watches, "limit")); "
-        line += "kernel queue overflows: \(number(status, "overflows"))"
-        var lines = [line]
-        if let rescan = status["last_rescan"]?.object, let at = rescan["at"]?.string.flatMap({ JSONLine.time($0) }) {
-            let cause = rescan["why"]?.string == "overflow" ? "after an overflow" : "on request"
-            let found = Self.whole(rescan["found"]?.double)
-            lines.append(
-                "last rescan: \(TimeText.short(at, now: DiskProbe.now())), \(cause); "
-                    + "found \(Reporter.count(found, "change")) that no event had reported")
-        }
-        return lines
+        let watches = status.object("watches")
+        let line =
+            "watches: \(watches.count("used")) of \(watches.count("limit")); "
+            + "kernel queue overflows: \(status.count("overflows"))"
+        let rescan = status.object("last_rescan")
+        guard let at = rescan.time("at") else { return [line] }
+        let cause = rescan.text("why") == "overflow" ? "after an overflow" : "on request"
+        return [
+            line,
+            "last rescan: \(TimeText.short(at, now: now)), \(cause); "
+                + "found \(Reporter.count(rescan.count("found"), "change")) that no event had reported",
+        ]
     }
 
     private var roots: [String] {
-        let roots = (status["roots"]?.array ?? []).compactMap(\.object)
-        return roots.map { root in
-            let path = JSONLine.path(root).map { Display.path($0) } ?? ""
-            let backend = root["backend"]?.string ?? ""
-            var line = "root \(path): \(painted(backend, backend == "inotify" ? "32" : "33"))"
-            let folders = Self.whole(root["folders"]?.double)
-            let polled = Self.whole(root["polled"]?.double)
-            if backend != "missing" { line += ", \(Reporter.count(folders, "directory"))" }
+        status.objects("roots").map { root in
+            let backend = root.text("backend")
+            let polled = root.count("polled")
+            var line = "root \(root.shownPath): \(painted(backend, backend == "inotify" ? "32" : "33"))"
+            if backend != "missing" { line += ", \(Reporter.count(root.count("folders"), "directory"))" }
             if polled > 0 { line += ", \(polled) of them polled" }
             if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
             return line
@@ -125,79 +108,57 @@ struct StatusReport {
     }
 
     private var held: [String] {
-        let now = DiskProbe.now()
-        return (status["held"]?.array ?? []).compactMap(\.object).map { file in
-            let path = JSONLine.path(file).map { Display.path($0) } ?? ""
-            let since = file["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
-            let processes = (file["processes"]?.array ?? []).compactMap(\.object).map { process in
-                "\(Display.text(process["name"]?.string ?? "")) (process \(number(process, "pid")))"
-            }
-            let line = "\(painted("held open", "33")): \(path), for \(Reporter.seconds(max(.zero, since)))"
-            return line + (processes.isEmpty ? "" : ", by \(processes.joined(separator: ", "))")
+        status.objects("held").map { file in
+            let processes = file.objects("processes").map { "\($0.shown("name")) (process \($0.count("pid")))" }
+            let time = Reporter.seconds(file.elapsed(since: "since"))
+            return "\(painted("held open", "33")): \(file.shownPath), for \(time)"
+                + (processes.isEmpty ? "" : ", by \(processes.joined(separator: ", "))")
         }
     }
 
     private var slots: [String] {
-        let slots = object("slots")
-        guard number(slots, "used") >= number(slots, "limit") else { return [] }
-        let now = DiskProbe.now()
-        let waiting = (slots["waiting"]?.array ?? []).compactMap(\.object).map { rule in
-            let since = rule["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
-            return "'\(Display.text(rule["rule"]?.string ?? ""))' for \(Reporter.seconds(max(.zero, since)))"
+        let slots = status.object("slots")
+        let (used, limit, extra) = (slots.count("used"), slots.count("limit"), slots.count("extra_used"))
+        guard used >= limit else { return [] }
+        let waiting = slots.objects("waiting").map { rule in
+            "'\(rule.shown("rule"))' for \(Reporter.seconds(rule.elapsed(since: "since")))"
         }
-        let extra = number(slots, "extra_used")
-        var line = "\(painted("no slot is free", "33")): \(number(slots, "used")) of \(number(slots, "limit")) in use"
-        if extra > 0 { line += ", and \(extra) of \(number(slots, "extra")) extra" }
+        var line = "\(painted("no slot is free", "33")): \(used) of \(limit) in use"
+        if extra > 0 { line += ", and \(extra) of \(slots.count("extra")) extra" }
         if !waiting.isEmpty { line += "; waiting: \(waiting.joined(separator: ", "))" }
         return [line]
     }
 
     private var running: [String] {
-        let now = DiskProbe.now()
-        return (status["running"]?.array ?? []).compactMap(\.object).map { job in
-            let path = JSONLine.path(job).map { Display.path($0) } ?? ""
-            let since = job["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
-            let seconds = Reporter.seconds(.seconds(max(0, since.components.seconds)))
-            return "running: \(Display.text(job["rule"]?.string ?? "")): \(path), "
-                + "\(Display.text(job["action"]?.string ?? "")), for \(seconds)"
+        status.objects("running").map { job in
+            let seconds = Reporter.seconds(.seconds(job.elapsed(since: "since").components.seconds))
+            return "running: \(job.shown("rule")): \(job.shownPath), \(job.shown("action")), for \(seconds)"
                 + (job["slot"]?.bool == false ? ", without a slot" : "")
         }
     }
 
     private var failures: [String] {
-        let now = DiskProbe.now()
-        return (status["failures"]?.array ?? []).compactMap(\.object).map { job in
-            let path = JSONLine.path(job).map { Display.path($0) } ?? ""
-            let at = job["at"]?.string.flatMap { JSONLine.time($0) }.map { TimeText.short($0, now: now) } ?? ""
-            let message = Display.text(job["message"]?.string ?? "")
-            return "\(painted("failed", "31")): \(at) \(Display.text(job["rule"]?.string ?? "")): \(path)"
-                + (message.isEmpty ? "" : ": \(message)") + " (\(Display.text(job["job"]?.string ?? "")))"
+        status.objects("failures").map { job in
+            let at = job.time("at").map { TimeText.short($0, now: now) } ?? ""
+            let message = job.shown("message")
+            return "\(painted("failed", "31")): \(at) \(job.shown("rule")): \(job.shownPath)"
+                + (message.isEmpty ? "" : ": \(message)") + " (\(job.shown("job")))"
         }
     }
 
     // MARK: Values
 
-    private func object(_ name: String) -> [String: JSONValue] { status[name]?.object ?? [:] }
-
-    private func text(_ name: String) -> String { Display.text(status[name]?.string ?? "") }
-
-    private func number(_ object: [String: JSONValue], _ name: String) -> Int { Self.whole(object[name]?.double) }
-
-    private func rate(_ object: [String: JSONValue], _ name: String) -> String {
-        let tenths = Self.whole(((object[name]?.double ?? 0) * 10).rounded())
+    private func rate(_ name: String) -> String {
+        let tenths = Int(PeerObject.bounded(((status.object("rates")[name]?.double ?? 0) * 10).rounded()))
         return "\(tenths / 10).\(tenths % 10)"
     }
 
-    private func painted(_ word: String, _ color: String) -> String {
-        hasColor ? "\u{1B}[\(color)m\(word)\u{1B}[0m" : word
-    }
+    private func painted(_ word: String, _ color: String) -> String { Display.painted(word, hasColor ? color : nil) }
 
     private static func size(_ bytes: Double) -> String {
-        bytes < 1_048_576 ? "\(whole(bytes / 1024)) KiB" : "\(whole(bytes / 1_048_576)) MiB"
+        let (unit, name) = bytes < 1_048_576 ? (1024.0, "KiB") : (1_048_576, "MiB")
+        return "\(Int(PeerObject.bounded(bytes / unit))) \(name)"
     }
-
-    /// Returns the number without its fraction.
-    private static func whole(_ number: Double?) -> Int { Int(JSONLine.bounded(number)) }
 }
 
 /// The display of `alight status --watch`, refreshed every second.
@@ -229,14 +190,16 @@ struct StatusView {
                 if isLive { Output.standard.writeRaw(Self.ending) }
                 throw error
             }
-            let text =
-                isJSON
-                ? status.line
-                : StatusReport(status, hasColor: Output.standard.hasColor).lines.joined(separator: "\n")
+            let text = Self.text(status, isJSON: isJSON)
             let written = isLive ? Output.standard.writeRaw(Self.frame(text)) : Output.standard.write(text)
             if written != .whole { Output.standard.exit(Output.checked(.done)) }
             sleep(1)
         }
+    }
+
+    static func text(_ status: JSONValue, isJSON: Bool) -> String {
+        if isJSON { return status.line }
+        return StatusReport(status, hasColor: Output.standard.hasColor).lines.joined(separator: "\n")
     }
 
     private static let ending = "\u{1B}[?25h\u{1B}[?1049l"
@@ -274,8 +237,8 @@ struct StatusView {
     }
 
     /// Returns the text as one write: each line overwrites the previous one, and the rest of the screen is cleared.
-    static func frame(_ text: String, size: (rows: Int, columns: Int)? = nil) -> String {
-        let size = size ?? terminalSize
+    private static func frame(_ text: String) -> String {
+        let size = terminalSize
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).prefix(max(1, size.rows - 1))
         let body = lines.map { cut(String($0), size.columns) + "\u{1B}[K" }.joined(separator: "\r\n")
         return "\u{1B}[?2026h\u{1B}[H\(body)\u{1B}[0m\r\n\u{1B}[J\u{1B}[?2026l"

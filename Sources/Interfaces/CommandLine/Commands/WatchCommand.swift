@@ -246,7 +246,7 @@ struct EventPrinter: Sendable {
             }
         let word = event.kind.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0)
         var line = "\(TimeText.clock(event.time)) "
-        line += hasColor ? "\u{1B}[\(color)m\(word)\u{1B}[0m " : "\(word) "
+        line += Display.painted(word, hasColor ? color : nil) + " "
         if let from = event.from { line += "\(Display.path(from)) → " }
         line += Display.path(event.path)
         switch event.snapshot.type {

@@ -119,13 +119,11 @@ struct RunningSlots {
             let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
             taken >= limit
         else { return nil }
-        let jobs = (status["running"]?.array ?? []).compactMap(\.object)
+        let jobs = PeerObject(status).objects("running")
         running = Set(jobs.compactMap { $0["rule"]?.string })
-        let now = DiskProbe.now()
-        users = jobs.filter { $0["slot"]?.bool == true }.map { job in
-            let since = job["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
-            let path = JSONLine.path(job)?.description ?? ""
-            return "rule '\(job["rule"]?.string ?? "")' for '\(path)', for \(Reporter.seconds(max(.zero, since)))"
+        users = jobs.filter { $0.isTrue("slot") }.map { job in
+            let time = Reporter.seconds(job.elapsed(since: "since"))
+            return "rule '\(job.text("rule"))' for '\(job.path?.description ?? "")', for \(time)"
         }.joined(separator: "; ")
     }
 
@@ -164,7 +162,7 @@ enum DueEntries {
         guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
             let answer = try? ControlClient(socket, patience: 2).ask("GET", target(query))
         else { return [] }
-        return (answer.object?["jobs"]?.array ?? []).compactMap { entry($0, query) }
+        return PeerObject(answer.object).objects("jobs").compactMap { entry($0, query) }
     }
 
     private static func target(_ query: JournalQuery) -> String {
@@ -182,20 +180,15 @@ enum DueEntries {
         bytes.map { "%" + String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
-    private static func time(_ text: String) -> Timestamp? {
-        guard var time = JSONLine.time(text) else { return nil }
-        let fraction = text.dropFirst(20).prefix(9).filter(\.isNumber)
-        time.nanoseconds = UInt32(fraction + String(repeating: "0", count: 9 - fraction.count)) ?? 0
-        return time
-    }
-
-    private static func entry(_ value: JSONValue, _ query: JournalQuery) -> JobEntry? {
-        guard let job = value.object, job["id"] == nil, let path = JSONLine.path(job), query.takes(path),
-            let event = job["event"]?.string.flatMap(EventKind.init(rawValue:)), let rule = job["rule"]?.string,
-            let created = job["created"]?.string.flatMap(time), created >= query.since ?? created
+    private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {
+        guard job["id"] == nil, let path = job.path, query.takes(path), let rule = job["rule"]?.string,
+            let event = EventKind(rawValue: job.text("event")), var created = job.time("created")
         else { return nil }
+        let fraction = job.text("created").dropFirst(20).prefix(9).filter(\.isNumber)
+        created.nanoseconds = UInt32(fraction + String(repeating: "0", count: 9 - fraction.count)) ?? 0
+        guard created >= query.since ?? created else { return nil }
         return JobEntry(
-            due: path, rule: rule, event: event, since: created,
-            until: job["due"]?.string.flatMap { JSONLine.time($0) }, message: job["message"]?.string)
+            due: path, rule: rule, event: event, since: created, until: job.time("due"),
+            message: job["message"]?.string)
     }
 }

@@ -36,6 +36,11 @@ enum Display {
         paths.map { "'\(path($0))'" }.joined(separator: ", ")
     }
 
+    /// Returns the text in a color of ECMA-48, such as "31" for red; unchanged for nil.
+    static func painted(_ text: String, _ color: String?) -> String {
+        color.map { "\u{1B}[\($0)m\(text)\u{1B}[0m" } ?? text
+    }
+
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
         switch scalar {
         case "\n": return "\\n"

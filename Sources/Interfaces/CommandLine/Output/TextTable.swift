@@ -22,7 +22,7 @@ struct TextTable {
             let start = cells.indices.dropLast().map { TerminalText.padded(cells[$0], widths[$0]) + Self.gap }.joined()
             let last = Self.wrapped(cells.last ?? "", room)
             return last.enumerated().map { index, text in
-                Self.trimmed((index == 0 ? start : String(repeating: " ", count: indent)) + text)
+                TerminalText.trimmed((index == 0 ? start : String(repeating: " ", count: indent)) + text)
             }
         }
     }
@@ -45,8 +45,6 @@ struct TextTable {
         }
         return lines
     }
-
-    private static func trimmed(_ line: String) -> String { String(line.reversed().drop { $0 == " " }.reversed()) }
 }
 
 /// Fits text to the width of a terminal.
@@ -73,6 +71,9 @@ enum TerminalText {
     static func padded(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - columns(text)))
     }
+
+    /// Returns the line without trailing spaces.
+    static func trimmed(_ line: String) -> String { String(line.reversed().drop { $0 == " " }.reversed()) }
 
     /// Returns the text, or its start and an ellipsis if it takes more columns.
     static func beginning(_ text: String, _ width: Int) -> String {

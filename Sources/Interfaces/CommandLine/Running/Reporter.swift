@@ -251,7 +251,7 @@ struct Reporter: Sendable {
         line += words.map { shown in
             let alike = reports.filter { $0.word == shown }
             let text = words.count == 1 ? shown : "\(alike.count) \(shown)"
-            return hasColor ? colored(text, alike.first?.state ?? first.state) : text
+            return colored(text, alike.first?.state ?? first.state, hasColor)
         }.joined(separator: ", ")
         line += " in \(seconds(first.duration))"
         // Of several outcomes, the worst is the most important.
@@ -269,7 +269,8 @@ struct Reporter: Sendable {
     /// The maximum number of files of a batch whose messages are printed individually.
     private static let mostTold = 3
 
-    static func colored(_ word: String, _ state: JobState) -> String {
+    /// Returns a word in the color of a state.
+    static func colored(_ word: String, _ state: JobState, _ hasColor: Bool) -> String {
         let color =
             switch state {
             case .succeeded: "32"
@@ -277,7 +278,7 @@ struct Reporter: Sendable {
             case .failed: "31"
             case .pending, .running: "33"
             }
-        return "\u{1B}[\(color)m\(word)\u{1B}[0m"
+        return Display.painted(word, hasColor ? color : nil)
     }
 
     /// Returns the JSON object of an attempt; ``AttemptLine`` parses it.
