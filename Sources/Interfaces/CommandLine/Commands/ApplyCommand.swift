@@ -54,11 +54,9 @@ struct ApplyCommand: ParsableCommand {
                 .rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: "set 'enabled: true' (\(rule.place))"
             )
         }
-        let named = RawArguments.paths(paths).map { path in
-            program.loading.currentFolder.resolving(path.bytes).normalized
-        }
+        let named = RawArguments.paths(paths).map(program.path)
         let files = AppliedFiles(named, rule: rule, isForced: force)
-        for problem in files.problems { Output.error.write("error: \(problem.message)\n    help: \(problem.help)") }
+        for problem in files.problems { problem.say() }
         for (path, reason) in files.left {
             Output.error.write("'where' does not match '\(Display.path(path))': \(Display.text(reason))")
         }
@@ -163,7 +161,7 @@ struct AppliedFiles {
     /// The files in the order in which they were named, sorted by name within directories, without duplicates.
     private(set) var paths: [PathBytes] = []
     /// The errors about the named paths.
-    private(set) var problems: [(message: String, help: String)] = []
+    private(set) var problems: [HandlerProblem] = []
     /// The files that the rule's conditions exclude, with the reason.
     private(set) var left: [(path: PathBytes, reason: String)] = []
     private var seen: Set<PathBytes> = []
@@ -180,13 +178,11 @@ struct AppliedFiles {
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
             switch DiskProbe.look(at: path) {
-            case .absent: problems.append(("'\(Display.path(path))' does not exist", "check the spelling of the path"))
+            case .absent: add(problem: "'\(Display.path(path))' does not exist", help: "check the spelling of the path")
             case .unreadable(let errno):
-                problems.append(
-                    (
-                        "cannot access '\(Display.path(path))': \(String(cString: strerror(errno)))",
-                        "run it as the user that Alight runs as, or as root"
-                    ))
+                add(
+                    problem: "cannot access '\(Display.path(path))': \(String(cString: strerror(errno)))",
+                    help: "run it as the user that Alight runs as, or as root")
             case .present(let snapshot):
                 let isTaken = rule.root(taking: known) != nil && rule.types.contains(snapshot.type)
                 if isTaken, isForced {
@@ -198,14 +194,16 @@ struct AppliedFiles {
                 } else if isForced {
                     add(known)
                 } else {
-                    problems.append(
-                        (
-                            "the rule '\(Display.text(rule.name))' does not match '\(Display.path(path))'",
-                            "'alight explain' shows why; --force runs it anyway"
-                        ))
+                    add(
+                        problem: "the rule '\(rule.name)' does not match '\(Display.path(path))'",
+                        help: "'alight explain' shows why; --force runs it anyway")
                 }
             }
         }
+    }
+
+    private mutating func add(problem message: String, help: String) {
+        problems.append(HandlerProblem(message: message, help: help))
     }
 
     /// Adds a file unless the rule's conditions exclude it.
@@ -248,11 +246,9 @@ struct AppliedFiles {
         do throws(SystemError) {
             return try files.names(in: folder)
         } catch {
-            problems.append(
-                (
-                    "cannot list '\(Display.path(folder))': \(String(cString: strerror(error.errno)))",
-                    "run it as the user that Alight runs as, or as root"
-                ))
+            add(
+                problem: "cannot list '\(Display.path(folder))': \(String(cString: strerror(error.errno)))",
+                help: "run it as the user that Alight runs as, or as root")
             return []
         }
     }

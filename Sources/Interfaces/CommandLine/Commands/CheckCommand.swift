@@ -56,10 +56,8 @@ struct CheckCommand: ParsableCommand {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): excluded by --tag")
         }
         survey(loaded.ruleset)
-        let rules = loaded.ruleset.rules.count
-        let files = loaded.files.count
-        Output.standard.write(
-            "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): no errors")
+        let rules = Reporter.count(loaded.ruleset.rules.count, "rule")
+        Output.standard.write("\(rules) in \(Reporter.count(loaded.files.count, "file")): no errors")
     }
 
     /// Prints the number of directories that would be watched, and the directories that would be polled.

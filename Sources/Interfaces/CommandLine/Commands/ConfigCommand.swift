@@ -25,12 +25,7 @@ struct ConfigCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let found = try journal.configuration.load { settings in
-            try journal.apply(to: &settings)
-            running.apply(to: &settings)
-            try control.apply(to: &settings)
-        }
-        let text = ConfigurationText(found)
+        let text = ConfigurationText(try journal.load(running, control))
         Output.standard.write(json ? text.object.line : text.lines.joined(separator: "\n"))
     }
 }
@@ -138,8 +133,7 @@ extension SettingOrigin {
         case .variable(let name): ["kind": "environment", "name": .string(name)]
         case .file(let place):
             [
-                "kind": "file", "file": .string(place.file), "line": .count(place.line),
-                "column": .count(place.column),
+                "kind": "file", "file": .string(place.file), "line": .count(place.line), "column": .count(place.column),
             ]
         case .standard: ["kind": "default"]
         }

@@ -62,21 +62,16 @@ struct ConfigurationOptions: ParsableArguments {
     private func path(_ variables: [String: String]) -> PathBytes? {
         if let config { return RawArguments.paths([config])[0] }
         if let named = variables["ALIGHT_CONFIG"], !named.isEmpty { return PathBytes(named) }
-        return Self.usualFiles(variables).first { path in
-            var status = stat()
-            // A file that is not accessible is returned too, so that reading it reports the error.
-            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
-        }
-    }
-
-    /// Returns the default locations, in order; the first that exists is read.
-    static func usualFiles(_ variables: [String: String]) -> [PathBytes] {
-        var files: [PathBytes] = []
+        var files = [PathBytes]()
         if let folder = CommandContext.configurationFolder(variables) {
             files.append(PathBytes("\(folder)/alight/config.yaml"))
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
-        return files
+        return files.first { path in
+            var status = stat()
+            // A file that is not accessible is returned too, so that reading it reports the error.
+            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
+        }
     }
 }
 
@@ -110,9 +105,8 @@ extension Configuration {
     /// Returns the default journal file; nil if neither XDG_STATE_HOME nor HOME is an absolute path and the user is
     /// not root.
     private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
-        let state = variables["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let home = variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.local/state" : nil }
-        let folder = state ?? (geteuid() == 0 ? "/var/lib" : home)
+        let home = variables.directory("HOME").map { "\($0)/.local/state" }
+        let folder = variables.directory("XDG_STATE_HOME") ?? (geteuid() == 0 ? "/var/lib" : home)
         return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
     }
 
@@ -135,7 +129,7 @@ extension Configuration {
         // After su(1), the variable is not set although the directory exists.
         let session = PathBytes("/run/user/\(user)")
         let runtime =
-            variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? PathBytes($0) : nil }
+            variables.directory("XDG_RUNTIME_DIR").map { PathBytes($0) }
             ?? (UserDirectory.isOwn(session, user: user) ? session : nil)
         let folder = runtime?.appending("alight") ?? UserDirectory(in: "/tmp", user: user).path
         return folder.appending("control.sock").normalized
@@ -191,6 +185,17 @@ struct JournalOptions: ParsableArguments {
         guard let journal else { return nil }
         if journal == ":memory:" { return .memory }
         return .file(try RawArguments.file(journal, option: "--journal", noun: "file"))
+    }
+
+    /// Loads the configuration in effect, including all options that set a value.
+    ///
+    /// - Throws: The errors of the options, and `Exit` when the configuration is invalid.
+    func load(_ running: RunningOptions, _ control: ControlOptions) throws -> LoadedConfiguration {
+        try configuration.load { settings in
+            try apply(to: &settings)
+            running.apply(to: &settings)
+            try control.apply(to: &settings)
+        }
     }
 
     /// Validates the options, for commands that read a journal.

@@ -59,7 +59,7 @@ struct ExplainCommand: ParsableCommand {
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isTaken = false
         for path in RawArguments.paths(paths) {
-            let absolute = program.loading.currentFolder.resolving(path.bytes).normalized
+            let absolute = program.path(path)
             let explained = explain(absolute, rules, surroundings)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {

@@ -110,9 +110,7 @@ struct PeerObject {
     }
 
     /// Returns the duration since a time; zero if it is invalid or later.
-    func elapsed(since name: String) -> Duration {
-        max(.zero, time(name).map { DiskProbe.now().since($0) } ?? .zero)
-    }
+    func elapsed(since name: String) -> Duration { max(.zero, time(name).map { DiskProbe.now().since($0) } ?? .zero) }
 
     func object(_ name: String) -> PeerObject { PeerObject(members[name]?.object) }
 

@@ -58,9 +58,7 @@ struct NewCommand: ParsableCommand {
             throw Exit(.usage, error: "unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))
         }
         guard !folder.isEmpty else { throw Exit(.usage, error: "the path is empty", help: "name a directory") }
-        let folder =
-            (folder.hasPrefix("/") ? PathBytes(folder) : program.loading.currentFolder.appending(Array(folder.utf8)))
-            .normalized
+        let folder = program.path(PathBytes(folder))
         guard String(validating: folder.bytes, as: UTF8.self) != nil else {
             throw Exit(
                 .usage, error: "the path of the directory is not UTF-8, which YAML requires",

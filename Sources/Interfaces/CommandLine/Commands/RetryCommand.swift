@@ -28,11 +28,7 @@ struct RetryCommand: ParsableCommand {
     }
 
     func run() throws {
-        try chosen.ask(
-            ChosenJobs.Wish(
-                states: [.failed, .pending], refusal: "only failed and pending jobs can be retried",
-                done: "will be retried", command: { .retry($0) }),
-            journal)
+        try chosen.ask(ChosenJobs.Wish(verb: "retried", done: "will be retried", command: { .retry($0) }), journal)
     }
 }
 
@@ -57,9 +53,7 @@ struct DiscardCommand: ParsableCommand {
 
     func run() throws {
         try chosen.ask(
-            ChosenJobs.Wish(
-                states: [.failed, .pending], refusal: "only failed and pending jobs can be discarded",
-                done: "discarded", takesUnreadable: true, command: { .discard($0) }),
+            ChosenJobs.Wish(verb: "discarded", done: "discarded", takesUnreadable: true, command: { .discard($0) }),
             journal)
     }
 }
@@ -79,10 +73,8 @@ struct ChosenJobs: ParsableArguments {
 
     /// An operation on jobs, with its messages.
     struct Wish {
-        /// The states in which a job named by its id is accepted.
-        var states: Set<JobState>
-        /// The reason printed for a job in another state.
-        var refusal: String
+        /// The participle in the reason printed for a job that is neither failed nor pending.
+        var verb: String
         /// The text printed for a job on which the operation was requested.
         var done: String
         /// Whether the operation accepts a job of which only the journal row is readable.
@@ -141,11 +133,12 @@ struct ChosenJobs: ParsableArguments {
         for name in ids {
             switch try JobName.find(name, in: reader) {
             case .success(let job) where refuse(job, wish, &hasFailed): break
-            case .success(let job) where wish.states.contains(job.state):
+            case .success(let job) where job.state == .failed || job.state == .pending:
                 if seen.insert(job.id).inserted { jobs.append(job) }
             case .success(let job):
                 hasFailed = true
-                Output.error.write("error: job \(job.id) \(job.state.sentence): \(wish.refusal)")
+                Output.error.write(
+                    "error: job \(job.id) \(job.state.sentence): only failed and pending jobs can be \(wish.verb)")
             case .failure(let problem):
                 hasFailed = true
                 problem.say()

@@ -68,27 +68,27 @@ struct NamedRules: ParsableArguments {
 }
 
 extension CommandContext {
-    /// Returns the named rules, those of the configuration, or those in the first default location that exists.
-    ///
-    /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.
-    fileprivate func places(_ named: [String]) throws -> [PathBytes] {
-        if !named.isEmpty { return RawArguments.paths(named) }
-        if let configuredRules { return configuredRules }
-        let candidates = defaultRules
-        for candidate in candidates where FileManager.default.fileExists(atPath: candidate) {
-            return [PathBytes(candidate)]
-        }
-        throw Exit(
-            .rulesInvalid, error: "there are no rules",
-            help: "name a rules file, or put one into \(candidates.joined(separator: " or "))")
+    /// Returns the named rules, else those of the configuration, else those in the first default location that exists;
+    /// nil if there are none.
+    func rulePaths(_ named: [PathBytes]) -> [PathBytes]? {
+        if !named.isEmpty { return named }
+        return configuredRules
+            ?? defaultRules.first { FileManager.default.fileExists(atPath: $0) }.map { [PathBytes($0)] }
     }
 
-    /// Loads the named rules, or those in the first default location that exists, without printing diagnostics;
-    /// returns nil if there is neither.
-    func rulesInSilence(_ named: [String]) -> LoadedRules? {
-        let places =
-            named.isEmpty ? defaultRules.first { FileManager.default.fileExists(atPath: $0) }.map { [$0] } : named
-        return places.map { loader.load($0.map { PathBytes($0) }) }
+    /// Returns the rules like ``rulePaths(_:)``.
+    ///
+    /// - Throws: `Exit` when there are none; the error has been printed.
+    fileprivate func places(_ named: [String]) throws -> [PathBytes] {
+        if let paths = rulePaths(RawArguments.paths(named)) { return paths }
+        throw Exit(
+            .rulesInvalid, error: "there are no rules",
+            help: "name a rules file, or put one into \(defaultRules.joined(separator: " or "))")
+    }
+
+    /// Loads the named or default rules without printing diagnostics; returns nil if there are none.
+    func rulesInSilence(_ named: [PathBytes]) -> LoadedRules? {
+        rulePaths(named).flatMap { $0.isEmpty ? nil : loader.load($0) }
     }
 
     /// The rule loader.
@@ -175,8 +175,8 @@ enum OfferedWords {
     private static func loaded(_ words: [String]) -> LoadedRules? { program?.rulesInSilence(named(in: words)) }
 
     /// Returns the values of each `--rules`.
-    private static func named(in words: [String]) -> [String] {
-        options(["--rules"], in: words).filter { $0 != "--rules" }
+    private static func named(in words: [String]) -> [PathBytes] {
+        options(["--rules"], in: words).filter { $0 != "--rules" }.map { PathBytes($0) }
     }
 
     /// Returns the options with these names on a command line, with their values.

@@ -53,12 +53,7 @@ struct RunCommand: ParsableCommand {
     func validate() throws { try control.check(isOnce: once, isDry: dryRun) }
 
     func run() throws {
-        let found = try journal.configuration.load { settings in
-            try journal.apply(to: &settings)
-            running.apply(to: &settings)
-            try control.apply(to: &settings)
-        }
-        let settings = found.settings
+        let settings = try journal.load(running, control).settings
         let program = try CommandContext(settings, startsPlugins: !dryRun)
         let places = once ? [] : try rules.places(program)
         let seen = RuleReloading.files(of: places, program)
@@ -158,9 +153,7 @@ struct RunCommand: ParsableCommand {
         // A write that failed earlier and has succeeded since is not an error.
         let fault = kept.journal.close(at: DiskProbe.now())
         // The error that stopped the run has already been reported.
-        if let fault, fault.mayPass || fault != summary.journalFault {
-            reporter.say(fault)
-        }
+        if let fault, fault.mayPass || fault != summary.journalFault { reporter.say(fault) }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
     }

@@ -124,13 +124,7 @@ struct UndoCommand: ParsableCommand {
         guard
             let program = try? CommandContext(try journal.settings(), startsPlugins: false, asRunning: true)
         else { return Ruleset([]) }
-        let places =
-            rules.rules.isEmpty
-            ? program.configuredRules
-                ?? program.defaultRules.map { PathBytes($0) }.first { DiskProbe.look(at: program.path($0)) != .absent }
-                .map { [$0] } ?? []
-            : RawArguments.paths(rules.rules)
-        let loaded = places.isEmpty ? nil : program.loader.load(places)
+        let loaded = program.rulesInSilence(RawArguments.paths(rules.rules))
         guard let loaded, !loaded.hasErrors else {
             Output.error.write(
                 "warning: no rules could be loaded; the next 'alight run' may report restored files to other rules "

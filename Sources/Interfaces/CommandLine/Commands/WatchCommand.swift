@@ -275,13 +275,11 @@ struct EventPrinter: Sendable {
 
     func say(_ notice: ObservationNotice) {
         switch notice {
-        case .ready(let folders):
-            reporter.say(.notice, "ready: watching \(Reporter.count(folders, "directory"))")
+        case .ready(let folders): reporter.say(.notice, "ready: watching \(Reporter.count(folders, "directory"))")
         case .progress(let folders): reporter.watching(.progress(folders: folders))
         case .overflow: reporter.watching(.overflow)
         case .rescanned: break
-        case .rootMissing(let root):
-            reporter.say(.notice, "'\(Display.path(root))' does not exist; waiting for it")
+        case .rootMissing(let root): reporter.say(.notice, "'\(Display.path(root))' does not exist; waiting for it")
         case .rootAppeared(let root): reporter.watching(.rootAppeared(root))
         case .unmounted(let folder): reporter.watching(.unmounted(folder, point: folder))
         case .mounted(let folder): reporter.watching(.mounted(folder))

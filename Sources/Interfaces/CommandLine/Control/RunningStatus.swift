@@ -165,8 +165,7 @@ extension EngineStatus {
         }
         return [
             "limit": .count(slots.limit), "extra": .count(slots.extra),
-            "used": .count(slots.used), "extra_used": .count(slots.extraUsed),
-            "waiting": .array(waiting),
+            "used": .count(slots.used), "extra_used": .count(slots.extraUsed), "waiting": .array(waiting),
         ]
     }
 
@@ -183,8 +182,7 @@ extension EngineStatus {
     var rescanObject: JSONValue {
         guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
         return [
-            "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue),
-            "found": .count(done.found),
+            "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue), "found": .count(done.found),
         ]
     }
 }

@@ -134,8 +134,7 @@ extension Rule {
             "retry": [
                 "attempts": .count(retry.attempts), "delay_ms": .milliseconds(retry.delay),
                 "max_delay_ms": .milliseconds(retry.maximumDelay), "on": .string(retry.on.rawValue),
-            ],
-            "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .milliseconds(cooldown),
+            ], "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .milliseconds(cooldown),
             "on_failure": .strings(onFailure.map(\.name)), "catch_up": .bool(catchUp), "formerly": .strings(formerly),
             "by": .bool(tellsAuthor), "priority": .count(priority), "stop": .bool(isLast), "tags": .strings(tags),
         ]

@@ -91,8 +91,7 @@ extension Explanation {
             "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
             "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
             "existing": .string(rule.existing.rawValue), "held_by": .strings(holds.map(\.rawValue)),
-            "where": findings.isEmpty ? nil : .strings(findings),
-            "where_untold": untoldCondition.map { .string($0) },
+            "where": findings.isEmpty ? nil : .strings(findings), "where_untold": untoldCondition.map { .string($0) },
             "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
             "stable": rule.settle.stable(isPolled: isPolled).map { stable in
                 ["every_ms": .milliseconds(stable.every), "rounds": .count(stable.rounds)]

@@ -27,9 +27,7 @@ enum Display {
     static func text(_ text: String) -> String { self.text(text.utf8) }
 
     /// Returns the names in quotes, separated by commas.
-    static func list(_ names: some Sequence<String>) -> String {
-        names.map { "'\(text($0))'" }.joined(separator: ", ")
-    }
+    static func list(_ names: some Sequence<String>) -> String { names.map { "'\(text($0))'" }.joined(separator: ", ") }
 
     /// Returns the paths in quotes, separated by commas.
     static func list(_ paths: some Sequence<PathBytes>) -> String {

@@ -13,14 +13,7 @@ struct ActionLog: LogHandler {
 
     init(reporter: Reporter) {
         self.reporter = reporter
-        logLevel =
-            switch reporter.minimum {
-            case .debug: .debug
-            case .info: .info
-            case .notice: .notice
-            case .warning: .warning
-            case .error: .error
-            }
+        logLevel = Logger.Level(rawValue: reporter.minimum.rawValue) ?? .info
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -29,7 +22,7 @@ struct ActionLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let level: Reporter.Level =
+        let level: LogLevel =
             switch event.level {
             case .trace, .debug: .debug
             case .info, .notice: .notice

@@ -58,9 +58,7 @@ struct Applying {
         progress.end()
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
         // The error that stopped the run has already been reported.
-        if let fault, fault.mayPass || fault != summary.fault {
-            reporter.say(fault)
-        }
+        if let fault, fault.mayPass || fault != summary.fault { reporter.say(fault) }
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
             let rest = Reporter.count(summary.open.count, "file")

@@ -130,8 +130,6 @@ struct Reporter: Sendable {
 
     // MARK: Messages
 
-    enum Level: String { case debug, notice, warning, error }
-
     /// Returns whether messages of this level are printed.
     func tells(_ level: LogLevel) -> Bool {
         // The levels are in ascending order.
@@ -139,13 +137,12 @@ struct Reporter: Sendable {
     }
 
     /// Writes a message to standard error, if its level is high enough.
-    func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
-        guard tells(LogLevel(rawValue: level.rawValue) ?? .error) else { return }
-        tell(level, message, help: help, facts: facts)
+    func say(_ level: LogLevel, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+        if tells(level) { tell(level, message, help: help, facts: facts) }
     }
 
     /// Writes a message to standard error, regardless of the minimum level.
-    func tell(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+    func tell(_ level: LogLevel, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
         switch format {
         case .journal:
@@ -181,7 +178,7 @@ struct Reporter: Sendable {
     ///   - summary: The summary of the run.
     ///   - isKept: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isKept: Bool) {
-        let level = isKept ? Level.notice : .warning
+        let level = isKept ? LogLevel.notice : .warning
         if let fault = summary.fault { say(fault) }
         if !summary.unsettled.isEmpty {
             let paths = Display.list(summary.unsettled.prefix(5))
@@ -214,7 +211,7 @@ struct Reporter: Sendable {
         switch format {
         case .journal:
             if report.isLeft { break }
-            Output.standard.write("<\(report.priority)>\(AttemptLine(report).story(hasColor: false))")
+            Output.standard.write("<\(report.weight.priority)>\(AttemptLine(report).story(hasColor: false))")
         case .text:
             if !report.isLeft { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.object(report).line)
@@ -328,25 +325,15 @@ extension AttemptReport {
     fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
 }
 
-extension Reporter.Level {
+extension LogLevel {
     /// The priority of syslog(3).
     fileprivate var priority: Int {
         switch self {
         case .debug: 7
+        case .info: 6
         case .notice: 5
         case .warning: 4
         case .error: 3
-        }
-    }
-}
-
-extension AttemptReport {
-    /// The priority of syslog(3).
-    fileprivate var priority: Int {
-        switch weight {
-        case .error: Reporter.Level.error.priority
-        case .warning: Reporter.Level.warning.priority
-        default: 6
         }
     }
 }

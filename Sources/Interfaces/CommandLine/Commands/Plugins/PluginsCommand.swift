@@ -137,7 +137,7 @@ struct PluginPlace: ParsableArguments {
         for candidate in candidates {
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: candidate, isDirectory: &isFolder) else { continue }
-            let path = Self.absolute(candidate, program)
+            let path = program.path(PathBytes(candidate))
             return isFolder.boolValue ? path : path.parent
         }
         if let rules {
@@ -168,7 +168,7 @@ struct PluginPlace: ParsableArguments {
     /// - Throws: `Exit` when there is none; the error has been printed.
     func find(_ name: String, _ program: CommandContext) throws -> PluginListing {
         if name.contains("/") || name == "." || name == ".." {
-            let path = Self.absolute(name, program)
+            let path = program.path(PathBytes(name))
             if FileManager.default.fileExists(atPath: path.description) {
                 return program.discovery.listing(of: path, called: nil)
             }
@@ -184,10 +184,6 @@ struct PluginPlace: ParsableArguments {
     }
 
     static func say(_ problems: [HandlerProblem]) { for problem in problems { problem.say() } }
-
-    static func absolute(_ path: String, _ program: CommandContext) -> PathBytes {
-        (path.hasPrefix("/") ? PathBytes(path) : program.loading.currentFolder.appending(Array(path.utf8))).normalized
-    }
 }
 
 extension PluginListing {

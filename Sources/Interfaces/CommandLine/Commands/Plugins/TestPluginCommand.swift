@@ -129,7 +129,7 @@ struct TestPluginCommand: ParsableCommand {
             let json = JSONValue(json: value.utf8)
             options.parameters[String(text[..<equals])] = json ?? .string(value)
         }
-        if let sample { options.sample = PluginPlace.absolute(sample, program) }
+        if let sample { options.sample = program.path(PathBytes(sample)) }
         if let timeout {
             options.timeout = try duration(timeout, of: "--timeout")
             if options.timeout == .zero {
