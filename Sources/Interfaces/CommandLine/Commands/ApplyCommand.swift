@@ -228,9 +228,7 @@ struct AppliedFiles {
             for name in names(in: folder, files).sorted() {
                 let path = folder.appending(name.bytes)
                 guard case .present(let snapshot) = files.look(at: path) else { continue }
-                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil {
-                    addIfAdmitted(path, snapshot)
-                }
+                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { addIfAdmitted(path, snapshot) }
                 // A directory above the rule's root may contain it.
                 if snapshot.type == .directory,
                     rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })

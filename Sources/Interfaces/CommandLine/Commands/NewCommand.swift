@@ -220,8 +220,7 @@ struct NewFile: ParsableArguments {
                 .runtimeError, error: "cannot write '\(output)'",
                 help: "free disk space, and remove the incomplete file")
         }
-        Output.error.write(
-            "wrote '\(Display.text(output))'; check it with 'alight check \(Display.text(output))'")
+        Output.error.write("wrote '\(Display.text(output))'; check it with 'alight check \(Display.text(output))'")
     }
 }
 

@@ -83,9 +83,7 @@ struct RunCommand: ParsableCommand {
         var options = Engine.Options(
             jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
         options.extraJobs = settings.extraActions
-        if dryRun {
-            options.isDry = true
-        }
+        if dryRun { options.isDry = true }
         options.hasWork = { [runner = program.runner] rule, action, job in
             var job = job
             job.isInterrupted = true

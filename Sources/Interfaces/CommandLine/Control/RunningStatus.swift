@@ -35,13 +35,11 @@ struct RunningStatus {
             "queue": [
                 "settling": .count(engine.settling), "pending": .count(engine.queue.pending),
                 "running": .count(engine.queue.running), "failed": .count(failed.count),
-            ],
-            "counts": engine.countsObject,
+            ], "counts": engine.countsObject,
             "rates": [
                 "events_per_second": .number(Self.rounded(engine.rates.events)),
                 "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
-            ],
-            "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
+            ], "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(failed.last),
         ]

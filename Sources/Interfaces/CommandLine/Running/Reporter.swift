@@ -58,8 +58,7 @@ struct Reporter: Sendable {
                 "\(failures) failures in a row\(cause); jobs are tried one at a time, every 1 s to 1 min, "
                     + "until one succeeds",
                 help: cannotStart ? "check that its program exists and is executable" : nil, facts: ["rule": rule])
-        case .recovered(let rule):
-            say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
+        case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .authorsUntold(let error): sayAuthorsUntold(error)
         case .remark(.stillWritten(let path, let duration)):
@@ -78,8 +77,7 @@ struct Reporter: Sendable {
         case .waiting(let rule, let jobs):
             say(
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
-                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it",
-                facts: ["rule": rule])
+                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it", facts: ["rule": rule])
         case .journal(let fault?): say(fault)
         case .journal(nil): say(.notice, "the journal can be written again")
         case .draining(let jobs):
