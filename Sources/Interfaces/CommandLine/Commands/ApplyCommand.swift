@@ -102,13 +102,14 @@ struct ApplyCommand: ParsableCommand {
             let (still, failures, vanished) = try unfinished(open, rule.name, reader)
             failed += failures.count
             gone += vanished
+            let ended = paths.count - still.count - progress.counts.done
             for job in failures {
                 progress.say(
                     "\(job.id) \(Display.text(job.rule)): \(Display.path(job.path)): failed: "
                         + Display.text(job.message ?? ""))
             }
             open = still
-            progress.note(done: paths.count - open.count, failed: failed)
+            progress.add(done: ended, failed: failures.count)
             if !open.isEmpty { usleep(Self.pause) }
         }
         progress.end()

@@ -139,34 +139,36 @@ struct UndoCommand: ParsableCommand {
     /// Prints what would be done; returns false if some of it cannot be undone.
     private func preview(_ kept: KeptChanges) -> Bool {
         var undoing = Undoing(isDry: true)
-        var isWhole = true
-        for (index, change) in kept.changes.enumerated().reversed() {
-            if let undo = kept.undo, undo.reasons[index] == nil { continue }
-            if let reason = undoing.undo(change, of: kept.event) {
-                isWhole = false
-                refuse(kept.job, change, reason)
-            } else {
-                Output.standard.write("\(kept.job) would \(change.wordsOfUndo)")
-            }
-        }
-        return isWhole
+        return report(kept, before: kept, done: { "would \($0.wordsOfUndo)" }) { undoing.undo($1, of: kept.event) }
     }
 
     /// Prints what was done; returns false if some of it could not be undone.
     private func report(_ after: KeptChanges, before: KeptChanges) -> Bool {
+        report(after, before: before, done: { "undone: \($0.words)" }) { index, _ in
+            guard let undo = after.undo else { return "it was not done" }
+            return undo.reasons[index]
+        }
+    }
+
+    /// Prints each change that had not been undone before, the last one first.
+    ///
+    /// - Parameters:
+    ///   - kept: The changes.
+    ///   - before: The changes before the undo.
+    ///   - done: Returns the text for a change that can be undone.
+    ///   - reason: Returns the reason why a change cannot be undone; nil if it can.
+    /// - Returns: Whether all of them can be undone.
+    private func report(
+        _ kept: KeptChanges, before: KeptChanges, done: (FileChange) -> String, reason: (Int, FileChange) -> String?
+    ) -> Bool {
         var isWhole = true
-        for (index, change) in after.changes.enumerated().reversed() {
+        for (index, change) in kept.changes.enumerated().reversed() {
             if let undo = before.undo, undo.reasons[index] == nil { continue }
-            guard let undo = after.undo else {
+            if let reason = reason(index, change) {
                 isWhole = false
-                refuse(after.job, change, "it was not done")
-                continue
-            }
-            if let reason = undo.reasons[index] {
-                isWhole = false
-                refuse(after.job, change, reason)
+                Output.error.write("error: job \(kept.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
             } else {
-                Output.standard.write("\(after.job) undone: \(change.words)")
+                Output.standard.write("\(kept.job) \(done(change))")
             }
         }
         return isWhole
@@ -189,9 +191,5 @@ struct UndoCommand: ParsableCommand {
             }
         }
         return isWhole
-    }
-
-    private func refuse(_ job: JobID, _ change: FileChange, _ reason: String) {
-        Output.error.write("error: job \(job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
     }
 }

@@ -23,17 +23,15 @@ struct Applying {
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
-        let counts = Counts()
         let run = ApplyRun(
             rule, limit: jobs, store: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             report: { report in
-                for attempt in report.attempts where wanted.contains(attempt.path) && attempt.state != .pending {
-                    counts.note(attempt.state)
-                    if attempt.state == .failed { progress.say(AttemptLine(attempt).text(hasColor: false)) }
-                }
+                let ended = report.attempts.filter { wanted.contains($0.path) && $0.state != .pending }
+                let failed = ended.filter { $0.state == .failed }
+                for attempt in failed { progress.say(AttemptLine(attempt).text(hasColor: false)) }
                 if !report.attempts.isEmpty {
-                    progress.note(done: counts.done, failed: counts.failed)
+                    progress.add(done: ended.count, failed: failed.count)
                 } else {
                     progress.end()
                     reporter.report(report)
@@ -59,15 +57,16 @@ struct Applying {
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
         // The error that stopped the run has already been reported.
         if let fault, fault.mayPass || fault != summary.fault { reporter.say(fault) }
+        let (done, failed) = progress.counts
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
             let rest = Reporter.count(summary.open.count, "file")
-            Output.error.write("\(counts.done) of \(files) are done; \(rest) left to the next 'alight run'")
+            Output.error.write("\(done) of \(files) are done; \(rest) left to the next 'alight run'")
         } else {
-            Output.error.write("\(files): \(counts.done - counts.failed) done, \(counts.failed) failed")
+            Output.error.write("\(files): \(done - failed) done, \(failed) failed")
         }
         if fault != nil || !summary.open.isEmpty { return .runtimeError }
-        return counts.failed > 0 ? .someFailed : .done
+        return failed > 0 ? .someFailed : .done
     }
 }
 
@@ -99,12 +98,12 @@ final class ApplyProgress: Sendable {
     /// The number of finished files, and how many of them have failed.
     var counts: (done: Int, failed: Int) { state.withLock { ($0.done, $0.failed) } }
 
-    /// Records the progress.
-    func note(done: Int, failed: Int) {
+    /// Records that more files have finished.
+    func add(done: Int, failed: Int) {
         state.withLock { state in
-            state.done = done
-            state.failed = failed
-            show(&state, isLast: done == total)
+            state.done += done
+            state.failed += failed
+            show(&state, isLast: state.done == total)
         }
     }
 
@@ -157,20 +156,5 @@ final class ApplyProgress: Sendable {
         let seconds = max((now - start) / .seconds(1), 0.001)
         let rate = (Double(state.done) / seconds * 10).rounded() / 10
         return "\(state.done) of \(total), \(rate) per second, \(state.failed) failed"
-    }
-}
-
-/// The number of finished jobs, and how many of them have failed.
-final class Counts: Sendable {
-    private let counts = Mutex((done: 0, failed: 0))
-
-    var done: Int { counts.withLock { $0.done } }
-    var failed: Int { counts.withLock { $0.failed } }
-
-    func note(_ state: JobState) {
-        counts.withLock { counts in
-            counts.done += 1
-            if state == .failed { counts.failed += 1 }
-        }
     }
 }

@@ -335,3 +335,32 @@ extension LogLevel {
         }
     }
 }
+
+extension Reporter {
+    /// Reports once that the writers of files are not known.
+    func sayAuthorsUntold(_ error: WatchError) {
+        let effect = "'by' is omitted, and 'where: { by: … }' matches no files"
+        switch error {
+        case .refused(_, errno: EPERM):
+            say(
+                .warning, "the kernel reports who writes only to processes with CAP_SYS_ADMIN; \(effect)",
+                help: "run Alight as root, or remove 'by'")
+        case .refused(_, let errno):
+            say(
+                .warning, "cannot find out who writes (fanotify: \(String(cString: strerror(errno)))); \(effect)",
+                help: errno == EMFILE
+                    ? "raise fs.fanotify.max_user_groups" : "run Linux 5.9 or later with fanotify, or remove 'by'")
+        case .notFolder: say(.warning, Display.text(error.description), help: error.help)
+        }
+    }
+}
+
+extension PollingReason {
+    /// The reason why a directory is polled, as a message for users.
+    var text: String {
+        switch self {
+        case .asked: "the rule sets 'backend: poll'"
+        case .fileSystem(let name): "the kernel does not report all changes on \(name)"
+        }
+    }
+}
