@@ -143,13 +143,7 @@ struct ImportedTable: ParsableArguments {
     ///
     /// - Throws: `Exit` when it cannot be read; the error has been printed.
     func read() throws -> [UInt8] {
-        let handle: FileHandle?
-        if table == "-" {
-            handle = .standardInput
-        } else {
-            handle = FileHandle(forReadingAtPath: table)
-        }
-        guard let handle else {
+        guard let handle = table == "-" ? .standardInput : FileHandle(forReadingAtPath: table) else {
             throw Exit(
                 .usage, error: "cannot read '\(table)': \(String(cString: strerror(errno)))",
                 help: "name a table, or '-' for standard input")

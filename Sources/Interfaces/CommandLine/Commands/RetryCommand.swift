@@ -20,15 +20,11 @@ struct RetryCommand: ParsableCommand {
             """)
 
     @OptionGroup var chosen: ChosenJobs
-    @OptionGroup var journal: JournalOptions
 
-    func validate() throws {
-        try chosen.check("retry")
-        try journal.check()
-    }
+    func validate() throws { try chosen.check("retry") }
 
     func run() throws {
-        try chosen.ask(ChosenJobs.Wish(verb: "retried", done: "will be retried", command: { .retry($0) }), journal)
+        try chosen.ask(ChosenJobs.Wish(verb: "retried", done: "will be retried", command: { .retry($0) }))
     }
 }
 
@@ -44,17 +40,12 @@ struct DiscardCommand: ParsableCommand {
             """)
 
     @OptionGroup var chosen: ChosenJobs
-    @OptionGroup var journal: JournalOptions
 
-    func validate() throws {
-        try chosen.check("discard")
-        try journal.check()
-    }
+    func validate() throws { try chosen.check("discard") }
 
     func run() throws {
         try chosen.ask(
-            ChosenJobs.Wish(verb: "discarded", done: "discarded", takesUnreadable: true, command: { .discard($0) }),
-            journal)
+            ChosenJobs.Wish(verb: "discarded", done: "discarded", takesUnreadable: true, command: { .discard($0) }))
     }
 }
 
@@ -70,6 +61,8 @@ struct ChosenJobs: ParsableArguments {
 
     @Option(help: ArgumentHelp("All failed jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
+
+    @OptionGroup var journal: JournalOptions
 
     /// An operation on jobs, with its messages.
     struct Wish {
@@ -94,12 +87,13 @@ struct ChosenJobs: ParsableArguments {
             throw ValidationError("ids cannot be combined with '\(all ? "--all" : "--rule")'; leave out one of them")
         }
         try JobName.validate(ids)
+        try journal.check()
     }
 
     /// Requests the operation for each job, and prints the result or the reason for a refusal.
     ///
     /// - Throws: `Exit`, always, with the exit status of the program.
-    func ask(_ wish: Wish, _ journal: JournalOptions) throws {
+    func ask(_ wish: Wish) throws {
         Signals.endUsually()
         let reader = try journal.open()
         var hasFailed = false

@@ -52,6 +52,7 @@ struct RunCommand: ParsableCommand {
 
     func validate() throws { try control.check(isOnce: once, isDry: dryRun) }
 
+    // Long because it is the order of the start and of the end: each step needs the ones before.
     func run() throws {
         let settings = try journal.load(running, control).settings
         let program = try CommandContext(settings, startsPlugins: !dryRun)
@@ -83,13 +84,13 @@ struct RunCommand: ParsableCommand {
         var options = Engine.Options(
             jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
         options.extraJobs = settings.extraActions
-        if dryRun { options.isDry = true }
+        options.isDry = dryRun
         options.hasWork = { [runner = program.runner] rule, action, job in
             var job = job
             job.isInterrupted = true
             let invocation = rule.invocation(
                 for: job, now: DiskProbe.now(), timeout: .seconds(10), count: 1, stop: StopSignal(),
-                log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) })
+                log: reporter.logger)
             return runner.isDone(action, invocation)
         }
         options.undo = Undoing.undo
@@ -100,7 +101,7 @@ struct RunCommand: ParsableCommand {
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, store: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
-            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            log: reporter.logger,
             metrics: metrics.map { EngineMetrics($0.registry) },
             report: { report in
                 feed?.take(report)

@@ -13,7 +13,8 @@ extension Explanation {
         switch reason {
         case .name(let refusal): return words(for: refusal)
         case .belowLink(let link):
-            return ("link", "\(Self.quoted(link)) is a symbolic link, and links below the root are not followed", nil)
+            let message = "\(Display.quoted(link)) is a symbolic link, and links below the root are not followed"
+            return ("link", message, nil)
         case .type(let type):
             let types = FileType.allCases.filter(rule.types.contains).map(\.rawValue).joined(separator: ", ")
             return (
@@ -35,11 +36,11 @@ extension Explanation {
                 case .fail: "'alight run' would fail ('missing: fail')"
                 case .create: "'alight run' would create it ('missing: create')"
                 }
-            return ("root_missing", "the root \(Self.quoted(root)) does not exist; \(consequence)", nil)
+            return ("root_missing", "the root \(Display.quoted(root)) does not exist; \(consequence)", nil)
         case .rootNotFolder(let root, let type):
             return (
                 "root_not_a_folder",
-                "the root \(Self.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
+                "the root \(Display.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
                 "name a directory before the first wildcard of 'path'"
             )
         case .disabled: return ("disabled", "the rule is disabled", "set 'enabled: true'")
@@ -57,7 +58,7 @@ extension Explanation {
         switch refusal.reason {
         case .outside where rule.roots.contains(path): return ("outside", "it is the root itself", nil)
         case .outside:
-            let roots = rule.roots.map(Self.quoted).joined(separator: " and of ")
+            let roots = rule.roots.map(Display.quoted).joined(separator: " and of ")
             return ("outside", "it is outside of \(roots)", nil)
         case .above where type != .directory: return ("above", "\(glob) matches only paths further down", nil)
         case .above: return ("above", "it is a directory above the paths that \(glob) matches", nil)
@@ -91,8 +92,6 @@ extension Explanation {
             return (code, "the built-in ignore \(pattern) \(what)\(reason)", "set 'ignore_defaults: false'")
         }
     }
-
-    private static func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
 }
 
 // How the actions of a rule run, for `alight explain`.

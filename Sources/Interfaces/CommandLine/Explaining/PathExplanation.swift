@@ -194,7 +194,7 @@ extension PathExplanation.OfRule {
         var invocations = jobs.map { job in
             rule.invocation(
                 for: job, now: now, timeout: rule.timeout, count: jobs.count, stop: StopSignal(),
-                log: Logger(label: "alight") { _ in ActionLog(reporter: Reporter(format: .text)) })
+                log: Reporter(format: .text).logger)
         }
         if let command = rule.ready?.command {
             question = runner.plan(Action(.exec(command), place: rule.place), [invocations[0]]).first

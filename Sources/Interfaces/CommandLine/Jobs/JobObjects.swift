@@ -68,8 +68,7 @@ extension AttemptEntry {
 extension FileChange {
     /// The change as text: `moved '/in/a' to '/out/a'`.
     var words: String {
-        func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
-        return switch kind {
+        switch kind {
         case .moved(let from, let to): "moved \(quoted(from)) to \(quoted(to))"
         case .made(let path, let source): "created \(quoted(path)) from \(quoted(source))"
         case .unpacked(let path, let source, _): "unpacked \(quoted(source)) into \(quoted(path))"
@@ -82,8 +81,7 @@ extension FileChange {
 
     /// The undo of the change as text: `move '/out/a' back to '/in/a'`.
     var wordsOfUndo: String {
-        func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
-        return switch kind {
+        switch kind {
         case .moved(let from, let to), .trashed(let from, let to, _): "move \(quoted(to)) back to \(quoted(from))"
         case .made(let path, _): "remove \(quoted(path))"
         case .unpacked(let path, _, _): "remove what was unpacked into \(quoted(path))"
@@ -104,3 +102,5 @@ extension FileChange {
         return object
     }
 }
+
+private func quoted(_ path: PathBytes) -> String { Display.quoted(path) }

@@ -26,12 +26,14 @@ enum Display {
 
     static func text(_ text: String) -> String { self.text(text.utf8) }
 
+    static func quoted(_ path: PathBytes) -> String { "'\(self.path(path))'" }
+
     /// Returns the names in quotes, separated by commas.
     static func list(_ names: some Sequence<String>) -> String { names.map { "'\(text($0))'" }.joined(separator: ", ") }
 
     /// Returns the paths in quotes, separated by commas.
     static func list(_ paths: some Sequence<PathBytes>) -> String {
-        paths.map { "'\(path($0))'" }.joined(separator: ", ")
+        paths.map(quoted).joined(separator: ", ")
     }
 
     /// Returns the text in a color of ECMA-48, such as "31" for red; unchanged for nil.

@@ -33,3 +33,8 @@ struct ActionLog: LogHandler {
         reporter.say(level, Display.text(event.message.description), facts: facts.mapValues(\.description))
     }
 }
+
+extension Reporter {
+    /// The logger of actions.
+    var logger: Logger { Logger(label: "alight") { _ in ActionLog(reporter: self) } }
+}

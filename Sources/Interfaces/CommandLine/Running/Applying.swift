@@ -25,7 +25,7 @@ struct Applying {
         let reporter = Reporter(format: .text)
         let run = ApplyRun(
             rule, limit: jobs, store: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
-            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            log: reporter.logger,
             report: { report in
                 let ended = report.attempts.filter { wanted.contains($0.path) && $0.state != .pending }
                 let failed = ended.filter { $0.state == .failed }

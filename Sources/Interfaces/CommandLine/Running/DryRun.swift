@@ -89,9 +89,10 @@ struct DryRun: Sendable {
         }
     }
 
-    private static func story(_ event: FileEvent) -> String {
-        let from = event.from.map { " from \(Display.path($0))" } ?? ""
-        return "\(event.kind.rawValue) \(Display.path(event.path))\(from)"
+    private static func story(_ event: FileEvent) -> String { story(event.kind, event.path, from: event.from) }
+
+    private static func story(_ kind: EventKind, _ path: PathBytes, from: PathBytes?) -> String {
+        "\(kind.rawValue) \(Display.path(path))" + (from.map { " from \(Display.path($0))" } ?? "")
     }
 
     /// Reports what the engine reports, except for what has been printed already.
@@ -105,10 +106,9 @@ struct DryRun: Sendable {
         for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
             switch reporter.format {
             case .text, .journal:
-                let from = attempt.from.map { " from \(Display.path($0))" } ?? ""
+                let story = Self.story(attempt.event, attempt.path, from: attempt.from)
                 Output.standard.write(
-                    "would skip: \(Display.text(attempt.rule)): \(attempt.event.rawValue) "
-                        + "\(Display.path(attempt.path))\(from): \(Display.text(attempt.outcome.message))")
+                    "would skip: \(Display.text(attempt.rule)): \(story): \(Display.text(attempt.outcome.message))")
             case .json:
                 var object = Reporter.object(attempt)
                 object["outcome"] = "would-skip"

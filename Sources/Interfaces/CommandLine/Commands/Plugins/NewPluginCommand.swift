@@ -40,17 +40,8 @@ struct NewPluginCommand: ParsableCommand {
     var source: String?
 
     func run() throws {
-        let isWord =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
-                    UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
-        guard isWord, !name.hasPrefix("-"), name.first?.isLetter == true else {
+        let characters = "abcdefghijklmnopqrstuvwxyz0123456789-_".utf8
+        guard name.first?.isLetter == true, name.utf8.allSatisfy(characters.contains) else {
             throw Exit(
                 .usage, error: "invalid plugin name '\(name)'",
                 help: "start with a letter, and use lowercase letters, digits, '-' and '_'")
