@@ -3,7 +3,6 @@ import ArgumentParser
 import Configuration
 import FileObserving
 import Glibc
-import Logging
 import Pipeline
 import Rules
 import Storage

@@ -6,7 +6,6 @@ import FileActions
 import FileObserving
 import Foundation
 import Glibc
-import Logging
 import Pipeline
 import Plugins
 import Rules

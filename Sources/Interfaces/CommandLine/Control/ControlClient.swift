@@ -1,6 +1,5 @@
 import CAlightLinux
 import ControlAPI
-import Foundation
 import Glibc
 import JSON
 import Pipeline

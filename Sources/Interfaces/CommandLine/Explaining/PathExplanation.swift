@@ -1,7 +1,6 @@
 import ActionAPI
 import Configuration
 import FileEvents
-import Logging
 import PluginProtocol
 import Plugins
 import Rules

@@ -1,6 +1,4 @@
 import Configuration
-import FileEvents
-import Glibc
 import Logging
 import Watching
 

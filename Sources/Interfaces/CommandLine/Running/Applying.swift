@@ -1,7 +1,6 @@
 import Configuration
 import FileObserving
 import Glibc
-import Logging
 import Pipeline
 import Plugins
 import Rules

@@ -1,7 +1,6 @@
 import Configuration
 import ControlAPI
 import FileActions
-import Foundation
 import Glibc
 import Pipeline
 import Programs

@@ -2,7 +2,6 @@ import Configuration
 import ControlAPI
 import Dashboard
 import FileEvents
-import Foundation
 import Glibc
 import JSON
 import Pipeline
