@@ -112,45 +112,6 @@ struct ExplainCommand: ParsableCommand {
     }
 }
 
-/// The arguments of the program as bytes.
-///
-/// The parser provides them as strings, which replace bytes that are not valid UTF-8.
-enum RawArguments {
-    /// Returns the absolute path of a file that an option names.
-    ///
-    /// - Throws: `ValidationError` when it is empty, or names a directory.
-    static func file(_ text: String, option: String, noun: String) throws -> PathBytes {
-        let path = paths([text])[0]
-        if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a \(noun)") }
-        if path.bytes.last == .slash {
-            throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a \(noun)")
-        }
-        return CommandContext.currentFolder.resolving(path.bytes).normalized
-    }
-
-    /// Returns the exact paths of parsed arguments, in the order in which they were given.
-    static func paths(_ arguments: [String]) -> [PathBytes] {
-        var raw: [PathBytes: [PathBytes]] = [:]
-        for index in 0..<Int(CommandLine.argc) {
-            guard let argument = CommandLine.unsafeArgv[index] else { continue }
-            let path = PathBytes(UnsafeRawBufferPointer(start: argument, count: strlen(argument)))
-            raw[PathBytes(path.description), default: []].append(path)
-            // `--option=PATH` is one argument.
-            guard path.bytes.starts(with: "--".utf8), let equals = path.bytes.firstIndex(of: UInt8(ascii: "=")) else {
-                continue
-            }
-            let value = PathBytes(path.bytes[(equals + 1)...])
-            raw[PathBytes(value.description), default: []].append(value)
-        }
-        return arguments.map { argument in
-            let repaired = PathBytes(argument)
-            guard let found = raw[repaired]?.first else { return repaired }
-            raw[repaired]?.removeFirst()
-            return found
-        }
-    }
-}
-
 /// The event that `alight explain --event` names.
 struct EventChoice: Hashable {
     /// The word as written by the user.

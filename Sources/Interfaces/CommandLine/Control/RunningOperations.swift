@@ -3,7 +3,6 @@ import Glibc
 import JSON
 import Pipeline
 import Rules
-import Settling
 import Storage
 import Synchronization
 import System
@@ -53,7 +52,7 @@ final class RunningOperations: Operations {
         if !status.slowed.isEmpty { forgetSettled(&status) }
         let watching = survey()
         return RunningStatus(
-            engine: status, watching: watching ?? kept.withLock { $0.watching } ?? WatchStatus(),
+            engine: status, watching: watching ?? lastWatching,
             reasons: status.reasons(watching, hasRejectedRules: reloading?.hasRejected ?? false),
             failed: failed(status, at: now), journal: (journal, journalSize), started: started.wall,
             uptime: now - started.instant)
@@ -78,7 +77,7 @@ final class RunningOperations: Operations {
 
     func roots() throws(APIError) -> JSONValue {
         let status = engine.status(at: .now)
-        let known = survey() ?? kept.withLock { $0.watching } ?? WatchStatus()
+        let known = survey() ?? lastWatching
         return ["roots": .array(known.roots.map { status.object($0) })]
     }
 
@@ -95,6 +94,8 @@ final class RunningOperations: Operations {
         kept.withLock { $0.watching = watching }
         return watching
     }
+
+    private var lastWatching: WatchStatus { kept.withLock { $0.watching } ?? WatchStatus() }
 
     /// The size of the journal's files in bytes.
     private var journalSize: Int64 {
@@ -175,11 +176,11 @@ final class RunningOperations: Operations {
 
     private func change(_ rule: String?, isPause: Bool) throws(APIError) -> JSONValue {
         let before = engine.status(at: .now)
-        if let rule, before.ruleset.isDisabled(rule), isPause || !before.pauses.rules.contains(rule) {
-            throw APIError(409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
-        }
-        if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
-            throw APIError(404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
+        if let rule, isPause || !before.pauses.rules.contains(rule) {
+            guard !before.ruleset.isDisabled(rule) else {
+                throw APIError(409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
+            }
+            try Self.check(rule, in: before)
         }
         // Resuming one rule would have no effect while all are paused, so it is an error.
         if let rule, !isPause, before.pauses.all {
@@ -207,6 +208,12 @@ final class RunningOperations: Operations {
         return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
     }
 
+    private static func check(_ rule: String, in status: EngineStatus) throws(APIError) {
+        guard status.ruleset.rule(named: rule) != nil else {
+            throw APIError(404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
+        }
+    }
+
     /// Waits for a change that the engine makes in its next turn.
     private func waitUntil(within limit: Duration = patience, _ isDone: () -> Bool) {
         let deadline = ContinuousClock.now + limit
@@ -220,9 +227,7 @@ final class RunningOperations: Operations {
 
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
         let command = try JobCommand(verb, body)
-        if let rule = body["rule"]?.string, engine.status(at: .now).ruleset.rule(named: rule) == nil {
-            throw APIError(404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
-        }
+        if let rule = body["rule"]?.string { try Self.check(rule, in: engine.status(at: .now)) }
         guard carryOut(command, within: Self.commandPatience) else {
             throw APIError(
                 503, "the running instance has not done this yet, and may still do it",

@@ -1,6 +1,5 @@
 import Configuration
 import Logging
-import Watching
 
 /// The log of handlers and plugins: standard error, in the format of the run.
 struct ActionLog: LogHandler {

@@ -8,7 +8,6 @@ import Plugins
 import Rules
 import Storage
 import System
-import Watching
 
 /// The inputs and outputs of an engine for a dry run: actions are printed instead of run.
 struct DryRun: Sendable {

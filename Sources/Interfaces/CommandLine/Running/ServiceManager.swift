@@ -3,7 +3,6 @@ import Glibc
 import Pipeline
 import Storage
 import Synchronization
-import System
 import Watching
 
 /// Reports the status of the service to systemd; see sd_notify(3).
