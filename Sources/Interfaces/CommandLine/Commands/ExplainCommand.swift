@@ -1,7 +1,6 @@
 import ArgumentParser
 import Configuration
 import FileEvents
-import Glibc
 import JSON
 import Rules
 import Storage
