@@ -99,8 +99,7 @@ struct RunCommand: ParsableCommand {
         let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, store: kept.journal,
-            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
-            log: reporter.logger,
+            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) }, log: reporter.logger,
             metrics: metrics.map { EngineMetrics($0.registry) },
             report: { report in
                 feed?.take(report)

@@ -102,12 +102,9 @@ extension Coverage {
             if let folder = root.unreached {
                 return "  not watched below \(name): no rule matches anything below '\(Display.path(folder))'"
             }
-            let way =
-                root.polling.map { reason in
-                    let cause = reason == .asked ? "a rule sets 'backend: poll'" : reason.text
-                    return "by polling every \(Explanation.shown(root.interval)) (\(cause))"
-                } ?? "by inotify"
-            return "  watched below \(name), \(way)"
+            guard let reason = root.polling else { return "  watched below \(name), by inotify" }
+            let cause = reason == .asked ? "a rule sets 'backend: poll'" : reason.text
+            return "  watched below \(name), by polling every \(Explanation.shown(root.interval)) (\(cause))"
         }
     }
 }

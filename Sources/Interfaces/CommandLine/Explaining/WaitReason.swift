@@ -177,7 +177,7 @@ enum DueEntries {
     }
 
     private static func encoded(_ bytes: [UInt8]) -> String {
-        bytes.map { "%" + String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        String(decoding: Template.percentEncoded(bytes), as: UTF8.self)
     }
 
     private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {

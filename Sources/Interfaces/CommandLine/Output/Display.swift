@@ -32,9 +32,7 @@ enum Display {
     static func list(_ names: some Sequence<String>) -> String { names.map { "'\(text($0))'" }.joined(separator: ", ") }
 
     /// Returns the paths in quotes, separated by commas.
-    static func list(_ paths: some Sequence<PathBytes>) -> String {
-        paths.map(quoted).joined(separator: ", ")
-    }
+    static func list(_ paths: some Sequence<PathBytes>) -> String { paths.map(quoted).joined(separator: ", ") }
 
     /// Returns the text in a color of ECMA-48, such as "31" for red; unchanged for nil.
     static func painted(_ text: String, _ color: String?) -> String {
@@ -60,7 +58,6 @@ enum Display {
 /// The output is never passed to a shell.
 enum ShellWord {
     private static let plain = Set("%+,-./:=@_^".utf8)
-    private static let digits = Array("0123456789abcdef".utf8)
 
     /// Returns the quoted words, separated by spaces.
     static func line(_ words: some Sequence<[UInt8]>) -> String { words.map(quoted).joined(separator: " ") }
@@ -87,11 +84,7 @@ enum ShellWord {
             case 0x27: text += "\\'"
             case 0x5C: text += "\\\\"
             case 0x20...0x7E: text.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                text += "\\x"
-                for digit in [digits[Int(byte >> 4)], digits[Int(byte & 15)]] {
-                    text.unicodeScalars.append(Unicode.Scalar(digit))
-                }
+            default: text += "\\x" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
             }
         }
         return text
