@@ -8,9 +8,7 @@ package struct StorageError: Error, Sendable, Hashable, CustomStringConvertible 
     package var description: String
     package var help: String
 
-    package init(mayPass: Bool, description: String, help: String) {
-        self.mayPass = mayPass
-        self.description = description
-        self.help = help
+    init(_ description: String, help: String, mayPass: Bool = false) {
+        (self.description, self.help, self.mayPass) = (description, help, mayPass)
     }
 }

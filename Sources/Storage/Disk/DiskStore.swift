@@ -4,10 +4,13 @@ package import Rules
 import Synchronization
 package import System
 
-/// Stores the ledger, the jobs and their history in an SQLite file, or in memory.
+/// The store of the engine, in an SQLite file or in memory: the ledger, the unfinished jobs, and the history of
+/// finished ones.
 ///
-/// One process at a time has the file open for writing; others may read it.
-package final class DiskStore: EngineStore {
+/// One process at a time has the file open for writing; others may read it. The engine calls the store from one
+/// thread and maintains the state of the run itself. It reads the state left by an earlier run, and commits the
+/// changes of each turn in one transaction. Until then a call returns the last committed state.
+package final class DiskStore: LedgerStore {
     /// The state, which is used only under the lock, since the statements are not thread-safe.
     private struct Guarded: @unchecked Sendable {
         /// Nil after ``DiskStore/close(at:)``.
@@ -78,7 +81,7 @@ package final class DiskStore: EngineStore {
     ) throws(JournalError) {
         let connection = other.guarded.withLock { guarded -> DatabaseQueue? in
             defer { guarded.state = nil }
-            guarded.state?.reading.end()
+            guarded.state?.tables.reading.end()
             return guarded.state?.lock == nil ? guarded.state?.connection : nil
         }
         guard let connection else { preconditionFailure("a store in memory that is open") }
@@ -116,10 +119,10 @@ package final class DiskStore: EngineStore {
     }
 
     /// The number of jobs that were running when the last run was interrupted.
-    package var interrupted: Int { access { $0.interrupted } ?? 0 }
+    package var interrupted: Int { access { $0.start.interrupted } ?? 0 }
 
     /// The jobs whose rows could not be read at opening, and that have since failed.
-    package var unreadable: [JobID] { access { $0.unreadable } ?? [] }
+    package var unreadable: [JobID] { access { $0.start.unreadable } ?? [] }
 
     /// Queries the file on the connection of the store, between two calls.
     ///
@@ -140,51 +143,75 @@ package final class DiskStore: EngineStore {
 
     /// Reads what was committed; returns nil after an error, which the next commit returns.
     private func read<Answer: Sendable>(_ body: (StoreState) throws -> Answer) -> Answer? {
-        access { state in state.reading.read { try body(state) } } ?? nil
+        access { state in state.tables.reading.read { try body(state) } } ?? nil
     }
 
     // MARK: LedgerStore
 
     package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? {
-        read { try $0.ledger.row(of: rule, at: path) } ?? nil
+        read { try $0.tables.ledger.row(of: rule, at: path) } ?? nil
     }
 
     package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        read { try $0.ledger.paths(of: rule, handling: identity) } ?? []
+        read { try $0.tables.ledger.paths(of: rule, handling: identity) } ?? []
     }
 
     package func rows(
         of rule: RuleID, below directory: PathBytes, after last: PathBytes?
     ) -> [(PathBytes, LedgerRow)] {
-        read { try $0.ledger.rows(of: rule, below: directory, after: last) } ?? []
+        read { try $0.tables.ledger.rows(of: rule, below: directory, after: last) } ?? []
     }
 
-    // MARK: EngineStore
+    // MARK: State of the engine
 
+    /// Sets the rules that run from now on.
+    ///
+    /// Called before everything else, and again when other rules run. Former names of a rule are removed: its ledger
+    /// and its jobs are those stored under them.
+    ///
+    /// - Parameters:
+    ///   - rules: The rules.
+    ///   - isWatching: Whether their files are watched from now on; otherwise only their jobs run.
+    ///   - now: The current time.
+    /// - Returns: The stored state of each rule, in the order of the rules.
     package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
         access { $0.begin(rules, isWatching: isWatching, at: now) } ?? []
     }
 
+    /// Returns the id of a stored rule, running or not; nil if there is none with that name.
     package func id(of rule: String) -> RuleID? { access { $0.rules.rows[rule].map { RuleID($0.id) } } ?? nil }
 
+    /// The stored state of the program, except rules, jobs and the ledger.
     package var stored: StoredState { access { $0.stored() } ?? StoredState() }
 
+    /// Returns the unfinished jobs of a rule, sorted by number: running jobs, jobs that wait for another attempt, and
+    /// frozen jobs.
+    ///
+    /// Their metadata have no mount ids, which are valid only in the run that has stored them.
     package func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob] {
         read { try $0.unfinishedJobs(of: rule, at: clocks) } ?? []
     }
 
-    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.due.paths(of: rule) } ?? [] }
+    /// Returns the stored due paths of a rule, sorted.
+    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
 
+    /// Returns a job in any state; nil if there is none, or if its row cannot be read.
     package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? {
         read { try $0.job(id, at: clocks) } ?? nil
     }
 
-    package func changes(of id: JobID) -> [KeptChanges] { read { try $0.attempts.changes(of: id) } ?? [] }
+    /// Returns the changes to files by the attempts at a job that can be undone, the last attempt first.
+    package func changes(of id: JobID) -> [KeptChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }
 
+    /// Returns the job that `ready` has refused for the current content of the path; nil if there is none.
     package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
         read { try $0.refusal(rule, path, snapshot) } ?? nil
     }
 
+    /// Writes the changes in one transaction.
+    ///
+    /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes
+    ///   again, with later ones.
     package func commit(_ changes: TurnChanges, at clocks: ClockPair) -> StorageError? {
         access { $0.commit(changes, clocks) } ?? nil
     }

@@ -71,10 +71,7 @@ final class HistoryPruning {
             "SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         free = try SQLStatement("PRAGMA freelist_count", in: database)
-        size = try SQLStatement(
-            """
-            SELECT \(Self.jobBytes) FROM jobs WHERE id = ?
-            """, in: database)
+        size = try SQLStatement("SELECT \(Self.jobBytes) FROM jobs WHERE id = ?", in: database)
         pages = try SQLStatement("PRAGMA page_count", in: database)
         pageSize = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 0
         vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
@@ -151,13 +148,8 @@ final class HistoryPruning {
 
     /// Deletes the oldest jobs while the remaining size is too large.
     private func delete(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
-        var oldest: [(id: String, ended: Int64)] = []
-        try self.oldest.each {
-            $0.bind(progress.cursor)
-            $0.bind(end)
-            $0.bind(Int64(most))
-        } _: { row in
-            oldest.append((row.text(0), row.integer(1)))
+        let oldest = try oldest.rows({ $0.bind(progress.cursor).bind(end).bind(Int64(most)) }) {
+            ($0.text(0), $0.integer(1))
         }
         var deleted = 0
         for (id, ended) in oldest {

@@ -97,7 +97,7 @@ extension JournalError: CustomStringConvertible {
 extension StorageError {
     /// Creates the error for a reader of the journal: with the message of a run, and possibly another remedy.
     package init(_ error: JournalError, help: String? = nil) {
-        self.init(mayPass: false, description: error.description, help: help ?? error.help)
+        self.init(error.description, help: help ?? error.help)
     }
 
     /// Creates the error for data of the journal that could not be written or read.
@@ -106,32 +106,24 @@ extension StorageError {
         if code == .SQLITE_IOERR, !isReading, path.isOnFullDisk { code = .SQLITE_FULL }
         let isDamaged = code == nil || code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
         let mayPass = !isDamaged && !isReading && code != .SQLITE_CONSTRAINT && code != .SQLITE_MISUSE
-        let detail: String
-        switch code {
-        case .SQLITE_FULL: detail = "the disk is full"
-        case .SQLITE_BUSY: detail = "it is locked by \(WriteLock.holder(of: path) ?? "another program")"
-        default: detail = Self.detail(of: error)
-        }
-        let help: String
-        switch code {
-        case .SQLITE_FULL: help = "free space on the disk; no action starts until it can be written again"
-        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
-            help = "make the file and its directory writable; no action starts until then"
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
-            help = "stop the program that has it locked; no action starts until then"
-        default:
-            help =
-                isDamaged
-                ? "recover its contents with sqlite3, as docs/journal.md describes, or name another file with "
-                    + "'--journal'"
-                : "check the disk that contains it" + (mayPass ? "; no action starts until it can be written" : "")
-        }
-        self.init(
-            mayPass: mayPass,
-            description: isDamaged
-                ? "the journal '\(path)' is damaged: \(detail)"
-                : "the journal '\(path)' can't be \(isReading ? "read" : "written"): \(detail)",
-            help: help)
+        let detail =
+            switch code {
+            case .SQLITE_FULL: "the disk is full"
+            case .SQLITE_BUSY: "it is locked by \(WriteLock.holder(of: path) ?? "another program")"
+            default: Self.detail(of: error)
+            }
+        let help =
+            switch code {
+            case .SQLITE_FULL: "free space on the disk; no action starts until it can be written again"
+            case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
+                "make the file and its directory writable; no action starts until then"
+            case .SQLITE_BUSY, .SQLITE_LOCKED: "stop the program that has it locked; no action starts until then"
+            case _ where isDamaged:
+                "recover its contents with sqlite3, as docs/journal.md describes, or name another file with '--journal'"
+            default: "check the disk that contains it" + (mayPass ? "; no action starts until it can be written" : "")
+            }
+        let failure = isDamaged ? "is damaged" : "can't be \(isReading ? "read" : "written")"
+        self.init("the journal '\(path)' \(failure): \(detail)", help: help, mayPass: mayPass)
     }
 
     /// Returns the error as text on one line.

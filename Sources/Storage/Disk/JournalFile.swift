@@ -177,16 +177,22 @@ enum JournalFile {
         throw JournalError.busy(path)
     }
 
-    /// Opens the file for reading; creates no files and takes no lock if no instance uses the journal.
-    ///
-    /// Without a log, the file never changes. With a log, SQLite would create a shared memory file. With exclusive
-    /// locking it needs none, and the locks of the VFS `unix-none` do nothing.
-    static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
+    /// The configuration of connections that only read.
+    static var readerConfiguration: Configuration {
         var configuration = Configuration()
         configuration.label = "alight-journal-reader"
         configuration.readonly = true
         // A commit of the engine takes milliseconds, and longer on a slow disk.
         configuration.busyMode = .timeout(5)
+        return configuration
+    }
+
+    /// Opens the file for reading; creates no files and takes no lock if no instance uses the journal.
+    ///
+    /// Without a log, the file never changes. With a log, SQLite would create a shared memory file. With exclusive
+    /// locking it needs none, and the locks of the VFS `unix-none` do nothing.
+    static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
+        var configuration = readerConfiguration
         guard JournalLock.holder(of: path) == nil else {
             return try DatabaseQueue(path: uri(of: path), configuration: configuration)
         }

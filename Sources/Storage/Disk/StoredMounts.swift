@@ -11,13 +11,12 @@ struct StoredMounts {
     private(set) var devices: [Int64: Int64] = [:]
 
     init(_ database: Database) throws {
-        var records: [MountRecord] = []
-        try SQLStatement("SELECT point, device, inode, btime FROM mounts ORDER BY point", in: database).each { row in
+        let sql = "SELECT point, device, inode, btime FROM mounts ORDER BY point"
+        records = try SQLStatement(sql, in: database).rows { row in
             let identity = FileIdentity(
                 device: row.integer(1), inode: UInt64(bitPattern: row.integer(2)), birth: row.integer(3))
-            records.append(MountRecord(point: PathBytes(row.blob(0)), identity: identity))
+            return MountRecord(point: PathBytes(row.blob(0)), identity: identity)
         }
-        self.records = records
     }
 
     var hasChanges: Bool { isChanged || !devices.isEmpty }
@@ -68,18 +67,13 @@ struct StoredMounts {
             "INSERT INTO mounts (point, device, inode, btime) VALUES (?, ?, ?, ?)", in: database)
         for record in records {
             try insert.run {
-                $0.bind(blob: record.point.bytes)
-                $0.bind(record.identity.device)
-                $0.bind(Int64(bitPattern: record.identity.inode))
-                $0.bind(record.identity.birth)
+                $0.bind(blob: record.point.bytes).bind(record.identity.device)
+                    .bind(Int64(bitPattern: record.identity.inode)).bind(record.identity.birth)
             }
         }
     }
 
-    mutating func noteCommitted() {
-        isChanged = false
-        devices = [:]
-    }
+    mutating func noteCommitted() { (isChanged, devices) = (false, [:]) }
 }
 
 extension FileEvent {

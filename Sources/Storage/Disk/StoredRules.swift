@@ -38,13 +38,11 @@ struct StoredRules {
                 id: id, selection: row["selection"], began: row["began"], isComplete: row["is_complete"],
                 reselected: row["reselected"])
             lastID = max(lastID, id)
+            names[id] = row["name"]
         }
     }
 
-    /// The numbers of the rules, by name.
-    var ids: [String: Int64] { rows.mapValues(\.id) }
-
-    /// Returns the name of the rule with a number.
+    /// Returns the name of the rule with a number; nil if there is none.
     func name(of id: Int64) -> String? { names[id] }
 
     /// Whether the rule runs.
@@ -156,19 +154,10 @@ struct StoredRules {
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
-                $0.bind(row.id)
-                $0.bind(name)
-                $0.bind(row.selection)
-                $0.bind(row.began)
-                $0.bind(row.isComplete)
-                $0.bind(row.reselected)
+                $0.bind(row.id).bind(name).bind(row.selection).bind(row.began).bind(row.isComplete).bind(row.reselected)
             }
         }
     }
 
-    mutating func noteCommitted() {
-        changed = []
-        removed = []
-        renamed = []
-    }
+    mutating func noteCommitted() { (changed, removed, renamed) = ([], [], []) }
 }
