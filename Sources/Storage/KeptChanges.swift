@@ -28,10 +28,8 @@ package enum Undone: String, Sendable, Hashable {
 
     /// Creates the state; nil if nothing has been undone.
     init?(_ attempts: [KeptChanges]) {
-        let isWhole = attempts.allSatisfy(\.isUndone)
-        let hasAny = attempts.contains { $0.undo?.reasons.contains { $0 == nil } ?? false }
-        guard hasAny else { return nil }
-        self = isWhole ? .all : .part
+        guard attempts.contains(where: { $0.undo?.reasons.contains { $0 == nil } ?? false }) else { return nil }
+        self = attempts.allSatisfy(\.isUndone) ? .all : .part
     }
 }
 
@@ -41,8 +39,5 @@ package struct UndoRecord: Sendable, Hashable {
     /// For each change, the reason why it was not undone; nil if it was.
     package var reasons: [String?]
 
-    package init(time: Timestamp, reasons: [String?]) {
-        self.time = time
-        self.reasons = reasons
-    }
+    package init(time: Timestamp, reasons: [String?]) { (self.time, self.reasons) = (time, reasons) }
 }

@@ -9,8 +9,6 @@ package struct Refusal: Sendable, Hashable {
     package var message: String
 
     package init(id: JobID, snapshot: Snapshot, message: String) {
-        self.id = id
-        self.snapshot = snapshot
-        self.message = message
+        (self.id, self.snapshot, self.message) = (id, snapshot, message)
     }
 }

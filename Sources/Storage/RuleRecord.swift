@@ -9,9 +9,7 @@ package struct RuleRecord: Sendable, Hashable {
     package var selection: String
 
     package init(name: String, formerly: [String] = [], selection: String) {
-        self.name = name
-        self.formerly = formerly
-        self.selection = selection
+        (self.name, self.formerly, self.selection) = (name, formerly, selection)
     }
 }
 
@@ -34,8 +32,5 @@ package struct MountRecord: Sendable, Hashable {
     /// The identity of the mounted directory.
     package var identity: FileIdentity
 
-    package init(point: PathBytes, identity: FileIdentity) {
-        self.point = point
-        self.identity = identity
-    }
+    package init(point: PathBytes, identity: FileIdentity) { (self.point, self.identity) = (point, identity) }
 }

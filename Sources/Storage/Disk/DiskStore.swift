@@ -35,17 +35,14 @@ package final class DiskStore: LedgerStore {
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         let (path, lock) = try JournalFile.acquire(path, isBrief: isBrief)
-        let state: StoreState
-        do {
+        self.clock = clock
+        guarded = try Self.guarded(path) {
             let connection = try JournalFile.open(path)
-            state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
+            let state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
             // The files next to it may have been created since the first check.
             try CompanionFile.check(of: path)
-        } catch {
-            throw JournalError(error, at: path)
+            return state
         }
-        guarded = Mutex(Guarded(state: state))
-        self.clock = clock
     }
 
     /// Creates a store in memory, without a lock.
@@ -61,16 +58,13 @@ package final class DiskStore: LedgerStore {
     ) throws(JournalError) {
         let path = try path.map { path throws(JournalError) in try JournalFile.check(path) }
         let name = path ?? Self.memory
-        do {
+        self.clock = clock
+        guarded = try Self.guarded(name) {
             let connection = try JournalFile.openInMemory(copying: path)
             // Without a file, the history occupies memory.
             let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
-            let state = try StoreState(name, nil, connection, retention, ClockPair(now, clock()))
-            guarded = Mutex(Guarded(state: state))
-        } catch {
-            throw JournalError(error, at: name)
+            return try StoreState(name, nil, connection, retention, ClockPair(now, clock()))
         }
-        self.clock = clock
     }
 
     /// Takes over a store in memory, as the next run does after a kill: uncommitted changes are lost.
@@ -85,13 +79,20 @@ package final class DiskStore: LedgerStore {
             return guarded.state?.lock == nil ? guarded.state?.connection : nil
         }
         guard let connection else { preconditionFailure("a store in memory that is open") }
-        do {
-            let state = try StoreState(Self.memory, nil, connection, JournalRetention(), ClockPair(now, clock()))
-            guarded = Mutex(Guarded(state: state))
-        } catch {
-            throw JournalError(error, at: Self.memory)
-        }
         self.clock = clock
+        guarded = try Self.guarded(Self.memory) {
+            try StoreState(Self.memory, nil, connection, JournalRetention(), ClockPair(now, clock()))
+        }
+    }
+
+    private static func guarded(_ path: PathBytes, _ open: () throws -> StoreState) throws(JournalError) -> Mutex<
+        Guarded
+    > {
+        do {
+            return try Mutex(Guarded(state: open()))
+        } catch {
+            throw JournalError(error, at: path)
+        }
     }
 
     private static let memory: PathBytes = ":memory:"

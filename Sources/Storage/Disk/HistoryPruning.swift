@@ -11,9 +11,7 @@ package struct JournalRetention: Sendable {
     package var bytes: Int64
 
     package init(period: Duration = .seconds(30 * 24 * 3600), jobs: Int = 100_000, bytes: Int64 = 256 << 20) {
-        self.period = period
-        self.jobs = jobs
-        self.bytes = bytes
+        (self.period, self.jobs, self.bytes) = (period, jobs, bytes)
     }
 
     /// Deletes nothing: for a command that opens the journal briefly and does not know the configured limits.

@@ -29,24 +29,19 @@ package enum JournalError: Error, Sendable, Hashable {
     case failed(PathBytes, String)
 
     init(_ error: any Error, at path: PathBytes) {
-        if let error = error as? JournalError {
-            self = error
-            return
-        }
-        guard let error = error as? DatabaseError else {
-            self = .damaged(path, StorageError.detail(of: error))
-            return
-        }
-        switch error.resultCode {
-        case .SQLITE_CORRUPT: self = .damaged(path, StorageError.detail(of: error))
-        case .SQLITE_NOTADB: self = .notJournal(path)
-        case .SQLITE_FULL: self = .full(path)
-        case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy(path)
-        case .SQLITE_IOERR where path.isOnFullDisk: self = .full(path)
-        case .SQLITE_READONLY: self = .noAccess(path, errno: EROFS)
-        case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: self = .noAccess(path, errno: EACCES)
-        default: self = .failed(path, StorageError.detail(of: error))
-        }
+        let detail = StorageError.detail(of: error)
+        self =
+            switch (error as? DatabaseError)?.resultCode {
+            case nil: error as? JournalError ?? .damaged(path, detail)
+            case .SQLITE_CORRUPT: .damaged(path, detail)
+            case .SQLITE_NOTADB: .notJournal(path)
+            case .SQLITE_FULL: .full(path)
+            case .SQLITE_BUSY, .SQLITE_LOCKED: .busy(path)
+            case .SQLITE_IOERR where path.isOnFullDisk: .full(path)
+            case .SQLITE_READONLY: .noAccess(path, errno: EROFS)
+            case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: .noAccess(path, errno: EACCES)
+            default: .failed(path, detail)
+            }
     }
 }
 

@@ -1,5 +1,6 @@
 import GRDB
 import Glibc
+import Rules
 import System
 
 /// The file of a journal before its use: found or created, checked, and opened.
@@ -19,9 +20,7 @@ enum JournalFile {
     /// Creates the file and its directory if they are missing, and acquires the lock.
     ///
     /// - Returns: The path without symbolic links: a file has one lock, whichever path is used.
-    static func acquire(
-        _ path: PathBytes, isBrief: Bool
-    ) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
+    static func acquire(_ path: PathBytes, isBrief: Bool) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
         try makeFolder(of: path)
         let path = try check(path)
         let lock = try JournalLock(of: path, isBrief: isBrief)
@@ -30,12 +29,15 @@ enum JournalFile {
         return (path, lock)
     }
 
-    /// Checks the types and the owners of the file and its companions, as far as they exist.
+    /// Rejects an existing path that is not a regular file, and companions of other users.
     ///
     /// - Returns: The path without symbolic links.
     static func check(_ path: PathBytes) throws(JournalError) -> PathBytes {
         let path = resolve(path)
-        try refuseOtherTypes(path)
+        var status = stat()
+        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
+        }
         try CompanionFile.check(of: path)
         return path
     }
@@ -51,14 +53,6 @@ enum JournalFile {
         if errno == ENOENT, folder.parent != folder { try makeFolder(of: folder) }
         guard folder.withCString({ mkdir($0, 0o700) }) == 0 || errno == EEXIST else {
             throw .noFolder(folder, errno: errno)
-        }
-    }
-
-    /// Rejects an existing path that is not a regular file.
-    static func refuseOtherTypes(_ path: PathBytes) throws(JournalError) {
-        var status = stat()
-        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
-            throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
         }
     }
 
@@ -84,8 +78,11 @@ enum JournalFile {
             if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
             return false
         }
-        let header = try FileBytes.read(descriptor, 100, at: 0, of: path)
-        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+        var header = [UInt8](repeating: 0, count: 100)
+        var count = -1
+        repeat { count = pread(descriptor, &header, header.count, 0) } while count < 0 && errno == EINTR
+        guard count >= 0 else { throw .unreadable(path, errno: errno) }
+        guard count == header.count, header.starts(with: Array("SQLite format 3\0".utf8)) else {
             throw .notJournal(path)
         }
         func number(_ offset: Int, _ length: Int) -> Int {
@@ -228,14 +225,7 @@ enum JournalFile {
 
     /// Returns the name as a URI, to which parameters can be added.
     static func uri(of path: PathBytes) -> String {
-        let plain = Set("/-._~".utf8)
-        let digits = Array("0123456789ABCDEF".utf8)
-        var name = Array("file:".utf8)
-        for byte in path.bytes {
-            let isLetter = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-            name += isLetter || plain.contains(byte) ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-        return String(decoding: name, as: UTF8.self)
+        "file:" + String(decoding: Template.percentEncoded(path.bytes), as: UTF8.self)
     }
 
     private static func judge(_ database: Database, _ path: PathBytes) throws {
