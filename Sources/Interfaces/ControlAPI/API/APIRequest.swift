@@ -22,12 +22,6 @@ package struct APIRequest: Sendable {
     package var lastEventID: String?
     package var body: [UInt8] = []
 
-    package init(way: Transport, method: String, path: [[UInt8]]) {
-        self.way = way
-        self.method = method
-        self.path = path
-    }
-
     /// Parses a target; returns nil if it is invalid.
     ///
     /// - Parameters:
@@ -35,18 +29,18 @@ package struct APIRequest: Sendable {
     ///   - method: The method.
     ///   - target: Path and query, as sent.
     package init?(way: Transport, method: String, target: [UInt8]) {
-        guard target.first == .slash, target.allSatisfy({ $0 > .blank && $0 != .delete }) else { return nil }
-        let parts = target.split(separator: .questionMark, maxSplits: 1, omittingEmptySubsequences: false)
+        guard target.first == UInt8(ascii: "/"), target.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return nil }
+        let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         var path: [[UInt8]] = []
         let names = parts[0].dropFirst()
-        for part in names.isEmpty ? [] : names.split(separator: .slash, omittingEmptySubsequences: false) {
+        for part in names.isEmpty ? [] : names.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
             guard let bytes = Self.unescaped(part, isForm: false) else { return nil }
             path.append(bytes)
         }
-        self.init(way: way, method: method, path: path)
+        (self.way, self.method, self.path) = (way, method, path)
         guard parts.count > 1 else { return }
-        for pair in parts[1].split(separator: .ampersand) {
-            let sides = pair.split(separator: .equals, maxSplits: 1, omittingEmptySubsequences: false)
+        for pair in parts[1].split(separator: UInt8(ascii: "&")) {
+            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard let name = Self.unescaped(sides[0], isForm: true),
                 let value = sides.count > 1 ? Self.unescaped(sides[1], isForm: true) : []
             else { return nil }
@@ -64,12 +58,12 @@ package struct APIRequest: Sendable {
         var rest = text.makeIterator()
         while let byte = rest.next() {
             switch byte {
-            case .percent:
+            case UInt8(ascii: "%"):
                 guard let high = rest.next().flatMap(Self.digit), let low = rest.next().flatMap(Self.digit),
                     high << 4 | low != 0
                 else { return nil }
                 bytes.append(high << 4 | low)
-            case .plus where isForm: bytes.append(.blank)
+            case UInt8(ascii: "+") where isForm: bytes.append(UInt8(ascii: " "))
             case 0: return nil
             default: bytes.append(byte)
             }
@@ -78,22 +72,6 @@ package struct APIRequest: Sendable {
     }
 
     private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
+        Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
     }
-}
-
-extension UInt8 {
-    fileprivate static let slash = UInt8(ascii: "/")
-    fileprivate static let questionMark = UInt8(ascii: "?")
-    fileprivate static let ampersand = UInt8(ascii: "&")
-    fileprivate static let equals = UInt8(ascii: "=")
-    fileprivate static let percent = UInt8(ascii: "%")
-    fileprivate static let plus = UInt8(ascii: "+")
-    fileprivate static let blank = UInt8(ascii: " ")
-    fileprivate static let delete = UInt8(0x7F)
 }

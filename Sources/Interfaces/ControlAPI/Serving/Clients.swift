@@ -37,7 +37,7 @@ final class Clients: Sendable {
     /// The time in which a whole request must arrive; also the limit for an idle connection.
     static let arrival = Duration.seconds(15)
     /// The time for which a client may accept none of the data sent to it.
-    static let patience = Duration.seconds(30)
+    static let sendTimeout = Duration.seconds(30)
     /// The time limit for a response, including the time that the client needs to read it.
     static let answer = Duration.seconds(60)
 
@@ -60,10 +60,7 @@ final class Clients: Sendable {
     private let stopping = Atomic(false)
 
     init(access: Access?, routes: Routes, operations: any Operations, feed: EventFeed) throws(ControlProblem) {
-        self.access = access
-        self.routes = routes
-        self.operations = operations
-        self.feed = feed
+        (self.access, self.routes, self.operations, self.feed) = (access, routes, operations, feed)
         do throws(SystemError) {
             wake = try Waker()
         } catch {

@@ -10,9 +10,7 @@ package struct ControlProblem: Error, Sendable, Hashable {
     package var isTaken = false
 
     package init(_ message: String, help: String, isTaken: Bool = false) {
-        self.message = message
-        self.help = help
-        self.isTaken = isTaken
+        (self.message, self.help, self.isTaken) = (message, help, isTaken)
     }
 }
 
@@ -80,7 +78,7 @@ package final class ControlSocket: Sendable {
     // MARK: State
 
     /// The state of a socket.
-    package enum State: Sendable, Hashable {
+    private enum State {
         case absent
         /// A process listens.
         case live
@@ -100,12 +98,12 @@ package final class ControlSocket: Sendable {
         guard descriptor >= 0 else { return .other(errno: errno) }
         defer { close(descriptor) }
         guard withAddress(of: name, in: folder, { connect(descriptor, $0, $1) }) != 0 else { return .live }
-        switch errno {
-        case ECONNREFUSED: return .dead
+        return switch errno {
+        case ECONNREFUSED: .dead
         // Its listen backlog is full.
-        case EAGAIN: return .live
-        case ENOENT: return .absent
-        default: return .other(errno: errno)
+        case EAGAIN: .live
+        case ENOENT: .absent
+        default: .other(errno: errno)
         }
     }
 
@@ -125,15 +123,18 @@ package final class ControlSocket: Sendable {
 
     // MARK: Directory
 
+    private static func openDirectory(_ path: PathBytes) -> Int32 {
+        path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    }
+
     /// Opens the directory, and creates it if it does not exist.
     private static func openFolder(_ path: PathBytes) throws(ControlProblem) -> Int32 {
         if path.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST { throw failure(path, errno) }
-        let folder = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard folder >= 0 else { throw failure(path, errno) }
+        let folder = openDirectory(path)
         var status = stat()
-        guard fstat(folder, &status) == 0 else {
+        guard folder >= 0, fstat(folder, &status) == 0 else {
             let error = errno
-            close(folder)
+            if folder >= 0 { close(folder) }
             throw failure(path, error)
         }
         // A user who may write there can replace the socket; in a sticky directory, only the owner can.
@@ -194,7 +195,7 @@ extension ControlSocket {
 
     /// Returns the sockets beside the default one at which a process listens; optionally removes stale ones first.
     package static func othersAlive(besides path: PathBytes, removingDead: Bool = false) -> [PathBytes] {
-        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        let folder = openDirectory(path.parent)
         guard folder >= 0 else { return [] }
         defer { close(folder) }
         let mayRemove = removingDead && lock(folder)
@@ -220,16 +221,16 @@ extension ControlSocket {
     ///
     /// - Parameters:
     ///   - path: The socket.
-    ///   - patience: The timeout for that in seconds; with 0, the descriptor is non-blocking.
+    ///   - timeout: The timeout for that in seconds; with 0, the descriptor is non-blocking.
     /// - Returns: The descriptor, or a negative errno: `-EAGAIN` when the connection was not queued in that time.
-    package static func connected(to path: PathBytes, patience: Int = 10) -> Int32 {
-        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    package static func connected(to path: PathBytes, patience timeout: Int = 10) -> Int32 {
+        let folder = openDirectory(path.parent)
         guard folder >= 0 else { return -errno }
         defer { close(folder) }
-        let kept = patience > 0 ? Int32(SOCK_CLOEXEC.rawValue) : flags
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | kept, 0)
+        let flags = timeout > 0 ? Int32(SOCK_CLOEXEC.rawValue) : flags
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
         guard descriptor >= 0 else { return -errno }
-        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard withAddress(of: PathBytes(path.lastComponent), in: folder, { connect(descriptor, $0, $1) }) == 0 else {
             let error = errno

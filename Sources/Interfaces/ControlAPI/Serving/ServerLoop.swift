@@ -32,10 +32,7 @@ final class ServerLoop {
     private var acceptFrom: ContinuousClock.Instant?
 
     init(_ clients: Clients, _ local: Int32?, network: [Int32], complain: @escaping @Sendable (String) -> Void) {
-        self.clients = clients
-        self.local = local
-        self.network = network
-        self.complain = complain
+        (self.clients, self.local, self.network, self.complain) = (clients, local, network, complain)
     }
 
     func run() {
@@ -59,15 +56,10 @@ final class ServerLoop {
     }
 
     private func wait(besides listeners: [Int32], until deadlines: [ContinuousClock.Instant?]) {
-        var limit: Int64 = -1
-        if let first = deadlines.compactMap(\.self).min() {
-            let (seconds, attoseconds) = max(.zero, first - .now).components
-            limit = seconds * 1_000_000_000 + attoseconds / 1_000_000_000 + 1
-        }
         var descriptors = ([clients.wake.descriptor] + listeners).map {
             pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
         }
-        _ = cal_poll(&descriptors, UInt(descriptors.count), limit)
+        _ = cal_poll(&descriptors, UInt(descriptors.count), deadlines.compactMap(\.self).min().pollLimit)
         if descriptors[0].revents != 0 {
             clients.wake.clear()
             clients.wakeStreams()
@@ -153,7 +145,7 @@ final class ServerLoop {
                 return Clients.of(context).more(stream, UnsafeMutableRawBufferPointer(start: buffer, count: size))
             })
         server = chm_start(
-            callbacks, UInt32(2 * Clients.most), UInt32(Clients.patience / .seconds(1)), Self.headerMemory,
+            callbacks, UInt32(2 * Clients.most), UInt32(Clients.sendTimeout / .seconds(1)), Self.headerMemory,
             Clients.mostBody)
         if server == nil {
             hasFailed = true
