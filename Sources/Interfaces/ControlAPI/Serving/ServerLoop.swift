@@ -170,7 +170,9 @@ extension APIError {
             response.headers + APIResponse.securityHeaders
             + [("Content-Length", "\(response.body.count)"), ("Connection", "close")]
         let head = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
-        let bytes = Array("HTTP/1.1 503 Service Unavailable\r\n\(head)\r\n".utf8) + response.body
+        // The reason phrase may be empty.
+        let reason = status == 503 ? "Service Unavailable" : ""
+        let bytes = Array("HTTP/1.1 \(status) \(reason)\r\n\(head)\r\n".utf8) + response.body
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
     }
