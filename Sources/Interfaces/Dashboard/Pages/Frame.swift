@@ -1,4 +1,4 @@
-package import JSON
+import JSON
 
 /// The common frame of all pages.
 struct Frame {
@@ -116,20 +116,13 @@ struct Frame {
 }
 
 /// A page that reports that there is nothing to show, or that an action failed.
-package struct MessagePage {
-    package var title: String
-    package var message: String
-    package var help: String
-    package var status: JSONValue
+struct MessagePage {
+    var title: String
+    var message: String
+    var help: String
+    var status: JSONValue
 
-    package init(title: String, message: String, help: String, status: JSONValue) {
-        self.title = title
-        self.message = message
-        self.help = help
-        self.status = status
-    }
-
-    package var html: HTML {
+    var html: HTML {
         Frame(title: title, status: status).page(
             """
             <h1>\(title)</h1>

@@ -1,18 +1,12 @@
-package import JSON
+import JSON
 
 /// The page of one job: its file, its event, and each attempt with its output.
-package struct JobPage {
-    package var status: JSONValue
-    package var job: JSONValue
-    package var now: String
+struct JobPage {
+    var status: JSONValue
+    var job: JSONValue
+    var now: String
 
-    package init(status: JSONValue, job: JSONValue, now: String) {
-        self.status = status
-        self.job = job
-        self.now = now
-    }
-
-    package var html: HTML {
+    var html: HTML {
         let path = job["path"].text
         let name = path.split(separator: "/").last.map(String.init) ?? path
         return Frame(title: name, section: .jobs, status: status).page(

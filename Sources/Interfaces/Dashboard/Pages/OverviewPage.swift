@@ -1,25 +1,17 @@
-package import JSON
+import JSON
 
 /// The overview: what is watched, what is running, and the last half hour.
-package struct OverviewPage {
-    package var status: JSONValue
+struct OverviewPage {
+    var status: JSONValue
     /// The object with all rules.
-    package var rules: JSONValue
-    package var history: JSONValue
+    var rules: JSONValue
+    var history: JSONValue
     /// The object with the latest jobs, or one with `error` if they are not available.
-    package var jobs: JSONValue
+    var jobs: JSONValue
     /// The current time, in the format of the API.
-    package var now: String
+    var now: String
 
-    package init(status: JSONValue, rules: JSONValue, history: JSONValue, jobs: JSONValue, now: String) {
-        self.status = status
-        self.rules = rules
-        self.history = history
-        self.jobs = jobs
-        self.now = now
-    }
-
-    package var html: HTML {
+    var html: HTML {
         Frame(title: "Overview", section: .overview, status: status).page(
             """
             <h1 class="unseen">Overview</h1>

@@ -1,7 +1,8 @@
 import ControlAPI
-import Dashboard
 import Synchronization
 import Testing
+
+@testable import Dashboard
 
 /// Responses to requests for pages, and to forms sent without JavaScript.
 struct PageRoutesTests {
