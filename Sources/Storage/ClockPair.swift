@@ -13,9 +13,7 @@ extension Timestamp {
 
 extension Duration {
     /// The whole nanoseconds, clamped to the range of a column.
-    package var columnValue: Int64 {
-        clampedNanoseconds(components.seconds, components.attoseconds / 1_000_000_000)
-    }
+    package var columnValue: Int64 { clampedNanoseconds(components.seconds, components.attoseconds / 1_000_000_000) }
 }
 
 private func clampedNanoseconds(_ seconds: Int64, _ rest: Int64) -> Int64 {

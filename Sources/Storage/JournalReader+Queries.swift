@@ -118,9 +118,7 @@ extension JournalReader {
     ///   - limit: The maximum number of finished jobs per rule.
     /// - Returns: The entries of each rule.
     /// - Throws: An error if the journal can't be read.
-    package func records(
-        of path: PathBytes, rules: [String], limit: Int
-    ) throws(StorageError) -> [String: PathRecord] {
+    package func records(of path: PathBytes, rules: [String], limit: Int) throws(StorageError) -> [String: PathRecord] {
         let wanted = Set(rules)
         let key = Data(path.bytes)
         return try read { database in

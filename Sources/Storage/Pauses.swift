@@ -15,14 +15,10 @@ package struct Pauses: Sendable, Hashable {
     package func hold(_ rule: String) -> Bool { all || rules.contains(rule) }
 
     /// Pauses a rule, or all for nil.
-    package mutating func pause(_ rule: String?) {
-        if let rule { rules.insert(rule) } else { all = true }
-    }
+    package mutating func pause(_ rule: String?) { if let rule { rules.insert(rule) } else { all = true } }
 
     /// Resumes a rule; with nil all rules, including those paused by name.
-    package mutating func resume(_ rule: String?) {
-        if let rule { rules.remove(rule) } else { self = Pauses() }
-    }
+    package mutating func resume(_ rule: String?) { if let rule { rules.remove(rule) } else { self = Pauses() } }
 }
 
 // Stored as facts: `paused` for all rules, `paused NAME` for one.

@@ -98,9 +98,7 @@ final class SQLStatement {
     }
 
     /// Binds the parameters with one closure, and reads the rows with another, which returns nil to skip a row.
-    func rows<Row>(
-        _ bind: (SQLStatement) -> Void = { _ in }, _ read: (SQLStatement) throws -> Row?
-    ) throws -> [Row] {
+    func rows<Row>(_ bind: (SQLStatement) -> Void = { _ in }, _ read: (SQLStatement) throws -> Row?) throws -> [Row] {
         defer { reset() }
         bind(self)
         var rows: [Row] = []

@@ -101,9 +101,7 @@ package final class DiskStore: LedgerStore {
     package static func holder(of path: PathBytes) -> Int32? { JournalLock.holder(of: JournalFile.resolve(path)) }
 
     /// Returns the control socket of the process that has the file open for writing; nil if it has none.
-    package static func control(of path: PathBytes) -> PathBytes? {
-        JournalLock.control(of: JournalFile.resolve(path))
-    }
+    package static func control(of path: PathBytes) -> PathBytes? { JournalLock.control(of: JournalFile.resolve(path)) }
 
     /// Records the control socket of this process, by which others find it; nil for none.
     package func note(control socket: PathBytes?) { access { $0.lock?.note(control: socket) } }
@@ -157,9 +155,7 @@ package final class DiskStore: LedgerStore {
         read { try $0.tables.ledger.paths(of: rule, handling: identity) } ?? []
     }
 
-    package func rows(
-        of rule: RuleID, below directory: PathBytes, after last: PathBytes?
-    ) -> [(PathBytes, LedgerRow)] {
+    package func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)] {
         read { try $0.tables.ledger.rows(of: rule, below: directory, after: last) } ?? []
     }
 
@@ -197,9 +193,7 @@ package final class DiskStore: LedgerStore {
     package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
 
     /// Returns a job in any state; nil if there is none, or if its row cannot be read.
-    package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? {
-        read { try $0.job(id, at: clocks) } ?? nil
-    }
+    package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? { read { try $0.job(id, at: clocks) } ?? nil }
 
     /// Returns the changes to files by the attempts at a job that can be undone, the last attempt first.
     package func changes(of id: JobID) -> [KeptChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }

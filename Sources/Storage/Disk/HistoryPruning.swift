@@ -65,8 +65,7 @@ final class HistoryPruning {
             WHERE state IN ('succeeded', 'skipped') AND ended >= ? AND ended <= ?
             ORDER BY ended LIMIT ?
             """, in: database)
-        earliest = try SQLStatement(
-            "SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
+        earliest = try SQLStatement("SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         free = try SQLStatement("PRAGMA freelist_count", in: database)
         size = try SQLStatement("SELECT \(Self.jobBytes) FROM jobs WHERE id = ?", in: database)
@@ -125,9 +124,7 @@ final class HistoryPruning {
         var deleted = 0
         if progress.first <= end {
             deleted = try delete(until: end, most)
-            if deleted < most {
-                progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now
-            }
+            if deleted < most { progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now }
         }
         if deleted < excess { deleted += try delete(until: .max, excess - deleted) }
         if deleted < most, let bytes = progress.bytes, bytes > retention.bytes {

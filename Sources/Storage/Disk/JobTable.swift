@@ -141,8 +141,7 @@ final class JobTable {
         let outputs = outcome?.outputs ?? []
         let due = outcome == nil ? stored.due.map { clocks.columnValue(of: $0) } ?? clocks.wall : nil
         try (isNew ? upsert : update).run { row in
-            row.bind(job.id.description).bind(stored.state.rawValue)
-                .bind(Int64(job.attempt)).bind(job.isInterrupted)
+            row.bind(job.id.description).bind(stored.state.rawValue).bind(Int64(job.attempt)).bind(job.isInterrupted)
                 .bind(due).bind(outcome == nil ? nil : clocks.wall)
                 .bind(utf8: job.previous?.record)
                 .bind(utf8: isDone || !hasSteps ? nil : JobSteps(of: job).record)
@@ -181,9 +180,7 @@ final class JobTable {
                 guard event.map(devices) || isLeftMapped else { return nil }
                 return (row.text(0), event.record, offer?.record ?? row.optionalBlob(2))
             }
-            for row in changed {
-                try update.run { $0.bind(row.id).bind(utf8: row.facts).bind(utf8: row.progress) }
-            }
+            for row in changed { try update.run { $0.bind(row.id).bind(utf8: row.facts).bind(utf8: row.progress) } }
         }
     }
 

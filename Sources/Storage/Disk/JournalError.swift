@@ -91,9 +91,7 @@ extension JournalError: CustomStringConvertible {
 
 extension StorageError {
     /// Creates the error for a reader of the journal: with the message of a run, and possibly another remedy.
-    package init(_ error: JournalError, help: String? = nil) {
-        self.init(error.description, help: help ?? error.help)
-    }
+    package init(_ error: JournalError, help: String? = nil) { self.init(error.description, help: help ?? error.help) }
 
     /// Creates the error for data of the journal that could not be written or read.
     init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {

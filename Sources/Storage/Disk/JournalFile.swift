@@ -131,8 +131,7 @@ enum JournalFile {
             try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
             guard mode == "wal" else {
-                throw JournalError.failed(
-                    path, "the file system does not support shared memory (mode '\(mode ?? "")')")
+                throw JournalError.failed(path, "the file system does not support shared memory (mode '\(mode ?? "")')")
             }
             try makeTables(database)
         }
@@ -194,9 +193,7 @@ enum JournalFile {
             return try DatabaseQueue(path: uri(of: path), configuration: configuration)
         }
         let isWhole = hasEmptyLog(path)
-        if !isWhole {
-            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
-        }
+        if !isWhole { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") } }
         return try DatabaseQueue(
             path: uri(of: path) + (isWhole ? "?immutable=1" : "?vfs=unix-none"), configuration: configuration)
     }
@@ -211,9 +208,7 @@ enum JournalFile {
         guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return Int(fewest) }
         var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         var log = stat()
-        if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 {
-            room += UInt64(max(0, log.st_size))
-        }
+        if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 { room += UInt64(max(0, log.st_size)) }
         return Int(min(most, max(fewest, room / 8 / 4_096)))
     }
 

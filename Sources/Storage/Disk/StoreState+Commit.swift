@@ -58,8 +58,7 @@ extension StoreState {
     }
 
     private func write(_ changes: TurnChanges, _ clocks: ClockPair) throws {
-        let offset =
-            committed.clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : committed.clockOffset
+        let offset = committed.clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : committed.clockOffset
         let facts = facts(offset, changes, clocks)
         var ended: [JobID] = []
         try access { database in

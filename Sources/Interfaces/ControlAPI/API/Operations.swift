@@ -53,8 +53,7 @@ package struct JobsQuery: Sendable, Hashable {
         before = request.text("before")
         guard let text = request.text("limit") else { return }
         guard let limit = Int(text), (1...Self.mostJobs).contains(limit) else {
-            throw APIError(
-                400, "'limit=\(text)' is not a number from 1 to \(Self.mostJobs)", help: "omit it for 100")
+            throw APIError(400, "'limit=\(text)' is not a number from 1 to \(Self.mostJobs)", help: "omit it for 100")
         }
         self.limit = limit
     }

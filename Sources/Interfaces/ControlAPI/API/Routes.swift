@@ -93,9 +93,7 @@ package struct Routes: Sendable {
         add(method, path, way: way, .answer(answer))
     }
 
-    private mutating func add(
-        _ method: String, _ path: String, way: APIRequest.Transport? = nil, _ service: Service
-    ) {
+    private mutating func add(_ method: String, _ path: String, way: APIRequest.Transport? = nil, _ service: Service) {
         let names = path.split(separator: "/").map(String.init)
         routes.append(Route(method: method, path: names, way: way, service: service))
     }

@@ -63,9 +63,7 @@ extension Clients {
     /// Waits for the request's turn.
     ///
     /// Fails for a client that has disconnected in the meantime.
-    private func lock(
-        _ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant
-    ) throws(APIError) {
+    private func lock(_ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant) throws(APIError) {
         guard lock.lock(before: Date(timeIntervalSinceNow: Self.answer / .seconds(1))) else { throw Self.late }
         let events = begun + Self.grace <= .now ? Self.sendsNoMore : 0
         var polled = pollfd(fd: descriptor, events: events, revents: 0)

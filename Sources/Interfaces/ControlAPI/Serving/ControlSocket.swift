@@ -48,8 +48,7 @@ package final class ControlSocket: Sendable {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
         guard descriptor >= 0 else { throw Self.failure(path, errno) }
         // Set before the socket has a name, so that it is never accessible to other users.
-        guard fchmod(descriptor, 0o600) == 0,
-            Self.withAddress(of: name, in: folder, { bind(descriptor, $0, $1) }) == 0,
+        guard fchmod(descriptor, 0o600) == 0, Self.withAddress(of: name, in: folder, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, 64) == 0
         else {
             let error = errno
@@ -115,8 +114,7 @@ package final class ControlSocket: Sendable {
             throw ControlProblem(
                 "another instance listens at '\(path)'", help: "name another socket with --control", isTaken: true)
         case .other(let error) where error == ENOTSOCK:
-            throw ControlProblem(
-                "'\(path)' is not a socket", help: "remove it, or name another socket with --control")
+            throw ControlProblem("'\(path)' is not a socket", help: "remove it, or name another socket with --control")
         case .other(let error): throw failure(path, error)
         }
     }

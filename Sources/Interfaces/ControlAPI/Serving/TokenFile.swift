@@ -4,9 +4,7 @@ package import System
 /// The file that stores the token across restarts, readable only by its owner.
 package enum TokenFile {
     /// Returns the path of the token file: beside the journal, which no other instance uses.
-    package static func path(beside journal: PathBytes) -> PathBytes {
-        PathBytes(journal.bytes + Array("-token".utf8))
-    }
+    package static func path(beside journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array("-token".utf8)) }
 
     /// Reads the token; if there is no file, creates it with a new token.
     ///

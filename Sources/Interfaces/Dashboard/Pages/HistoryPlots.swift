@@ -34,9 +34,7 @@ struct HistoryPlots {
 
     // MARK: Plots
 
-    private func sums(_ name: String) -> [Double] {
-        points.map { $0.reduce(0) { $0 + ($1[name].double ?? 0) } }
-    }
+    private func sums(_ name: String) -> [Double] { points.map { $0.reduce(0) { $0 + ($1[name].double ?? 0) } } }
 
     private func notes(_ note: (Int) -> String?) -> [(moment: String, text: String)?] {
         points.indices.map { index in
@@ -85,9 +83,7 @@ struct HistoryPlots {
             axis: .even(for: peak, least: 4),
             summary:
                 "\(Wording.count(Int(now), "job")) pending now, at most \(Wording.number(Int(peak))) in the last half hour.",
-            notes: notes { index in
-                queue[index].flatMap { $0 > 0 ? "\(Wording.number(Int($0))) pending" : nil }
-            })
+            notes: notes { index in queue[index].flatMap { $0 > 0 ? "\(Wording.number(Int($0))) pending" : nil } })
     }
 
     private var latency: Plot {

@@ -37,9 +37,7 @@ struct PageRoutes: Sendable {
         query.since = wanted.since.isEmpty ? nil : wanted.since
         query.before = wanted.before.isEmpty ? nil : wanted.before
         return answer { [query] status throws(APIError) in
-            JobsPage(
-                status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now
-            ).html
+            JobsPage(status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now).html
         }
     }
 
@@ -53,15 +51,11 @@ struct PageRoutes: Sendable {
     }
 
     func job(_ id: String) -> APIResponse {
-        answer { status throws(APIError) in
-            JobPage(status: status, job: try operations.job(id), now: now).html
-        }
+        answer { status throws(APIError) in JobPage(status: status, job: try operations.job(id), now: now).html }
     }
 
     func rules() -> APIResponse {
-        answer { status throws(APIError) in
-            RulesPage(status: status, rules: try operations.rules(), now: now).html
-        }
+        answer { status throws(APIError) in RulesPage(status: status, rules: try operations.rules(), now: now).html }
     }
 
     private func answer(_ page: (JSONValue) throws(APIError) -> HTML) -> APIResponse {
@@ -92,9 +86,7 @@ struct PageRoutes: Sendable {
     ///   - back: The page to redirect to.
     ///   - action: The action, called with the value of the field.
     /// - Returns: The redirect, or a page with the error.
-    func act(
-        _ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void
-    ) -> APIResponse {
+    func act(_ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void) -> APIResponse {
         do throws(APIError) {
             guard let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body),
                 form.query.keys.allSatisfy({ $0 == "rule" }),

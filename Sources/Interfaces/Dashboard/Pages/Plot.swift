@@ -33,9 +33,7 @@ struct Plot {
     private var width: Double { Self.step * Double(notes.count) }
 
     var figure: HTML {
-        let legend: [HTML] = series.map {
-            "<li class=\"\($0.kind)\"><span>\($0.label)</span> <b>\($0.latest)</b></li>"
-        }
+        let legend: [HTML] = series.map { "<li class=\"\($0.kind)\"><span>\($0.label)</span> <b>\($0.latest)</b></li>" }
         let ticks: [HTML] = axis.labels.reversed().map { "<span>\($0)</span>" }
         let hasData = notes.contains { $0 != nil }
         let nothing: HTML = hasData ? "" : "<p class=\"nothing\">No activity in the last half hour.</p>"
