@@ -212,16 +212,24 @@ extension JournalReader {
             let states = query.states.isEmpty ? group.states : group.states.intersection(query.states)
             guard !states.isEmpty else { continue }
             var conditions = [group.condition]
-            if states != group.states {
-                conditions += ["state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))"]
+            func add(_ condition: String, _ values: StatementArguments = []) {
+                conditions.append(condition)
+                arguments += values
             }
-            let (others, values) = condition(query, time: group.time)
+            if states != group.states {
+                add("state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))")
+            }
+            if let rule = query.rule { add("rule = ?", [rule]) }
+            if let before = query.before {
+                add("(\(group.time), id) < (?, ?)", [before.time.columnValue, before.id.description])
+            }
+            if let bounds = query.pathBounds { add("path >= ? AND path < ?", [Data(bounds.from), Data(bounds.below)]) }
+            if let since = query.since { add("\(group.time) >= ?", [since.columnValue]) }
             parts.append(
                 """
                 SELECT \(columns), \(group.time) AS shown FROM jobs
-                WHERE \((conditions + others).joined(separator: " AND "))
+                WHERE \(conditions.joined(separator: " AND "))
                 """)
-            arguments += values
         }
         guard !parts.isEmpty else { return ("", arguments) }
         var sql = parts.joined(separator: " UNION ALL ") + " ORDER BY shown DESC, id DESC"
@@ -230,31 +238,6 @@ extension JournalReader {
             arguments += [limit + 1]
         }
         return (sql, arguments)
-    }
-
-    /// Returns the conditions of the query other than states.
-    private static func condition(
-        _ query: JournalQuery, time: String
-    ) -> (conditions: [String], arguments: StatementArguments) {
-        var conditions: [String] = []
-        var arguments = StatementArguments()
-        if let rule = query.rule {
-            conditions.append("rule = ?")
-            arguments += [rule]
-        }
-        if let before = query.before {
-            conditions.append("(\(time), id) < (?, ?)")
-            arguments += [before.time.columnValue, before.id.description]
-        }
-        if let bounds = query.pathBounds {
-            conditions.append("path >= ? AND path < ?")
-            arguments += [Data(bounds.from), Data(bounds.below)]
-        }
-        if let since = query.since {
-            conditions.append("\(time) >= ?")
-            arguments += [since.columnValue]
-        }
-        return (conditions, arguments)
     }
 
     private static func job(_ row: Row) -> JobEntry {

@@ -49,10 +49,7 @@ final class HistoryPruning {
     private let oldest: SQLStatement
     private let earliest: SQLStatement
     private let delete: SQLStatement
-    private let free: SQLStatement
     private let size: SQLStatement
-    private let vacuum: SQLStatement
-    private let pages: SQLStatement
     private let pageSize: Int64
     private var progress: Progress
 
@@ -67,11 +64,8 @@ final class HistoryPruning {
             """, in: database)
         earliest = try SQLStatement("SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
-        free = try SQLStatement("PRAGMA freelist_count", in: database)
         size = try SQLStatement("SELECT \(Self.jobBytes) FROM jobs WHERE id = ?", in: database)
-        pages = try SQLStatement("PRAGMA page_count", in: database)
         pageSize = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 0
-        vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
         progress = Progress(
             count: try Int.fetchOne(
                 database, sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0)
@@ -111,8 +105,8 @@ final class HistoryPruning {
         let ended = progress.ended
         progress.ended = []
         progress.count += ended.count
-        let freePages = try free.first({ _ in }) { $0.integer(0) } ?? 0
-        let usedPages = try (pages.first({ _ in }) { $0.integer(0) } ?? 0) - freePages
+        let freePages = try Int64.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
+        let usedPages = try (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) - freePages
         if let bytes = progress.bytes {
             progress.bytes = try ended.reduce(bytes) { try $0 + self.bytes(of: $1.description) }
         } else {
@@ -131,7 +125,7 @@ final class HistoryPruning {
             deleted += try delete(until: .max, most - deleted) { [retention] in $0 > retention.bytes }
         }
         progress.count -= deleted
-        if freePages > Self.freePages { try vacuum.run() }
+        if freePages > Self.freePages { try database.execute(sql: "PRAGMA incremental_vacuum(\(Self.step))") }
     }
 
     private static func bytes(_ database: Database) throws -> Int64 {

@@ -89,17 +89,19 @@ enum JournalFile {
             header[offset..<(offset + length)].reduce(0) { $0 << 8 | Int($1) }
         }
         let application = number(68, 4)
-        guard application == Int(JournalSchema.application) || application == 0 else { throw .foreign(path) }
-        let version = number(60, 4)
-        if application != 0, version > JournalSchema.version {
-            throw .newer(path, version: version, known: JournalSchema.version)
-        }
+        if application != 0 { try check(application: application, version: number(60, 4), of: path) }
         // The log may contain the missing pages, and an older header may not count them.
         let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
         if !hasLog, number(24, 4) == number(92, 4), number(28, 4) * pageSize > size {
             throw .damaged(path, "it has \(size) bytes of \(number(28, 4) * pageSize)")
         }
         return true
+    }
+
+    private static func check(application: Int, version: Int, of path: PathBytes) throws(JournalError) {
+        guard application == Int(JournalSchema.application) else { throw .foreign(path) }
+        let known = JournalSchema.version
+        guard version <= known else { throw .newer(path, version: version, known: known) }
     }
 
     /// Whether everything is in the file itself, and the log contains nothing that is still to be moved into it.
@@ -224,14 +226,11 @@ enum JournalFile {
     }
 
     private static func judge(_ database: Database, _ path: PathBytes) throws {
-        let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+        let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
         if application == 0, version == 0, tables.isEmpty { return }
-        guard application == JournalSchema.application else { throw JournalError.foreign(path) }
-        guard version <= JournalSchema.version else {
-            throw JournalError.newer(path, version: version, known: JournalSchema.version)
-        }
+        try check(application: application, version: version, of: path)
         for table in JournalSchema.names where !tables.contains(table) {
             throw JournalError.damaged(path, "the table '\(table)' is missing")
         }

@@ -37,7 +37,7 @@ extension StoreState {
         if changes.hasStarted { rules.noteStarted() }
         if let pauses = changes.pauses { self.pauses = pauses }
         if let mounts = changes.mounts {
-            self.mounts.note(mounts)
+            self.mounts.record(mounts)
             tables.ledger.devices = self.mounts.devices
         }
     }

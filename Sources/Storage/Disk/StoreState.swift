@@ -152,7 +152,7 @@ final class StoreState {
         let starts = rules.begin(
             records, now: isWatching ? time : nil, kept: self.isWatching ? time : start.lastCommit ?? time)
         self.isWatching = isWatching
-        mounts.look()
+        mounts.findDevices()
         tables.ledger.devices = mounts.devices
         return records.compactMap { record in
             guard let row = rules.rows[record.name], let start = starts[record.name] else { return nil }

@@ -1,4 +1,3 @@
-import CAlightLinux
 import FileEvents
 import GRDB
 import System
@@ -22,23 +21,18 @@ struct StoredMounts {
     var hasChanges: Bool { isChanged || !devices.isEmpty }
 
     /// Finds the devices whose number has changed: the directory mounted at a point is the same.
-    mutating func look() {
-        for (place, record) in records.enumerated() {
-            var status = cal_stat()
-            guard record.point.withCString({ cal_stat_path($0, &status) }) == 0 else { continue }
-            var identity = record.identity
-            identity.deviceMajor = status.device_major
-            identity.deviceMinor = status.device_minor
-            let birth =
-                status.has_btime == 0 ? 0 : status.btime_seconds &* 1_000_000_000 &+ Int64(status.btime_nanoseconds)
-            guard status.inode == identity.inode, birth == identity.birth, identity != record.identity else { continue }
-            devices[record.identity.device] = identity.device
-            records[place].identity = identity
+    mutating func findDevices() {
+        for (index, record) in records.enumerated() {
+            guard let present = DiskProbe.identity(of: record.point), present.inode == record.identity.inode,
+                present.birth == record.identity.birth, present != record.identity
+            else { continue }
+            devices[record.identity.device] = present.device
+            records[index].identity = present
         }
     }
 
     /// Records the current mounts; a directory that is mounted again from another device is recognized.
-    mutating func note(_ mounts: [MountRecord]) {
+    mutating func record(_ mounts: [MountRecord]) {
         let mounts = mounts.sorted { $0.point < $1.point }
         guard mounts != records else { return }
         for mount in mounts {
