@@ -1,3 +1,4 @@
+package import FileEvents
 package import Reconciling
 package import Rules
 package import System
@@ -75,4 +76,105 @@ package struct JobChange: Sendable {
     package var isNew: Bool
 
     package init(_ fate: Fate, isNew: Bool) { (self.fate, self.isNew) = (fate, isNew) }
+}
+
+/// The properties of a rule that the journal stores.
+package struct RuleRecord: Sendable, Hashable {
+    package var name: String
+    /// The former names of the rule.
+    package var formerly: [String]
+    /// The paths that the rule matches, as a string that is equal for two rules only if they match the same paths.
+    package var selection: String
+
+    package init(name: String, formerly: [String] = [], selection: String) {
+        (self.name, self.formerly, self.selection) = (name, formerly, selection)
+    }
+}
+
+/// The stored state of a rule when it starts.
+package enum RuleStart: Sendable, Hashable {
+    /// The rule runs for the first time; nothing is stored.
+    case fresh
+    /// The stored state is complete as of the last run.
+    case resumed
+    /// The rule started for the first time then, and stopped before all existing files were recorded.
+    case unfinished(since: Timestamp)
+    /// The rule matches other paths than in its last run, which ended then: nothing is stored for those that are new
+    /// to it.
+    case reselected(since: Timestamp, from: String)
+}
+
+/// A mount point of watched files, which identifies their device after its number has changed.
+package struct MountRecord: Sendable, Hashable {
+    package var point: PathBytes
+    /// The identity of the mounted directory.
+    package var identity: FileIdentity
+
+    package init(point: PathBytes, identity: FileIdentity) { (self.point, self.identity) = (point, identity) }
+}
+
+/// The undoable changes of one attempt at a job, and the result of their undo.
+package struct KeptChanges: Sendable, Hashable {
+    package var job: JobID
+    /// The rule's name.
+    package var rule: String
+    /// The number and the start time of the attempt.
+    package var number: Int
+    package var started: Timestamp
+    /// The event of the job.
+    package var event: FileEvent
+    /// The changes in the order in which they were made.
+    package var changes: [FileChange]
+    /// The result of the undo; nil if there was none.
+    package var undo: UndoRecord?
+
+    /// Whether all changes have been undone.
+    package var isUndone: Bool { undo?.reasons.allSatisfy { $0 == nil } ?? changes.isEmpty }
+}
+
+/// Whether all or some changes of a job have been undone.
+package enum Undone: String, Sendable, Hashable {
+    case all
+    case part
+
+    /// Creates the state; nil if nothing has been undone.
+    init?(_ attempts: [KeptChanges]) {
+        guard attempts.contains(where: { $0.undo?.reasons.contains { $0 == nil } ?? false }) else { return nil }
+        self = attempts.allSatisfy(\.isUndone) ? .all : .part
+    }
+}
+
+/// The result of undoing an attempt's changes.
+package struct UndoRecord: Sendable, Hashable {
+    package var time: Timestamp
+    /// For each change, the reason why it was not undone; nil if it was.
+    package var reasons: [String?]
+
+    package init(time: Timestamp, reasons: [String?]) { (self.time, self.reasons) = (time, reasons) }
+}
+
+/// A job that finished before its action started, since `ready` has refused it permanently.
+package struct Refusal: Sendable, Hashable {
+    package var id: JobID
+    /// The metadata of the file in the job.
+    package var snapshot: Snapshot
+    package var message: String
+
+    package init(id: JobID, snapshot: Snapshot, message: String) {
+        (self.id, self.snapshot, self.message) = (id, snapshot, message)
+    }
+}
+
+/// The numbers of jobs by state since the store was opened.
+package struct JobCounts: Sendable, Hashable {
+    package var pending = 0
+    package var running = 0
+    package var succeeded = 0
+    package var skipped = 0
+    package var failed = 0
+
+    package init() {}
+
+    /// The number of unfinished jobs.
+    package var open: Int { pending + running }
 }

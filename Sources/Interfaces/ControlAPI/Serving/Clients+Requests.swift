@@ -23,8 +23,7 @@ extension Clients {
         let begun = ContinuousClock.now
         let way = connections.withLock { connections in
             connections[descriptor]?.deadline = begun + Self.answer
-            connections[descriptor]?.isWaiting = true
-            connections[descriptor]?.isResting = false
+            connections[descriptor]?.phase = .waiting
             return connections[descriptor]?.way ?? .network
         }
         do throws(APIError) {
@@ -76,12 +75,12 @@ extension Clients {
     /// Prepares the response if the memory limit allows it; returns the status, 0 if the client was already answered.
     private func send(_ response: APIResponse, to pointer: OpaquePointer, _ descriptor: Int32) -> UInt32 {
         let response = connections.withLock { connections -> APIResponse? in
-            guard let connection = connections[descriptor], !connection.isAbandoned else { return nil }
+            guard let connection = connections[descriptor], connection.phase != .abandoned else { return nil }
             let held = connections.values.reduce(0) { $0 + $1.held }
             let isTooMuch = response.body.count >= 1 << 16 && held + response.body.count > Self.mostHeld
             let error = APIError(503, "too many responses are being sent", help: "try again later")
             let sent = isTooMuch ? error.response : response
-            connections[descriptor]?.isWaiting = false
+            connections[descriptor]?.phase = .sending
             connections[descriptor]?.held = sent.body.count
             return sent
         }
@@ -121,10 +120,8 @@ extension Clients {
             throw APIError(
                 400, "invalid request target", help: "escape characters other than letters and digits as %XX")
         }
-        request.host = header("Host")
-        request.origin = header("Origin")
-        request.authorization = header("Authorization")
-        request.cookie = header("Cookie")
+        (request.host, request.origin) = (header("Host"), header("Origin"))
+        (request.authorization, request.cookie) = (header("Authorization"), header("Cookie"))
         request.contentType = header("Content-Type")
         request.lastEventID = header("Last-Event-ID")
         var size = 0

@@ -11,15 +11,20 @@ final class Clients: Sendable {
         ///
         /// Nil for an event stream, and after the drop.
         var deadline: ContinuousClock.Instant?
-        var isStream = false
-        /// Whether its response is being computed.
-        var isWaiting = false
-        /// Whether it was answered with an error before that was done.
-        var isAbandoned = false
+        var phase = Phase.idle
         /// The number of bytes buffered for the client.
         var held = 0
-        /// Whether it has no request.
-        var isResting = true
+    }
+
+    /// The state of the request of a connection.
+    enum Phase {
+        case idle
+        /// Its response is being computed.
+        case waiting
+        /// It was answered with an error before that was done.
+        case abandoned
+        case sending
+        case streaming
     }
 
     /// The last status as JSON text, and the number of times that it has changed.
@@ -72,7 +77,9 @@ final class Clients: Sendable {
 
     var isEmpty: Bool { connections.withLock { $0.isEmpty } }
     /// Whether a thread may be in a call that never returns: for a response, or for the status of a stream.
-    var areBusy: Bool { connections.withLock { $0.values.contains { $0.isWaiting || $0.isStream } } }
+    var areBusy: Bool {
+        connections.withLock { $0.values.contains { [.waiting, .abandoned, .streaming].contains($0.phase) } }
+    }
     var nextDeadline: ContinuousClock.Instant? { connections.withLock { $0.values.compactMap(\.deadline).min() } }
 
     /// Adds a connection; returns false if the limit is reached.
@@ -98,7 +105,7 @@ final class Clients: Sendable {
     /// Disconnects all event streams, clients that wait for a response, and idle connections.
     func abandonAll() {
         connections.withLock { connections in
-            for (descriptor, connection) in connections where connection.isWaiting || connection.isResting {
+            for (descriptor, connection) in connections where [.waiting, .idle].contains(connection.phase) {
                 connections[descriptor] = Self.dropped(connection, descriptor, Self.ending)
             }
         }
@@ -110,9 +117,9 @@ final class Clients: Sendable {
     /// A waiting client is answered first, and not again later.
     private static func dropped(_ connection: Connection, _ descriptor: Int32, _ error: APIError) -> Connection {
         var connection = connection
-        if connection.isWaiting {
+        if connection.phase == .waiting {
             error.send(to: descriptor)
-            connection.isAbandoned = true
+            connection.phase = .abandoned
         }
         shutdown(descriptor, Int32(SHUT_RDWR))
         connection.deadline = nil
