@@ -51,15 +51,15 @@ package struct APIRequest: Sendable {
     /// Returns the value of a query parameter as a string; nil if it is missing.
     package func text(_ name: String) -> String? { query[name].map { String(decoding: $0, as: UTF8.self) } }
 
-    /// Returns the value of a query parameter as a number; nil if it is missing.
+    /// Returns the value of a query parameter as a number; the fallback if it is missing.
     ///
     /// - Throws: An error for anything else.
-    func number(_ name: String, in range: ClosedRange<Int>) throws(APIError) -> Int? {
-        guard let text = text(name) else { return nil }
+    func number(_ name: String, in range: ClosedRange<Int>, otherwise fallback: Int) throws(APIError) -> Int {
+        guard let text = text(name) else { return fallback }
         if let number = Int(text), range.contains(number) { return number }
         throw APIError(
             400, "'\(name)=\(text)' is not a number from \(range.lowerBound) to \(range.upperBound)",
-            help: "omit it for \(range.contains(0) ? "none" : "100")")
+            help: "omit it for \(fallback == 0 ? "none" : "\(fallback)")")
     }
 
     /// Decodes percent-encoded text; returns nil for an invalid escape, or for a NUL, which no path contains.

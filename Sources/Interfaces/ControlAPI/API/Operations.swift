@@ -51,6 +51,6 @@ package struct JobsQuery: Sendable, Hashable {
         path = request.query["path"]
         since = request.text("since")
         before = request.text("before")
-        limit = try request.number("limit", in: 1...Self.mostJobs) ?? limit
+        limit = try request.number("limit", in: 1...Self.mostJobs, otherwise: limit)
     }
 }

@@ -24,7 +24,7 @@ extension Clients {
                 kinds.insert(kind)
             }
         }
-        let recent = try request.number("recent", in: 0...EventFeed.length) ?? 0
+        let recent = try request.number("recent", in: 0...EventFeed.length, otherwise: 0)
         let hasPlace = connections.withLock { connections in
             let followers = connections.values.filter { $0.phase == .streaming }
             let strangers = followers.count { $0.way == .network }
