@@ -78,13 +78,17 @@ struct StoredRules {
         return starts
     }
 
+    private mutating func set(_ row: Row, of name: String) {
+        rows[name] = row
+        changed.insert(name)
+    }
+
     private mutating func takeFormer(of rule: RuleRecord) {
         // The name of a running rule is not a former name.
         for former in rule.formerly where inForce[former] == nil {
             guard let row = rows.removeValue(forKey: former) else { continue }
             if rows[rule.name] == nil {
-                rows[rule.name] = row
-                changed.insert(rule.name)
+                set(row, of: rule.name)
             } else {
                 // The rule's own ledger is the newer one.
                 removed.append(row.id)
@@ -97,22 +101,19 @@ struct StoredRules {
     private mutating func begin(_ rule: RuleRecord, now: Int64?, kept: Int64) -> RuleStart {
         if rows[rule.name] == nil {
             lastID += 1
-            rows[rule.name] = Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false)
-            changed.insert(rule.name)
+            set(Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false), of: rule.name)
         }
         guard let now, var row = rows[rule.name] else { return .resumed }
         if row.began == Self.never {
             row.began = now
-            rows[rule.name] = row
-            changed.insert(rule.name)
+            set(row, of: rule.name)
             return .fresh
         }
         guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.began)) }
         let reselected = row.selection == rule.selection ? nil : row.reselected ?? kept
         if reselected != row.reselected {
             row.reselected = reselected
-            rows[rule.name] = row
-            changed.insert(rule.name)
+            set(row, of: rule.name)
         }
         return reselected.map { .reselected(since: Timestamp(columnValue: $0), from: row.selection) } ?? .resumed
     }
@@ -123,11 +124,8 @@ struct StoredRules {
             guard var row = rows[name], !row.isComplete || row.reselected != nil || row.selection != selection else {
                 continue
             }
-            row.isComplete = true
-            row.reselected = nil
-            row.selection = selection
-            rows[name] = row
-            changed.insert(name)
+            (row.isComplete, row.reselected, row.selection) = (true, nil, selection)
+            set(row, of: name)
         }
     }
 

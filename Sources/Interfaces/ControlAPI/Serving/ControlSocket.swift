@@ -19,7 +19,7 @@ package final class ControlSocket: Sendable {
     package let path: PathBytes
     let descriptor: Int32
     /// The identity of the file, so that no other file is removed in its place.
-    private let inode: (device: dev_t, number: ino_t)
+    private let identity: FileIdentity?
 
     /// The maximum length of a socket's name; the socket is addressed through the descriptor of its directory.
     private static let longestName = 60
@@ -55,11 +55,9 @@ package final class ControlSocket: Sendable {
             close(descriptor)
             throw Self.failure(path, error)
         }
-        var status = stat()
-        _ = name.withCString { fstatat(folder, $0, &status, AT_SYMLINK_NOFOLLOW) }
         _ = name.withCString { fchmodat(folder, $0, 0o600, 0) }
         self.descriptor = descriptor
-        inode = (status.st_dev, status.st_ino)
+        identity = DiskProbe.identity(of: path)
     }
 
     /// Close-on-exec, and non-blocking.
@@ -67,10 +65,7 @@ package final class ControlSocket: Sendable {
 
     /// Removes the file, if it is still this socket's, and stops listening.
     func end() {
-        var status = stat()
-        if path.withCString({ lstat($0, &status) }) == 0, status.st_dev == inode.device, status.st_ino == inode.number {
-            _ = path.withCString { unlink($0) }
-        }
+        if let identity, DiskProbe.identity(of: path) == identity { _ = path.withCString { unlink($0) } }
         close(descriptor)
     }
 
@@ -198,12 +193,8 @@ extension ControlSocket {
         defer { close(folder) }
         let mayRemove = removingDead && lock(folder)
         var found: [PathBytes] = []
-        guard let stream = path.parent.withCString({ opendir($0) }) else { return [] }
-        defer { closedir(stream) }
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { PathBytes($0.prefix { $0 != 0 }) }
-            guard name.bytes.starts(with: Array("control-".utf8)), name.bytes.suffix(5).elementsEqual(".sock".utf8)
-            else { continue }
+        for name in (try? DiskProbe.names(in: folder)) ?? []
+        where name.bytes.starts(with: Array("control-".utf8)) && name.bytes.suffix(5).elementsEqual(".sock".utf8) {
             switch state(of: name, in: folder) {
             case .live: found.append(path.parent.appending(name.bytes))
             case .dead where mayRemove: _ = name.withCString { unlinkat(folder, $0, 0) }

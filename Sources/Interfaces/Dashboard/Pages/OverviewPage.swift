@@ -55,8 +55,7 @@ struct OverviewPage {
     private var totals: HTML {
         let counts = status["counts"]
         let words = [
-            ("hints", "Kernel hints"), ("events", "Events"), ("attempts", "Attempts"),
-            ("succeeded", "Succeeded"),
+            ("hints", "Kernel hints"), ("events", "Events"), ("attempts", "Attempts"), ("succeeded", "Succeeded"),
             ("skipped", "Skipped"), ("failed_attempts", "Failed attempts"), ("failed", "Failed jobs"),
         ]
         var rows: [HTML] = words.map { name, label in
@@ -104,8 +103,7 @@ struct OverviewPage {
             <p class="muted"><b>\(job["rule"].text)</b> · \(job["action"].text) · since \(.time(job["since"].text, now: now))</p></li>
             """
         }
-        let nothing: HTML = "<p class=\"empty\">Nothing is running.</p>"
-        let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
+        let list = Self.list(rows, otherwise: "<p class=\"empty\">Nothing is running.</p>")
         return """
             <section class="card" aria-labelledby="h-running"><h2 id="h-running">Running now</h2><div id="running" data-live>\(list)</div></section>
             """
@@ -121,13 +119,16 @@ struct OverviewPage {
                 <div class="foot"><p class="muted"><b>\(job["rule"].text)</b> · \(.time(job["at"].text, now: now))</p>\(actions)</div></li>
                 """
         }
-        let nothing: HTML = "<p class=\"empty good\">No job has failed.</p>"
-        let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
+        let list = Self.list(rows, otherwise: "<p class=\"empty good\">No job has failed.</p>")
         return """
             <section class="card" aria-labelledby="h-failures"><div class="head"><h2 id="h-failures">Latest failures</h2>\
             \(.jobs("state=failed", "All failed jobs", status))</div>\
             <div id="failures" data-live>\(list)</div></section>
             """
+    }
+
+    private static func list(_ rows: [HTML], otherwise nothing: HTML) -> HTML {
+        rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
     }
 
     private var ruleTable: HTML {
