@@ -35,7 +35,7 @@ package struct JournalQuery: Sendable {
         switch paths {
         case nil: true
         case .matching(let glob): glob.matches(path.bytes)
-        case .inside(let folder): path.isInside(folder)
+        case .inside(let directory): path.isInside(directory)
         }
     }
 
@@ -45,7 +45,7 @@ package struct JournalQuery: Sendable {
         switch paths {
         case nil: return nil
         case .matching(let glob): root = glob.root
-        case .inside(let folder): root = folder.bytes
+        case .inside(let directory): root = directory.bytes
         }
         guard root.count > 1, root.first == .slash else { return nil }
         // The upper bound ends in the character after the slash: everything below the root is in between.

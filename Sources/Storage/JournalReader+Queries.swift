@@ -262,6 +262,6 @@ extension JournalReader {
 extension DiskStore {
     /// The unfinished jobs, in the order of their creation.
     package func openJobs() -> [JobEntry] {
-        (try? look { try JournalReader.jobs($0, "state IN ('pending', 'running') ORDER BY id") }) ?? []
+        (try? query { try JournalReader.jobs($0, "state IN ('pending', 'running') ORDER BY id") }) ?? []
     }
 }

@@ -45,7 +45,7 @@ package final class JournalReader: Sendable {
         do {
             return try database.read(body)
         } catch {
-            throw Self.fault(error, path)
+            throw Self.storageError(error, path)
         }
     }
 
@@ -62,7 +62,7 @@ package final class JournalReader: Sendable {
             // SQLite creates its -shm file next to a journal, which fails in a directory that isn't writable.
             return try openResting(path)
         } catch {
-            throw fault(error, path)
+            throw storageError(error, path)
         }
     }
 
@@ -71,7 +71,7 @@ package final class JournalReader: Sendable {
         do {
             return try JournalFile.openReading(path)
         } catch {
-            throw fault(error, path)
+            throw storageError(error, path)
         }
     }
 
@@ -85,8 +85,8 @@ package final class JournalReader: Sendable {
             throw StorageError("there is no journal at '\(path)'", help: "run `alight run`, or name it with --journal")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            throw StorageError(isFolder ? .isFolder(path) : .notJournal(path), help: naming)
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            throw StorageError(isDirectory ? .isDirectory(path) : .notJournal(path), help: naming)
         }
         guard path.withCString({ access($0, R_OK) }) == 0 else {
             throw unreadable(path, String(cString: strerror(errno)))
@@ -109,7 +109,7 @@ package final class JournalReader: Sendable {
     }
 
     /// Converts an error of SQLite.
-    private static func fault(_ error: any Error, _ path: PathBytes) -> StorageError {
+    private static func storageError(_ error: any Error, _ path: PathBytes) -> StorageError {
         if let error = error as? StorageError { return error }
         if let error = error as? JournalError {
             return switch error {

@@ -14,12 +14,12 @@ struct ClockOffset {
     ///
     /// After a boot only the time of the last commit is known: the current time is not earlier, unless the clock was
     /// set back.
-    init(_ facts: [String: Int64], kept: Int64, _ clocks: ClockPair) {
+    init(_ facts: [String: Int64], lastCommit: Int64, _ clocks: ClockPair) {
         boot = Self.currentBoot
         if let value = facts["clock_offset"], facts["boot"] == boot {
             self.value = value
         } else {
-            value = Self.value(of: clocks) &+ max(0, kept &- clocks.wall)
+            value = Self.value(of: clocks) &+ max(0, lastCommit &- clocks.wall)
         }
     }
 

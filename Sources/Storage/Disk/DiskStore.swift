@@ -104,7 +104,7 @@ package final class DiskStore: LedgerStore {
     package static func control(of path: PathBytes) -> PathBytes? { JournalLock.control(of: JournalFile.resolve(path)) }
 
     /// Records the control socket of this process, by which others find it; nil for none.
-    package func note(control socket: PathBytes?) { access { $0.lock?.note(control: socket) } }
+    package func note(control socket: PathBytes?) { access { $0.lock?.record(control: socket) } }
 
     /// Records the clean stop, and closes the file.
     ///
@@ -126,7 +126,7 @@ package final class DiskStore: LedgerStore {
     /// Queries the file on the connection of the store, between two calls.
     ///
     /// - Throws: The error of the closure; `CancellationError` after ``close(at:)``.
-    package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
+    package func query<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
         try guarded.withLock { guarded in
             guard let state = guarded.state else { throw CancellationError() }
             return try state.access(body)

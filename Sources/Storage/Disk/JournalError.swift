@@ -9,12 +9,12 @@ package enum JournalError: Error, Sendable, Hashable {
     /// Another instance has it open; `pid` is nil if the process id can't be read.
     case held(PathBytes, pid: Int32?)
     /// The directory can't be created.
-    case noFolder(PathBytes, errno: Int32)
+    case noDirectory(PathBytes, errno: Int32)
     /// The file or its lock file can't be created or opened.
     case noAccess(PathBytes, errno: Int32)
     /// The file can't even be read.
     case unreadable(PathBytes, errno: Int32)
-    case isFolder(PathBytes)
+    case isDirectory(PathBytes)
     /// The file is not an SQLite file.
     case notJournal(PathBytes)
     /// The file is an SQLite file of another program.
@@ -51,10 +51,10 @@ extension JournalError: CustomStringConvertible {
         case .held(let path, let pid):
             let who = pid.map { "process \($0)" } ?? "another process"
             return "the journal '\(path)' is in use by another instance (\(who))"
-        case .noFolder(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
+        case .noDirectory(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
         case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
         case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
-        case .isFolder(let path): return "the journal '\(path)' is a directory"
+        case .isDirectory(let path): return "the journal '\(path)' is a directory"
         case .notJournal(let path): return "'\(path)' is not an SQLite file, so it is not a journal"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
         case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
@@ -73,7 +73,7 @@ extension JournalError: CustomStringConvertible {
         switch self {
         case .held: "stop that one first, or name another file with '--journal'"
         case .unreadable: "run it as the user that Alight runs as, or as root"
-        case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
+        case .noDirectory, .noAccess, .isDirectory, .notJournal, .foreign:
             "name a file with '--journal' that this user may write, or ':memory:' to store nothing"
         case .damaged:
             "nothing was changed; recover its contents with sqlite3, as docs/journal.md describes, or name "

@@ -21,7 +21,7 @@ enum JournalFile {
     ///
     /// - Returns: The path without symbolic links: a file has one lock, whichever path is used.
     static func acquire(_ path: PathBytes, isBrief: Bool) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
-        try makeFolder(of: path)
+        try makeDirectory(of: path)
         let path = try check(path)
         let lock = try JournalLock(of: path, isBrief: isBrief)
         try prepare(path)
@@ -36,23 +36,23 @@ enum JournalFile {
         let path = resolve(path)
         var status = stat()
         if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
-            throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
+            throw status.st_mode & S_IFMT == S_IFDIR ? .isDirectory(path) : .notJournal(path)
         }
         try CompanionFile.check(of: path)
         return path
     }
 
     /// Creates the directory and its parents, accessible by this user only.
-    static func makeFolder(of path: PathBytes) throws(JournalError) {
-        let folder = path.parent
+    static func makeDirectory(of path: PathBytes) throws(JournalError) {
+        let directory = path.parent
         var status = stat()
-        if folder.withCString({ stat($0, &status) }) == 0 {
-            guard status.st_mode & S_IFMT == S_IFDIR else { throw .noFolder(folder, errno: ENOTDIR) }
+        if directory.withCString({ stat($0, &status) }) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw .noDirectory(directory, errno: ENOTDIR) }
             return
         }
-        if errno == ENOENT, folder.parent != folder { try makeFolder(of: folder) }
-        guard folder.withCString({ mkdir($0, 0o700) }) == 0 || errno == EEXIST else {
-            throw .noFolder(folder, errno: errno)
+        if errno == ENOENT, directory.parent != directory { try makeDirectory(of: directory) }
+        guard directory.withCString({ mkdir($0, 0o700) }) == 0 || errno == EEXIST else {
+            throw .noDirectory(directory, errno: errno)
         }
     }
 
@@ -60,7 +60,7 @@ enum JournalFile {
     static func prepare(_ path: PathBytes) throws(JournalError) {
         let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
         guard descriptor >= 0 else {
-            if errno == EISDIR { throw .isFolder(path) }
+            if errno == EISDIR { throw .isDirectory(path) }
             throw errno == ENOSPC || errno == EDQUOT ? .full(path) : .noAccess(path, errno: errno)
         }
         defer { close(descriptor) }
@@ -208,10 +208,12 @@ enum JournalFile {
         let (fewest, most) = (250 as UInt64, 3_500 as UInt64)
         var status = statvfs()
         guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return Int(fewest) }
-        var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        var available = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         var log = stat()
-        if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 { room += UInt64(max(0, log.st_size)) }
-        return Int(min(most, max(fewest, room / 8 / 4_096)))
+        if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 {
+            available += UInt64(max(0, log.st_size))
+        }
+        return Int(min(most, max(fewest, available / 8 / 4_096)))
     }
 
     /// Returns the name by which SQLite opens the file, whatever bytes the path contains.

@@ -42,7 +42,7 @@ final class JournalLock: Sendable {
     }
 
     /// Records the control socket of this process after its process id; nil for none.
-    func note(control socket: PathBytes?) {
+    func record(control socket: PathBytes?) {
         let text = Array("\(getpid())\n".utf8) + (socket.map { $0.bytes + [0x0a] } ?? [])
         // On a full disk, other processes do not find the socket and report that there is none.
         _ = pwrite(descriptor, text, text.count, 0)

@@ -11,30 +11,30 @@ extension StoreState {
     /// - Returns: The error after which nothing was written; nil on success, and if nothing has changed.
     func commit(_ changes: TurnChanges, _ clocks: ClockPair) -> StorageError? {
         tables.reading.end()
-        if fault == nil, let error = errors.take() { fault = StorageError(error, at: path, isReading: true) }
-        if let fault { return fault }
+        if failure == nil, let error = errors.take() { failure = StorageError(error, at: path, isReading: true) }
+        if let failure { return failure }
         receive(changes)
         guard hasChanges || !changes.isEmpty else { return nil }
         guard lock == nil || identity == DiskProbe.identity(of: path) else {
-            let fault = StorageError(
+            let failure = StorageError(
                 "the journal '\(path)' was removed or replaced while Alight had it open",
                 help: "put it back if it was moved; later work is not in it, and may be repeated")
-            self.fault = fault
-            return fault
+            self.failure = failure
+            return failure
         }
         do {
             try writeMakingRoom(changes, clocks)
             return nil
         } catch {
-            let fault = StorageError(error, at: path)
-            if !fault.mayPass { self.fault = fault }
-            return fault
+            let failure = StorageError(error, at: path)
+            if !failure.mayPass { self.failure = failure }
+            return failure
         }
     }
 
     /// Applies the changes that are also stored in memory; after a failed commit the same changes are passed again.
     private func receive(_ changes: TurnChanges) {
-        if changes.hasStarted { rules.noteStarted() }
+        if changes.hasStarted { rules.markStarted() }
         if let pauses = changes.pauses { self.pauses = pauses }
         if let mounts = changes.mounts {
             self.mounts.record(mounts)
@@ -80,8 +80,8 @@ extension StoreState {
             }
             committed = Committed(facts: facts, clockOffset: offset, pauses: pauses)
             tables.ledger.devices = [:]
-            rules.noteCommitted()
-            mounts.noteCommitted()
+            rules.markCommitted()
+            mounts.markCommitted()
             tables.history.prune(database, in: tables.transaction, ended: ended, at: clocks.wall)
             checkpoint?.start(database)
         }

@@ -69,7 +69,7 @@ final class StoreState {
     /// Whether the clean stop is to be recorded.
     var isStopping = false
     /// The error after which nothing more is read or written.
-    var fault: StorageError?
+    var failure: StorageError?
     /// Declared after the statements, so that it outlives them.
     let connection: DatabaseQueue
     /// Declared last, so that the lock is released after the connection is closed; nil for a store in memory.
@@ -95,7 +95,7 @@ final class StoreState {
             let facts = Dictionary(rows) { $1 }
             let start = Start(run: (facts["run"] ?? 0) + 1, lastCommit: facts["kept"])
             let pauses = try Pauses(database)
-            let offset = ClockOffset(facts, kept: start.lastCommit ?? clocks.wall, clocks)
+            let offset = ClockOffset(facts, lastCommit: start.lastCommit ?? clocks.wall, clocks)
             return try (
                 StoreTables(database, run: start.run, retention, errors), StoredRules(database),
                 StoredMounts(database), pauses, start,
@@ -134,7 +134,7 @@ final class StoreState {
     func stop(_ clocks: ClockPair) -> StorageError? {
         isStopping = true
         setTimeout(Self.lastTimeout)
-        if let fault = commit(TurnChanges(), clocks) { return fault }
+        if let failure = commit(TurnChanges(), clocks) { return failure }
         checkpoint?.close()
         // After an error the next run reads the log.
         try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
@@ -150,7 +150,7 @@ final class StoreState {
         let time = now.columnValue
         // In a run that continues with other rules, everything has been compared until now.
         let starts = rules.begin(
-            records, now: isWatching ? time : nil, kept: self.isWatching ? time : start.lastCommit ?? time)
+            records, now: isWatching ? time : nil, lastCommit: self.isWatching ? time : start.lastCommit ?? time)
         self.isWatching = isWatching
         mounts.findDevices()
         tables.ledger.devices = mounts.devices

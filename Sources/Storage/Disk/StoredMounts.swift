@@ -67,7 +67,7 @@ struct StoredMounts {
         }
     }
 
-    mutating func noteCommitted() { (isChanged, devices) = (false, [:]) }
+    mutating func markCommitted() { (isChanged, devices) = (false, [:]) }
 }
 
 extension FileEvent {

@@ -67,13 +67,13 @@ struct StoredRules {
     /// - Parameters:
     ///   - rules: The rules.
     ///   - now: The current time; nil if nothing is watched, so that the rules are not started.
-    ///   - kept: The time of the last earlier commit.
+    ///   - lastCommit: The time of the last earlier commit.
     /// - Returns: The start state of each rule, by name.
-    mutating func begin(_ rules: [RuleRecord], now: Int64?, kept: Int64) -> [String: RuleStart] {
+    mutating func begin(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [String: RuleStart] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
-        for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
+        for rule in rules { starts[rule.name] = begin(rule, now: now, lastCommit: lastCommit) }
         names = Dictionary(uniqueKeysWithValues: rows.map { ($1.id, $0) })
         return starts
     }
@@ -98,7 +98,7 @@ struct StoredRules {
         }
     }
 
-    private mutating func begin(_ rule: RuleRecord, now: Int64?, kept: Int64) -> RuleStart {
+    private mutating func begin(_ rule: RuleRecord, now: Int64?, lastCommit: Int64) -> RuleStart {
         if rows[rule.name] == nil {
             lastID += 1
             set(Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false), of: rule.name)
@@ -110,7 +110,7 @@ struct StoredRules {
             return .fresh
         }
         guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.began)) }
-        let reselected = row.selection == rule.selection ? nil : row.reselected ?? kept
+        let reselected = row.selection == rule.selection ? nil : row.reselected ?? lastCommit
         if reselected != row.reselected {
             row.reselected = reselected
             set(row, of: rule.name)
@@ -119,7 +119,7 @@ struct StoredRules {
     }
 
     /// Records that all existing files have been compared, or taken as handled.
-    mutating func noteStarted() {
+    mutating func markStarted() {
         for (name, selection) in inForce {
             guard var row = rows[name], !row.isComplete || row.reselected != nil || row.selection != selection else {
                 continue
@@ -157,5 +157,5 @@ struct StoredRules {
         }
     }
 
-    mutating func noteCommitted() { (changed, removed, renamed) = ([], [], []) }
+    mutating func markCommitted() { (changed, removed, renamed) = ([], [], []) }
 }

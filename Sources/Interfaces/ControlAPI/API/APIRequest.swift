@@ -8,7 +8,7 @@ package struct APIRequest: Sendable {
         case network
     }
 
-    package var way: Transport
+    package var transport: Transport
     package var method: String
     /// The components of the path, without percent-encoding; they may contain any bytes, or none.
     package var path: [[UInt8]]
@@ -25,10 +25,10 @@ package struct APIRequest: Sendable {
     /// Parses a target; returns nil if it is invalid.
     ///
     /// - Parameters:
-    ///   - way: The kind of connection.
+    ///   - transport: The kind of connection.
     ///   - method: The method.
     ///   - target: Path and query, as sent.
-    package init?(way: Transport, method: String, target: [UInt8]) {
+    package init?(transport: Transport, method: String, target: [UInt8]) {
         guard target.first == UInt8(ascii: "/"), target.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return nil }
         let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         var path: [[UInt8]] = []
@@ -37,7 +37,7 @@ package struct APIRequest: Sendable {
             guard let bytes = Self.unescaped(part, isForm: false) else { return nil }
             path.append(bytes)
         }
-        (self.way, self.method, self.path) = (way, method, path)
+        (self.transport, self.method, self.path) = (transport, method, path)
         guard parts.count > 1 else { return }
         for pair in parts[1].split(separator: UInt8(ascii: "&")) {
             let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)

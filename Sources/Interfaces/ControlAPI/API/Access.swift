@@ -49,7 +49,7 @@ package struct Access: Sendable {
     /// - Returns: The response, for the link with the token: it sets the cookie. Nil for all other requests.
     /// - Throws: The reason why the request is refused.
     package func check(_ request: APIRequest) throws(APIError) -> APIResponse? {
-        guard request.way == .network else { return nil }
+        guard request.transport == .network else { return nil }
         // A name that resolves to this host but is not ours indicates DNS rebinding.
         guard let host = request.host?.lowercased(), isName(host) else {
             throw APIError(
@@ -79,7 +79,7 @@ package struct Access: Sendable {
     ///
     /// - Throws: The reason why the request is refused.
     package func checkWrite(_ request: APIRequest) throws(APIError) {
-        guard request.way == .network, request.method != "GET", request.method != "HEAD" else { return }
+        guard request.transport == .network, request.method != "GET", request.method != "HEAD" else { return }
         let host = request.host?.lowercased() ?? ""
         if let origin = request.origin?.lowercased() {
             guard origins(at: host).union(origins).contains(origin) else {

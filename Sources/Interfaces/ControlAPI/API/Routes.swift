@@ -19,7 +19,7 @@ package struct Routes: Sendable {
         /// The components of the path; `*` matches any.
         var path: [String]
         /// The only kind of connection for which it is served; nil for all.
-        var way: APIRequest.Transport?
+        var transport: APIRequest.Transport?
         var service: Service
     }
 
@@ -75,7 +75,7 @@ package struct Routes: Sendable {
             }
         }
         for verb in ["retry", "discard", "undo", "apply"] {
-            add("POST", "/v1/\(verb)", way: .local) { request, _ throws(APIError) in
+            add("POST", "/v1/\(verb)", transport: .local) { request, _ throws(APIError) in
                 APIResponse(json: try operations.carryOut(verb, try Self.members(request)))
             }
         }
@@ -88,19 +88,21 @@ package struct Routes: Sendable {
     }
 
     private mutating func add(
-        _ method: String, _ path: String, way: APIRequest.Transport? = nil, _ answer: @escaping Answer
+        _ method: String, _ path: String, transport: APIRequest.Transport? = nil, _ answer: @escaping Answer
     ) {
-        add(method, path, way: way, .answer(answer))
+        add(method, path, transport: transport, .answer(answer))
     }
 
-    private mutating func add(_ method: String, _ path: String, way: APIRequest.Transport? = nil, _ service: Service) {
+    private mutating func add(
+        _ method: String, _ path: String, transport: APIRequest.Transport? = nil, _ service: Service
+    ) {
         let names = path.split(separator: "/").map(String.init)
-        routes.append(Route(method: method, path: names, way: way, service: service))
+        routes.append(Route(method: method, path: names, transport: transport, service: service))
     }
 
     /// Adds a route that is only served by TCP, as browsers do not connect to the Unix socket.
     package mutating func addPage(_ method: String, _ path: String, _ answer: @escaping Answer) {
-        add(method, path, way: .network, answer)
+        add(method, path, transport: .network, answer)
     }
 
     /// Finds the route of a request.
@@ -110,7 +112,7 @@ package struct Routes: Sendable {
     func find(_ request: APIRequest) throws(APIError) -> (service: Service, names: [String]) {
         let method = request.method == "HEAD" ? "GET" : request.method
         var allowed: [String] = []
-        for route in routes where route.way == nil || route.way == request.way {
+        for route in routes where route.transport == nil || route.transport == request.transport {
             guard let names = route.names(request.path) else { continue }
             if route.method == method { return (route.service, names) }
             allowed += route.method == "GET" ? ["GET", "HEAD"] : [route.method]

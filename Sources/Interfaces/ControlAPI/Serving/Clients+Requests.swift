@@ -21,13 +21,13 @@ extension Clients {
     func arrived(_ pointer: OpaquePointer) -> UInt32 {
         let descriptor = chm_connection(pointer)
         let begun = ContinuousClock.now
-        let way = connections.withLock { connections in
+        let transport = connections.withLock { connections in
             connections[descriptor]?.deadline = begun + Self.answer
             connections[descriptor]?.phase = .waiting
-            return connections[descriptor]?.way ?? .network
+            return connections[descriptor]?.transport ?? .network
         }
         do throws(APIError) {
-            let request = try Self.request(pointer, way)
+            let request = try Self.request(pointer, transport)
             if let response = try access?.check(request) { return send(response, to: pointer, descriptor) }
             let (service, names) = try routes.find(request)
             if isStopping {
@@ -99,7 +99,7 @@ extension Clients {
         }
         connections.withLock { connections in
             guard let connection = connections[descriptor] else { return }
-            connections[descriptor] = Connection(way: connection.way, deadline: .now + Self.arrival)
+            connections[descriptor] = Connection(transport: connection.transport, deadline: .now + Self.arrival)
             if isStopping { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }
     }
@@ -109,12 +109,14 @@ extension Clients {
         if isStopping { wake.wake() }
     }
 
-    private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Transport) throws(APIError) -> APIRequest {
+    private static func request(_ pointer: OpaquePointer, _ transport: APIRequest.Transport) throws(APIError)
+        -> APIRequest
+    {
         func header(_ name: String) -> String? { chm_header(pointer, name).map { String(cString: $0) } }
         try checkHead(pointer)
         guard let method = chm_method(pointer), let target = chm_target(pointer),
             var request = APIRequest(
-                way: way, method: String(cString: method),
+                transport: transport, method: String(cString: method),
                 target: Array(UnsafeRawBufferPointer(start: target, count: Int(strlen(target)))))
         else {
             throw APIError(

@@ -27,8 +27,8 @@ extension Clients {
         let recent = try request.number("recent", in: 0...EventFeed.length, otherwise: 0)
         let hasPlace = connections.withLock { connections in
             let followers = connections.values.filter { $0.phase == .streaming }
-            let strangers = followers.count { $0.way == .network }
-            guard request.way == .local || strangers < Self.mostStrangeStreams, followers.count < Self.mostStreams
+            let strangers = followers.count { $0.transport == .network }
+            guard request.transport == .local || strangers < Self.mostStrangeStreams, followers.count < Self.mostStreams
             else {
                 return false
             }

@@ -6,7 +6,7 @@ import System
 /// The connected clients, shared by the accepting thread and the threads of their connections.
 final class Clients: Sendable {
     struct Connection: Sendable {
-        var way: APIRequest.Transport
+        var transport: APIRequest.Transport
         /// The time at which the connection is dropped; only a whole request moves it.
         ///
         /// Nil for an event stream, and after the drop.
@@ -83,11 +83,13 @@ final class Clients: Sendable {
     var nextDeadline: ContinuousClock.Instant? { connections.withLock { $0.values.compactMap(\.deadline).min() } }
 
     /// Adds a connection; returns false if the limit is reached.
-    func add(_ descriptor: Int32, _ way: APIRequest.Transport) -> Bool {
+    func add(_ descriptor: Int32, _ transport: APIRequest.Transport) -> Bool {
         connections.withLock { connections in
-            let strangers = connections.values.count { $0.way == .network }
-            guard connections.count < Self.most, way == .local || strangers < Self.mostStrangers else { return false }
-            connections[descriptor] = Connection(way: way, deadline: .now + Self.arrival)
+            let strangers = connections.values.count { $0.transport == .network }
+            guard connections.count < Self.most, transport == .local || strangers < Self.mostStrangers else {
+                return false
+            }
+            connections[descriptor] = Connection(transport: transport, deadline: .now + Self.arrival)
             return true
         }
     }

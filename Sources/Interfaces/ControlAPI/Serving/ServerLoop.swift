@@ -81,14 +81,14 @@ final class ServerLoop {
         for descriptor in network { accept(descriptor, .network) }
     }
 
-    private func accept(_ listener: Int32, _ way: APIRequest.Transport) {
+    private func accept(_ listener: Int32, _ transport: APIRequest.Transport) {
         while true {
             let descriptor = cal_accept(listener)
             guard descriptor >= 0 else {
                 if [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(-descriptor) { acceptFrom = .now + Self.shortage }
                 return
             }
-            guard way == .network || isAllowed(descriptor) else {
+            guard transport == .network || isAllowed(descriptor) else {
                 close(descriptor)
                 continue
             }
@@ -96,7 +96,7 @@ final class ServerLoop {
                 refuse(descriptor, "libmicrohttpd cannot be loaded", help: "install libmicrohttpd12")
                 continue
             }
-            guard clients.add(descriptor, way) else {
+            guard clients.add(descriptor, transport) else {
                 refuse(descriptor, "too many connections", help: "try again later")
                 continue
             }

@@ -88,7 +88,7 @@ struct JobsPage {
     private func row(_ job: JSONValue) -> HTML {
         let id = job["id"].text
         let isFailed = job["state"].text == "failed"
-        let said: HTML =
+        let message: HTML =
             job["message"].text.isEmpty
             ? "" : "<span class=\"said \(isFailed ? "fault" : "muted")\">\(job["message"].text)</span>"
         let actions: HTML = isFailed ? JobActions(id: id).html : ""
@@ -97,7 +97,7 @@ struct JobsPage {
         let key = id.isEmpty ? "\(job["rule"].text):\(job["path"].text)" : id
         return """
             <tr data-key="\(key)"><td>\(.state(of: job))</td>\
-            <th scope="row">\(name)\(said)</th>\
+            <th scope="row">\(name)\(message)</th>\
             <td data-label="Rule">\(job["rule"].text)</td><td data-label="Event">\(job["event"].text)</td>\
             <td data-label="When">\(.time(job["ended"].string ?? job["created"].text, now: now))</td>\
             <td class="number" data-label="Attempt">\(job["attempt"].count)</td><td class="end">\(actions)</td></tr>

@@ -158,7 +158,7 @@ struct OverviewPage {
         }
         let (used, limit) = (status["watches"]["used"].count, status["watches"]["limit"].count)
         let rescan = status["last_rescan"]
-        var facts: [HTML] = [
+        var details: [HTML] = [
             """
             <div><dt><label for="meter">Watches</label></dt><dd>\(Wording.number(used)) of \(Wording.number(limit)) \
             <meter id="meter" min="0" max="\(max(limit, 1))" high="\(max(limit, 1) * 4 / 5)" value="\(used)"></meter></dd></div>
@@ -166,7 +166,7 @@ struct OverviewPage {
             "<div><dt>Overflows</dt><dd>\(Wording.number(status["overflows"].count))</dd></div>",
         ]
         if !rescan.isNull {
-            facts.append(
+            details.append(
                 """
                 <div><dt>Last rescan</dt><dd>\(.time(rescan["at"].text, now: now)), \(rescan["why"].text), \
                 found \(Wording.count(rescan["found"].count, "change")) that no event had reported</dd></div>
@@ -185,7 +185,7 @@ struct OverviewPage {
             <section class="card" aria-labelledby="h-folders">\
             <div class="head"><h2 id="h-folders">Watched directories</h2>\
             \(.button("Rescan all files", "/rescan"))</div>
-            <div id="folders" data-live>\(table)<dl class="totals">\(facts)</dl></div></section>
+            <div id="folders" data-live>\(table)<dl class="totals">\(details)</dl></div></section>
             """
     }
 }

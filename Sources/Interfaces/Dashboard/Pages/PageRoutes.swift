@@ -88,7 +88,9 @@ struct PageRoutes: Sendable {
     /// - Returns: The redirect, or a page with the error.
     func act(_ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void) -> APIResponse {
         do throws(APIError) {
-            guard let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body),
+            guard
+                let form = APIRequest(
+                    transport: request.transport, method: "POST", target: Array("/?".utf8) + request.body),
                 form.query.keys.allSatisfy({ $0 == "rule" }),
                 request.body.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).count <= 1
             else { throw APIError(400, "invalid form", help: "use the buttons of the pages") }

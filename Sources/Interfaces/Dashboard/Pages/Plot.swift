@@ -26,7 +26,7 @@ struct Plot {
     /// A sentence that describes the plot.
     var summary: String
     /// A note for each bucket, with its time; nil if there is none.
-    var notes: [(moment: String, text: String)?]
+    var notes: [(timestamp: String, text: String)?]
 
     private static let (step, height) = (10.0, 100.0)
 
@@ -126,7 +126,7 @@ struct Plot {
             let x = Self.text(Self.step * Double(index))
             return """
                 <rect class="hit" x="\(x)" y="0" width="\(Self.text(Self.step))" height="\(Self.text(Self.height))" \
-                data-at="\(note.moment)"><title>\(note.text)</title></rect>
+                data-at="\(note.timestamp)"><title>\(note.text)</title></rect>
                 """
         }
     }
