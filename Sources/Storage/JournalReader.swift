@@ -24,7 +24,9 @@ package final class JournalReader: Sendable {
         self.path = path
         try Self.check(path)
         let isResting = isTraceless && !isOwn && JournalLock.holder(of: path) == nil
-        database = try isResting ? Self.openResting(path) : Self.open(path, isOwn: isOwn)
+        database = try Self.convertingErrors(path) {
+            try isResting ? JournalFile.openReading(path) : Self.open(path, isOwn: isOwn)
+        }
         try read { database in
             // A directory that isn't writable may contain tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -42,40 +44,35 @@ package final class JournalReader: Sendable {
 
     /// Runs queries that all see the same state.
     func read<Answer>(_ body: (Database) throws -> Answer) throws(StorageError) -> Answer {
-        do {
-            return try database.read(body)
-        } catch {
-            throw Self.storageError(error, path)
-        }
+        try Self.convertingErrors(path) { try database.read(body) }
     }
 
     /// Opens a read-only connection.
-    private static func open(_ path: PathBytes, isOwn: Bool) throws(StorageError) -> DatabaseQueue {
+    private static func open(_ path: PathBytes, isOwn: Bool) throws -> DatabaseQueue {
         do {
-            let database = try DatabaseQueue(
-                path: JournalFile.name(of: path), configuration: JournalFile.readerConfiguration)
+            let name = JournalFile.name(of: path)
+            let database = try DatabaseQueue(path: name, configuration: JournalFile.readerConfiguration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
         } catch let error as DatabaseError
             where !isOwn && [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode)
         {
             // SQLite creates its -shm file next to a journal, which fails in a directory that isn't writable.
-            return try openResting(path)
-        } catch {
-            throw storageError(error, path)
-        }
-    }
-
-    /// Opens the current content of the files.
-    private static func openResting(_ path: PathBytes) throws(StorageError) -> DatabaseQueue {
-        do {
             return try JournalFile.openReading(path)
-        } catch {
-            throw storageError(error, path)
         }
     }
 
     // MARK: Errors
+
+    private static func convertingErrors<Result>(
+        _ path: PathBytes, _ body: () throws -> Result
+    ) throws(StorageError) -> Result {
+        do {
+            return try body()
+        } catch {
+            throw storageError(error, path)
+        }
+    }
 
     /// Checks the file itself, about which SQLite's messages say little.
     private static func check(_ path: PathBytes) throws(StorageError) {
