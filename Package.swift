@@ -107,8 +107,7 @@ let package = Package(
         layer(
             "Storage", in: "Storage",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "System",
-                grdb, sqlite,
+                "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "System", grdb, sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",

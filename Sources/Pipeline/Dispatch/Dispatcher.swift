@@ -22,7 +22,7 @@ struct Dispatcher: ~Copyable {
     let engine: Engine
     private let executor: any AttemptExecutor
 
-    var store: any EngineStore { engine.store }
+    var store: DiskStore { engine.store }
     var host: Host { engine.host }
     var clock: LocalClock { engine.options.clock }
     var monitor: Monitor { engine.monitor }

@@ -5,8 +5,21 @@ import JSON
 package import Rules
 package import System
 
+/// The entries of a journal for one path and one rule.
+package struct PathRecord: Sendable, Hashable {
+    /// Whether the path is in the ledger of the rule: its action received it, or it was recorded as existing.
+    package var isKnown = false
+    /// The pending and running jobs, in the order of their creation.
+    package var open: [JobEntry] = []
+    /// The finished jobs, the newest first.
+    package var ended: [JobEntry] = []
+
+    package init() {}
+}
+
+// The queries.
 extension JournalReader {
-    static let columns =
+    private static let columns =
         "id, rule, path, event, state, attempt, created, due, ended, message, code, outputs, undone"
 
     /// Returns the jobs that match the query, in descending order of the time at which they finished or were created.
@@ -34,8 +47,7 @@ extension JournalReader {
         try read { database in
             var counts: [JobState: Int] = [:]
             for row in try Row.fetchAll(database, sql: "SELECT state, count(*) FROM jobs GROUP BY state") {
-                let word: String = row[0]
-                if let state = JobState(rawValue: word) { counts[state] = row[1] }
+                if let state = JobState(rawValue: row[0]) { counts[state] = row[1] }
             }
             return counts
         }
@@ -49,12 +61,8 @@ extension JournalReader {
     /// - Returns: The jobs.
     /// - Throws: An error if the journal can't be read.
     package func jobs(beginningWith prefix: String, limit: Int) throws(StorageError) -> [JobEntry] {
-        try read { database in
-            let sql = "SELECT \(Self.columns) FROM jobs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
-            // A tilde sorts after all characters of an id.
-            let rows = try Row.fetchAll(database, sql: sql, arguments: [prefix, prefix + "~", limit])
-            return rows.map(Self.job)
-        }
+        // A tilde sorts after all characters of an id.
+        try read { try Self.jobs($0, "id >= ? AND id < ? ORDER BY id LIMIT ?", [prefix, prefix + "~", limit]) }
     }
 
     /// Returns the details of a job; nil for an unknown id.
@@ -102,7 +110,86 @@ extension JournalReader {
         }
     }
 
+    /// Returns the entries for a path, by rule name; rules without any are omitted.
+    ///
+    /// - Parameters:
+    ///   - path: The path.
+    ///   - rules: The names of the rules.
+    ///   - limit: The maximum number of finished jobs per rule.
+    /// - Returns: The entries of each rule.
+    /// - Throws: An error if the journal can't be read.
+    package func records(of path: PathBytes, rules: [String], limit: Int) throws(StorageError) -> [String: PathRecord] {
+        let wanted = Set(rules)
+        let key = Data(path.bytes)
+        return try read { database in
+            var records: [String: PathRecord] = [:]
+            let known = """
+                SELECT name FROM rules JOIN ledger ON ledger.rule = rules.id
+                WHERE ledger.path = ? AND ledger.type IS NOT NULL
+                """
+            for name in try String.fetchAll(database, sql: known, arguments: [key]) where wanted.contains(name) {
+                records[name, default: PathRecord()].isKnown = true
+            }
+            for job in try Self.jobs(database, "path = ? ORDER BY id DESC", [key]) where wanted.contains(job.rule) {
+                var record = records[job.rule] ?? PathRecord()
+                switch job.state {
+                case .pending, .running: record.open.insert(job, at: 0)
+                case .succeeded, .skipped, .failed: if record.ended.count < limit { record.ended.append(job) }
+                }
+                records[job.rule] = record
+            }
+            return records
+        }
+    }
+
+    /// Returns the jobs with changes that can be undone, in descending order of their last attempt.
+    ///
+    /// - Parameters:
+    ///   - since: Only attempts that finished since then.
+    ///   - rule: Only jobs of the rule with that name.
+    /// - Returns: Their ids.
+    /// - Throws: An error if the journal can't be read.
+    package func jobsWithChanges(since: Timestamp?, rule: String?) throws(StorageError) -> [JobID] {
+        try read { database in
+            let sql = """
+                SELECT job, max(started) AS last FROM attempts JOIN jobs ON jobs.id = attempts.job
+                WHERE changes IS NOT NULL AND started + duration >= ? AND (? IS NULL OR jobs.rule = ?)
+                GROUP BY job ORDER BY last DESC, job DESC
+                """
+            let arguments: StatementArguments = [since?.columnValue ?? .min, rule, rule]
+            return try String.fetchAll(database, sql: sql, arguments: arguments).map { JobID($0) }
+        }
+    }
+
+    /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
+    package func changes(of job: JobID) throws(StorageError) -> [KeptChanges] {
+        try read { try AttemptTable.changes(of: job, selected: AttemptTable.selectChanges(in: $0)) }
+    }
+
+    /// Returns the paused rules, as recorded in the journal.
+    package func pauses() throws(StorageError) -> Pauses { try read { try Pauses($0) } }
+
+    /// Returns the number of failed jobs of each rule that has any.
+    package func failedCounts() throws(StorageError) -> [String: Int] {
+        try read { database in
+            let sql = "SELECT rule, count(*) FROM jobs WHERE state = 'failed' GROUP BY rule"
+            let rows = try Row.fetchAll(database, sql: sql)
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+        }
+    }
+
+    /// Returns the jobs that failed last, the newest first.
+    package func lastFailed(_ limit: Int) throws(StorageError) -> [JobEntry] {
+        try read { try Self.jobs($0, "state = 'failed' ORDER BY ended DESC, id DESC LIMIT ?", [limit]) }
+    }
+
     // MARK: Rows
+
+    fileprivate static func jobs(
+        _ database: Database, _ condition: String, _ arguments: StatementArguments = []
+    ) throws -> [JobEntry] {
+        try Row.fetchAll(database, sql: "SELECT \(columns) FROM jobs WHERE \(condition)", arguments: arguments).map(job)
+    }
 
     /// The groups of states, each with the column of the displayed time and an index in that order.
     ///
@@ -121,16 +208,24 @@ extension JournalReader {
             let states = query.states.isEmpty ? group.states : group.states.intersection(query.states)
             guard !states.isEmpty else { continue }
             var conditions = [group.condition]
-            if states != group.states {
-                conditions += ["state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))"]
+            func add(_ condition: String, _ values: StatementArguments = []) {
+                conditions.append(condition)
+                arguments += values
             }
-            let (others, values) = condition(query, time: group.time)
+            if states != group.states {
+                add("state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))")
+            }
+            if let rule = query.rule { add("rule = ?", [rule]) }
+            if let before = query.before {
+                add("(\(group.time), id) < (?, ?)", [before.time.columnValue, before.id.description])
+            }
+            if let bounds = query.pathBounds { add("path >= ? AND path < ?", [Data(bounds.from), Data(bounds.below)]) }
+            if let since = query.since { add("\(group.time) >= ?", [since.columnValue]) }
             parts.append(
                 """
                 SELECT \(columns), \(group.time) AS shown FROM jobs
-                WHERE \((conditions + others).joined(separator: " AND "))
+                WHERE \(conditions.joined(separator: " AND "))
                 """)
-            arguments += values
         }
         guard !parts.isEmpty else { return ("", arguments) }
         var sql = parts.joined(separator: " UNION ALL ") + " ORDER BY shown DESC, id DESC"
@@ -141,37 +236,10 @@ extension JournalReader {
         return (sql, arguments)
     }
 
-    /// Returns the conditions of the query other than states.
-    private static func condition(
-        _ query: JournalQuery, time: String
-    ) -> (conditions: [String], arguments: StatementArguments) {
-        var conditions: [String] = []
-        var arguments = StatementArguments()
-        if let rule = query.rule {
-            conditions.append("rule = ?")
-            arguments += [rule]
-        }
-        if let before = query.before {
-            conditions.append("(\(time), id) < (?, ?)")
-            arguments += [before.time.columnValue, before.id.description]
-        }
-        if let bounds = query.pathBounds {
-            conditions.append("path >= ? AND path < ?")
-            arguments += [Data(bounds.from), Data(bounds.below)]
-        }
-        if let since = query.since {
-            conditions.append("\(time) >= ?")
-            arguments += [since.columnValue]
-        }
-        return (conditions, arguments)
-    }
-
-    static func job(_ row: Row) -> JobEntry {
-        let id: String = row[0]
-        let state: String = row[4]
-        return JobEntry(
-            id: JobID(id), rule: row[1], path: path(row), event: row[3],
-            state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
+    private static func job(_ row: Row) -> JobEntry {
+        JobEntry(
+            id: JobID(row[0] as String), rule: row[1], path: path(row), event: row[3],
+            state: JobState(rawValue: row[4]) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
             due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
             ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10],
             outputs: (row[11] as String?).flatMap { [PathBytes](record: $0.utf8) } ?? [],
@@ -183,10 +251,17 @@ extension JournalReader {
         let undo = (row[11] as String?).flatMap { UndoRecord(record: $0.utf8) }
         return AttemptEntry(
             number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
-            outcome: row[3],
-            message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8], request: row[9],
+            outcome: row[3], message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8],
+            request: row[9],
             changes: changes ?? [], undo: undo?.reasons.count == changes?.count ? undo : nil)
     }
 
     private static func path(_ row: Row) -> PathBytes { PathBytes(row[2] as Data) }
+}
+
+extension DiskStore {
+    /// The unfinished jobs, in the order of their creation.
+    package func openJobs() -> [JobEntry] {
+        (try? query { try JournalReader.jobs($0, "state IN ('pending', 'running') ORDER BY id") }) ?? []
+    }
 }

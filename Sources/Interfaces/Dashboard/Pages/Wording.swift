@@ -72,12 +72,12 @@ extension HTML {
     /// Returns a timestamp: the time of day in UTC, with its date unless that is the date of `now`.
     ///
     /// The script converts it to local time.
-    static func time(_ moment: String, now: String = "") -> HTML {
-        guard moment.utf8.count >= 20 else { return "–" }
-        let day = moment.prefix(10)
-        let clock = moment.dropFirst(11).prefix(8)
+    static func time(_ timestamp: String, now: String = "") -> HTML {
+        guard timestamp.utf8.count >= 20 else { return "–" }
+        let day = timestamp.prefix(10)
+        let clock = timestamp.dropFirst(11).prefix(8)
         let shown = now.hasPrefix(day) ? "\(clock)" : "\(day) \(clock)"
-        return "<time datetime=\"\(moment)\" title=\"\(moment)\">\(shown)</time>"
+        return "<time datetime=\"\(timestamp)\" title=\"\(timestamp)\">\(shown)</time>"
     }
 
     /// Returns a path, its directory paler than its name.

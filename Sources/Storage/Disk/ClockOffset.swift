@@ -1,4 +1,3 @@
-import Glibc
 import System
 
 /// The difference between the wall clock and the boot clock when due times were written.
@@ -15,12 +14,12 @@ struct ClockOffset {
     ///
     /// After a boot only the time of the last commit is known: the current time is not earlier, unless the clock was
     /// set back.
-    init(_ facts: [String: Int64], kept: Int64, _ clocks: ClockPair) {
+    init(_ facts: [String: Int64], lastCommit: Int64, _ clocks: ClockPair) {
         boot = Self.currentBoot
         if let value = facts["clock_offset"], facts["boot"] == boot {
             self.value = value
         } else {
-            value = Self.value(of: clocks) &+ max(0, kept &- clocks.wall)
+            value = Self.value(of: clocks) &+ max(0, lastCommit &- clocks.wall)
         }
     }
 
@@ -46,11 +45,7 @@ struct ClockOffset {
 
     /// The first 64 bits of the kernel's id of this boot; 0 if it can't be read.
     private static let currentBoot: Int64 = {
-        let descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return 0 }
-        defer { close(descriptor) }
-        let digits = (try? FileBytes.read(descriptor, 36, at: 0, of: "/proc/sys/kernel/random/boot_id")) ?? []
-        let text = String(decoding: digits, as: UTF8.self).filter { $0 != "-" }
+        let text = WriteLock.text(of: "/proc/sys/kernel/random/boot_id").filter { $0 != "-" }
         return Int64(bitPattern: UInt64(text.prefix(16), radix: 16) ?? 0)
     }()
 }
