@@ -27,9 +27,7 @@ package struct ProgramEnvironment: Sendable {
             ("PATH", Array(Self.searchPath.utf8)), ("HOME", user?.home.bytes ?? home.bytes),
             ("LANG", Array("C.UTF-8".utf8)),
         ]
-        if let name = user?.name {
-            variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))]
-        }
+        if let name = user?.name { variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))] }
         if let timeZone { variables.append(("TZ", Array(timeZone.utf8))) }
         return variables
     }

@@ -82,9 +82,7 @@ package enum ProgramFiles {
     }
 
     /// Returns the name without its version: `python` for `python3.11`.
-    private static func stem(of name: String) -> Substring {
-        name.prefix { !$0.isNumber && $0 != "." && $0 != "-" }
-    }
+    private static func stem(of name: String) -> Substring { name.prefix { !$0.isNumber && $0 != "." && $0 != "-" } }
 
     /// The words after which another command follows, or a file of commands.
     private static let keywords: Set<String> = [

@@ -13,11 +13,9 @@ extension PluginConformance {
         guard let shown = shownRequest, shown.object != nil else {
             return .failed("request.json is not JSON", help: "write a request as docs/plugin-protocol.md describes it")
         }
-        guard let data = Self.content(of: folder.appending("response.json")),
-            let expected = JSONValue(json: data)
+        guard let data = Self.content(of: folder.appending("response.json")), let expected = JSONValue(json: data)
         else {
-            return .failed(
-                "response.json is missing or not JSON", help: "write the members that the answer must have")
+            return .failed("response.json is missing or not JSON", help: "write the members that the answer must have")
         }
         let stage = try stage("own-case")
         let request = ConformanceToken.replaced(in: shown, by: stage.files).object ?? [:]

@@ -181,9 +181,7 @@ extension PluginConformance {
     }
 
     /// Calls the plugin for a request, and watches the files that it writes.
-    private func reply(
-        to request: [String: JSONValue], in stage: ConformanceStage, title: String
-    ) -> ConformanceReply {
+    private func reply(to request: [String: JSONValue], in stage: ConformanceStage, title: String) -> ConformanceReply {
         stage.renewScratch()
         let before = record(of: stage)
         let watch = WriteWatch(before.folders)

@@ -145,13 +145,11 @@ package final class PluginConformance {
             throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
         }
         let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil
-        let event = FileEvent(
-            kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: Self.now)
+        let event = FileEvent(kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: Self.now)
         let request = PluginRequest(
             id: JobID(now: Self.now).description, attempt: 1, maxAttempts: 5, interrupted: false,
             deadline: Self.now.advanced(by: timeout).description,
-            rule: RuleReference(
-                name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
+            rule: RuleReference(name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
             with: parameters(in: stage), scratch: stage.scratch.description, events: [PluginEvent(event)])
         return request.json.object ?? [:]
     }

@@ -93,9 +93,7 @@ extension ActionPlan {
 
     static func impossible(
         _ message: String, code: String, _ action: Action, _ invocations: some Collection<Invocation>
-    ) -> ActionPlan {
-        ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations)
-    }
+    ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
 }
 
 extension Invocation {

@@ -7,9 +7,7 @@ import System
 /// Reads the description of a plugin.
 struct DescriptionReader {
     /// Returns the description, and warnings about keys that this version does not know.
-    static func read(
-        _ value: JSONValue
-    ) throws(HandlerProblem) -> (description: PluginDescription, remarks: [String]) {
+    static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, remarks: [String]) {
         guard let members = value.object else {
             throw HandlerProblem(message: "the description is not a mapping", help: nil)
         }

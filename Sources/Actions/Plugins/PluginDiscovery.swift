@@ -164,9 +164,7 @@ package final class PluginDiscovery: Sendable {
         var moment = ContinuousClock.now
 
         /// Whether the plugin must be described again: a failure may be temporary, such as a timeout on a busy machine.
-        var isOld: Bool {
-            if case .failure = result { ContinuousClock.now - moment > .seconds(5) } else { false }
-        }
+        var isOld: Bool { if case .failure = result { ContinuousClock.now - moment > .seconds(5) } else { false } }
     }
 
     private func load(_ location: PathBytes) throws(HandlerProblem) -> InstalledPlugin {

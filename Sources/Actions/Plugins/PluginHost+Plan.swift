@@ -7,9 +7,7 @@ import Rules
 // Plans: the programs that would be run, for a dry run.
 extension PluginHost {
     /// Returns the plans of what ``run(_:most:_:)`` would do, and runs nothing.
-    func plan(
-        _ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call
-    ) -> [ActionPlan] {
+    func plan(_ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [ActionPlan] {
         var plans: [ActionPlan] = []
         var rest = invocations[...]
         while let first = rest.first {

@@ -161,9 +161,7 @@ package struct PluginHost: Sendable {
     private func explained(_ outcomes: [Outcome], _ program: Call, mayPass: Bool) -> [Outcome] {
         outcomes.map { outcome in
             guard outcome.ending == .failed, outcome.code == Outcome.cannotStartCode, outcome.process?.status == nil
-            else {
-                return outcome
-            }
+            else { return outcome }
             if let missing = absence(of: program) { return missing }
             guard mayPass, program.wasThere else { return outcome }
             return Outcome(.retry, outcome.message, code: Outcome.cannotStartCode)

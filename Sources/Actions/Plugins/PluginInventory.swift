@@ -32,9 +32,7 @@ extension PluginDiscovery {
     ///   - first: The directories that are searched before the others.
     ///   - builtIn: The names of built-in handlers, which take precedence.
     /// - Returns: The plugins that were found; a directory that does not exist is not an error.
-    package func inventory(
-        from folder: PathBytes, first: [PathBytes] = [], builtIn: Set<String>
-    ) -> [PluginListing] {
+    package func inventory(from folder: PathBytes, first: [PathBytes] = [], builtIn: Set<String>) -> [PluginListing] {
         var taken: [String: PathBytes] = [:]
         var seen: Set<PathBytes> = []
         var listings: [PluginListing] = []

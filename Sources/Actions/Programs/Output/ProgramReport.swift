@@ -13,8 +13,7 @@ package enum ProgramReport: Sendable, Hashable {
     /// Reads one line according to the protocol: `<0>` to `<7>` at its start set the level, `{"progress":…}` is a
     /// progress report.
     package init(line: ArraySlice<UInt8>) {
-        if line.first == UInt8(ascii: "{"),
-            let object = JSONValue(json: line)?.object,
+        if line.first == UInt8(ascii: "{"), let object = JSONValue(json: line)?.object,
             let fraction = object["progress"]?.double
         {
             let message = object["message"]?.string.map { String(cleaning: $0.utf8) }
