@@ -72,11 +72,13 @@ extension ActionRunner {
                     plan.outputs = handler.plannedOutputs(of: invocation)
                     return plan
                 }
-            case .failure(let problem):
-                return [.impossible(problem.message, code: Outcome.cannotStartCode, action, invocations)]
+            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
             }
-        case .exec(let templates): return commands.plan(action, exec: templates, invocations)
-        case .shell(let line): return commands.plan(action, shell: line, invocations)
+        case .exec, .shell:
+            switch CommandCall.make(for: action, invocations.first) {
+            case .success(let call): return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
+            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
+            }
         }
     }
 }
@@ -92,7 +94,8 @@ extension ActionPlan {
     }
 
     static func impossible(
-        _ message: String, code: String, _ action: Action, _ invocations: some Collection<Invocation>
+        _ message: String, code: String = Outcome.cannotStartCode, _ action: Action,
+        _ invocations: some Collection<Invocation>
     ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
 }
 
