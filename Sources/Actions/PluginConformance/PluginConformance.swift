@@ -1,7 +1,6 @@
 package import ActionAPI
 import FileEvents
 import Foundation
-import Glibc
 import JSON
 import PluginProtocol
 package import Plugins
@@ -145,19 +144,13 @@ package final class PluginConformance {
             throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
         }
         let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil
-        let event = FileEvent(kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: Self.now)
+        let event = FileEvent(kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: DiskProbe.now())
         let request = PluginRequest(
-            id: JobID(now: Self.now).description, attempt: 1, maxAttempts: 5, interrupted: false,
-            deadline: Self.now.advanced(by: timeout).description,
+            id: JobID(now: DiskProbe.now()).description, attempt: 1, maxAttempts: 5, interrupted: false,
+            deadline: DiskProbe.now().advanced(by: timeout).description,
             rule: RuleReference(name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
             with: parameters(in: stage), scratch: stage.scratch.description, events: [PluginEvent(event)])
         return request.json.object ?? [:]
-    }
-
-    private static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
     /// Returns the command that calls a verb.

@@ -108,21 +108,17 @@ package final class LaunchedProgram {
     /// Reads the message of the launcher once it is complete; then the launcher is free for another program.
     private func readMessage() {
         guard message.count >= 12 else { return }
-        let (news, status, length) = message.withUnsafeBytes { bytes in
-            (
-                bytes.loadUnaligned(as: UInt32.self), bytes.loadUnaligned(fromByteOffset: 4, as: Int32.self),
-                bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)
-            )
-        }
+        let numbers = message.withUnsafeBytes { $0.loadUnaligned(as: (UInt32, Int32, UInt32).self) }
+        let (news, status, length) = numbers
         guard message.count >= 12 + Int(length) else { return }
         let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
         switch news {
         case 0: end = status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
-        case 1, 3, 4: end = .couldNotStart(words)
+        case 1, 3, 4:
+            end = .couldNotStart(words)
+            miss = [3: .gone, 4: .forbidden][news]
         default: end = .notLaunched(words)
         }
-        if news == 3 { miss = .gone }
-        if news == 4 { miss = .forbidden }
         // A launcher that could not even read its plan, or prepare for it, exits.
         if news == 0 || status == 0 { pool.give(launcher) }
     }
@@ -133,5 +129,15 @@ package final class LaunchedProgram {
         // If another part of the process has reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
         return isSignal ? .signalled(status) : .notLaunched("alight-launch exited")
+    }
+}
+
+extension OwnedDescriptor {
+    /// Returns the available bytes; nil when none are available now, and at end-of-file, where it closes the descriptor.
+    package func readOrClose() -> ArraySlice<UInt8>? {
+        guard let bytes = readAvailable() else { return nil }
+        guard bytes.isEmpty else { return bytes }
+        close()
+        return nil
     }
 }

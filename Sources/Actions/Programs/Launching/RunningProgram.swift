@@ -125,11 +125,7 @@ final class RunningProgram {
 
     /// Reads once; returns false when no more is available now.
     private func readOutput(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
-        guard let bytes = program.output.readAvailable() else { return false }
-        guard !bytes.isEmpty else {
-            program.output.close()
-            return false
-        }
+        guard let bytes = program.output.readOrClose() else { return false }
         switch command.output {
         case .collected(let limit):
             let room = limit - ended.output.count
@@ -147,11 +143,7 @@ final class RunningProgram {
     }
 
     private func readError(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
-        guard let bytes = program.error.readAvailable() else { return false }
-        guard !bytes.isEmpty else {
-            program.error.close()
-            return false
-        }
+        guard let bytes = program.error.readOrClose() else { return false }
         ended.log.append(bytes)
         errorLines.add(bytes, report)
         return true
