@@ -1,6 +1,5 @@
 import ActionAPI
 import CAlightLinux
-import Foundation
 import Glibc
 import Logging
 import Programs
@@ -143,18 +142,12 @@ final class ServingProcess {
     // MARK: - Streams
 
     private func write() {
-        while written < outbox.count, process.input.raw >= 0 {
-            let count = outbox.withUnsafeBytes { bytes in
-                Glibc.write(process.input.raw, bytes.baseAddress.map { $0 + written }, bytes.count - written)
-            }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN { return }
-            guard count >= 0 else {
+        if process.input.raw >= 0 {
+            guard process.input.write(outbox, from: &written) else {
                 closeInput()
-                lose(.closedInput)
-                return
+                return lose(.closedInput)
             }
-            written += count
+            if written < outbox.count { return }
         }
         outbox.removeAll(keepingCapacity: outbox.count < 1 << 16)
         written = 0

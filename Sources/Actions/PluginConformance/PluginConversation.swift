@@ -39,14 +39,10 @@ final class PluginConversation {
 
     /// Writes the bytes; returns false when the program does not accept them in time.
     func send(_ bytes: [UInt8], within limit: Duration) -> Bool {
-        var rest = bytes[...]
+        var written = 0
         return poll(within: limit, every: .milliseconds(20), for: Int16(POLLOUT)) {
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(process.input.raw, $0.baseAddress, $0.count) }
-                guard count > 0 else { return errno == EAGAIN || errno == EINTR ? nil : false }
-                rest = rest.dropFirst(count)
-            }
-            return true
+            guard process.input.write(bytes, from: &written) else { return false }
+            return written == bytes.count ? true : nil
         } ?? false
     }
 

@@ -99,6 +99,21 @@ extension ActionPlan {
     ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
 }
 
+extension Parameter {
+    /// Returns the value for display, with everything that the schema marks as secret replaced by `***`.
+    fileprivate func hidingSecrets(_ schema: ParameterSchema?) -> Parameter {
+        guard let schema else { return self }
+        if schema.writeOnly == true { return .text(Array("***".utf8)) }
+        switch self {
+        case .value, .text: return self
+        case .array(let elements): return .array(elements.map { $0.hidingSecrets(schema.items) })
+        case .object(let members):
+            let shown = members.map { name, member in (name, member.hidingSecrets(schema.properties?[name])) }
+            return .object(Dictionary(uniqueKeysWithValues: shown))
+        }
+    }
+}
+
 extension Invocation {
     /// Fills outputs of steps that have not run yet with their placeholders.
     fileprivate mutating func nameUnknownOutputs(in action: Action) {

@@ -26,11 +26,7 @@ struct DescriptionReader {
         if let version = members["version"] { description.version = version.shown }
         description.protocol = versions(members["protocol"]) ?? []
         description.summary = try fields.text("summary")
-        if let word = members["run"]?.string {
-            description.run = [word]
-        } else {
-            description.run = try fields.texts("run")
-        }
+        description.run = if let word = members["run"]?.string { [word] } else { try fields.texts("run") }
         description.modes = try words(fields, "modes", ["run", "serve"])
         if let modes = description.modes, !modes.contains("run") {
             throw HandlerProblem(

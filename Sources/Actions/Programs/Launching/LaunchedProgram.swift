@@ -133,6 +133,19 @@ package final class LaunchedProgram {
 }
 
 extension OwnedDescriptor {
+    /// Writes as much as the pipe accepts now, and adds that to `written`; returns false if it will accept no more.
+    package func write(_ bytes: [UInt8], from written: inout Int) -> Bool {
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { bytes in
+                Glibc.write(raw, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return errno == EAGAIN }
+            written += count
+        }
+        return true
+    }
+
     /// Returns the available bytes; nil when none are available now, and at end-of-file, where it closes the descriptor.
     package func readOrClose() -> ArraySlice<UInt8>? {
         guard let bytes = readAvailable() else { return nil }

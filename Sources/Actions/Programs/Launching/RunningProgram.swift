@@ -96,17 +96,8 @@ final class RunningProgram {
 
     /// Writes as much as the pipe accepts now; poll(2) reports when it accepts more.
     private func write() {
-        guard fed < input.count else { return program.input.close() }
-        let count = input.withUnsafeBytes { bytes in
-            Glibc.write(program.input.raw, bytes.baseAddress.map { $0 + fed }, bytes.count - fed)
-        }
-        if count >= 0 {
-            fed += count
-            if fed == input.count { program.input.close() }
-        } else if errno != EAGAIN && errno != EINTR {
-            // EPIPE: the program does not read more, which is allowed.
-            program.input.close()
-        }
+        // After EPIPE, the program does not read more, which is allowed.
+        if !program.input.write(input, from: &fed) || fed == input.count { program.input.close() }
     }
 
     /// Reads what is available; returns false when that is nothing.

@@ -112,11 +112,8 @@ extension ParameterSchema {
         if writeOnly == true { return KeptRequest.secret }
         switch value {
         case .object(let members):
-            return .object(
-                Dictionary(
-                    uniqueKeysWithValues: members.map { key, member in
-                        (key, properties?[key]?.withoutSecrets(member) ?? member)
-                    }))
+            let shown = members.map { key, member in (key, properties?[key]?.withoutSecrets(member) ?? member) }
+            return .object(Dictionary(uniqueKeysWithValues: shown))
         case .array(let elements): return .array(elements.map { items?.withoutSecrets($0) ?? $0 })
         default: return value
         }
