@@ -218,14 +218,14 @@ package struct ServeSession: Sendable {
         case .starting, .dying, .closing: return deadline
         case .ending: return nil
         case .serving:
-            var moments = open.values.map(\.deadline)
-            if let pongBy { moments.append(pongBy) }
-            if !isRetired { moments.append(born + limits.age) }
+            var deadlines = open.values.map(\.deadline)
+            if let pongBy { deadlines.append(pongBy) }
+            if !isRetired { deadlines.append(born + limits.age) }
             if open.isEmpty {
-                moments.append(idleSince + limits.idle)
-                if pongBy == nil { moments.append(pingAt) }
+                deadlines.append(idleSince + limits.idle)
+                if pongBy == nil { deadlines.append(pingAt) }
             }
-            return moments.min()
+            return deadlines.min()
         }
     }
 

@@ -7,7 +7,7 @@ import System
 
 /// A conversation with a running program, which is killed when this value is released; used on one thread.
 final class PluginConversation {
-    enum Heard: Equatable {
+    enum Message: Equatable {
         case line([UInt8])
         /// It has closed standard output.
         case end
@@ -60,7 +60,7 @@ final class PluginConversation {
     func terminate(grace: Duration) { process.terminate(grace: grace) }
 
     /// Returns the next line of standard output; nil when none arrives in time.
-    func next(within limit: Duration) -> Heard? {
+    func next(within limit: Duration) -> Message? {
         poll(within: limit, every: .milliseconds(200)) {
             guard let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) else {
                 return hasEnded ? .end : nil

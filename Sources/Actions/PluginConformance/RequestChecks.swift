@@ -222,9 +222,9 @@ final class RequestChecks {
         var stray = differences.filter { path, verb in
             !isDeclared(path) && !(verb == .removed && (path == own || path.isInside(own)))
         }.map { "'\(stage.shown($0.path))' was \($0.verb.rawValue)" }
-        let told = Set(differences.map(\.path))
+        let reported = Set(differences.map(\.path))
         let neighbours = Set(outputs.map(\.parent) + [own.parent])
-        for path in written.sorted() where !told.contains(path) && !isDeclared(path) {
+        for path in written.sorted() where !reported.contains(path) && !isDeclared(path) {
             if after.entries[path] != nil {
                 stray.append("'\(stage.shown(path))' was written to")
             } else if !neighbours.contains(path.parent) {

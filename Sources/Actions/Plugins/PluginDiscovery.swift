@@ -156,10 +156,10 @@ package final class PluginDiscovery: Sendable {
     private struct Entry {
         var stamp: FileStamp
         var result: Result<InstalledPlugin, HandlerProblem>
-        var moment = ContinuousClock.now
+        var time = ContinuousClock.now
 
         /// Whether the plugin must be described again: a failure may be temporary, such as a timeout on a busy machine.
-        var isOld: Bool { if case .failure = result { ContinuousClock.now - moment > .seconds(5) } else { false } }
+        var isOld: Bool { if case .failure = result { ContinuousClock.now - time > .seconds(5) } else { false } }
     }
 
     private func load(_ location: PathBytes) throws(HandlerProblem) -> InstalledPlugin {

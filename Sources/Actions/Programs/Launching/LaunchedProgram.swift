@@ -39,7 +39,7 @@ package final class LaunchedProgram {
         self.input = input
         self.output = output
         self.error = error
-        deadline = .now + Self.startPatience
+        deadline = .now + Self.startTimeout
     }
 
     /// The descriptor that is readable when ``lookForEnd()`` has something to read.
@@ -48,37 +48,37 @@ package final class LaunchedProgram {
     /// Asks the program to exit, and kills it after the grace period.
     ///
     /// - Parameter grace: The grace period; the launcher must have killed the program five seconds after it.
-    package func terminate(grace: Duration) { tell(.terminate, within: grace + Self.patience) }
+    package func terminate(grace: Duration) { send(.terminate, within: grace + Self.responseTimeout) }
 
     /// Kills the program and all its descendants.
-    package func kill() { tell(.kill, within: Self.patience) }
+    package func kill() { send(.kill, within: Self.responseTimeout) }
 
-    private func tell(_ order: LauncherProcess.Order, within limit: Duration) {
+    private func send(_ order: LauncherProcess.Order, within limit: Duration) {
         guard end == nil else { return }
         isAsked = true
-        isGivenUp = isGivenUp || !launcher.tell(order)
+        isGivenUp = isGivenUp || !launcher.send(order)
         deadline = .now + (isGivenUp ? .zero : limit)
     }
 
     /// How long a launcher that has something to do may be unresponsive.
-    private static let patience = Duration.seconds(5)
+    private static let responseTimeout = Duration.seconds(5)
     /// How long a program may take to start, even on a slow file system.
-    private static let startPatience = Duration.seconds(60)
+    private static let startTimeout = Duration.seconds(60)
 
     /// The time at which ``lookAfterLauncher(at:)`` must be called; nil for never.
     package var nextLook: ContinuousClock.Instant? { end == nil ? deadline : nil }
 
     /// Handles an unresponsive launcher: resumes it, in case it was stopped, and kills it later.
     package func lookAfterLauncher(at now: ContinuousClock.Instant) {
-        guard end == nil, let moment = deadline, now >= moment else { return }
+        guard end == nil, let due = deadline, now >= due else { return }
         if !isAsked, launcher.hasBegun {
             // The program has started without the launcher, which may be stopped and unable to report the exit.
             _ = launcher.resumeItself()
-            deadline = now + Self.startPatience
+            deadline = now + Self.startTimeout
             return
         }
         launcher.resume()
-        deadline = isGivenUp ? nil : now + Self.patience
+        deadline = isGivenUp ? nil : now + Self.responseTimeout
         if isGivenUp { launcher.kill() }
         isGivenUp = true
     }
