@@ -27,8 +27,7 @@ struct ServeLog {
     }
 
     private mutating func give(
-        _ open: [ServeRequest], _ logger: Logger,
-        _ split: (inout LineSplitter, (ArraySlice<UInt8>) -> Void) -> Void
+        _ open: [ServeRequest], _ logger: Logger, _ split: (inout LineSplitter, (ArraySlice<UInt8>) -> Void) -> Void
     ) {
         renew(logger)
         var complete: [ArraySlice<UInt8>] = []

@@ -52,8 +52,7 @@ final class ConformanceReport {
 
     /// Runs a check, or skips it for a plugin that does not do its work for a plain name.
     func recordIfSound(
-        _ name: String, _ title: String,
-        _ verdict: (_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict
+        _ name: String, _ title: String, _ verdict: (_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict
     ) throws(HandlerProblem) {
         record(name, title, isSound ? try verdict(name) : .skipped("it doesn't do its work for a plain name"))
     }
