@@ -89,12 +89,9 @@ package enum ProgramFiles {
         "!", ".", "command", "do", "elif", "else", "exec", "if", "nohup", "source", "then", "time", "until", "while",
     ]
     private static let shells: Set<String> = ["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"]
-    private static let interpreters: Set<Substring> = shells.reduce(
-        into: [
-            "fish", "guile", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python", "Rscript", "ruby",
-            "tclsh",
-        ]
-    ) { $0.insert(Substring($1)) }
+    private static let interpreters = Set(shells.map { $0[...] }).union([
+        "fish", "guile", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python", "Rscript", "ruby", "tclsh",
+    ])
 }
 
 /// The first line of a script.

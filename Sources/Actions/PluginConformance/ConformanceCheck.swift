@@ -43,6 +43,9 @@ final class ConformanceReport {
     /// Whether the plugin does its work for a plain name, without which little else can be judged.
     var isSound = false
 
+    /// The verdict on other checks if it does not.
+    static let unsound = ConformanceCheck.Verdict.skipped("it doesn't do its work for a plain name")
+
     init(_ receive: @escaping (ConformanceCheck) -> Void) { self.receive = receive }
 
     func record(_ name: String, _ title: String, _ verdict: ConformanceCheck.Verdict) {
@@ -54,7 +57,7 @@ final class ConformanceReport {
     func recordIfSound(
         _ name: String, _ title: String, _ verdict: (_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict
     ) throws(HandlerProblem) {
-        record(name, title, isSound ? try verdict(name) : .skipped("it doesn't do its work for a plain name"))
+        record(name, title, isSound ? try verdict(name) : Self.unsound)
     }
 }
 
