@@ -34,8 +34,18 @@ private struct ConformanceRequest {
     var isExtended = false
 }
 
-// Checks of requests of all kinds, and of all replies.
-extension PluginConformance {
+/// Checks of requests of all kinds, and of all replies.
+final class RequestChecks {
+    private let cases: ConformanceCases
+    private let report: ConformanceReport
+    /// The replies to events of files, for the checks that inspect all replies.
+    private var replies: [ConformanceReply] = []
+
+    init(_ cases: ConformanceCases, _ report: ConformanceReport) {
+        self.cases = cases
+        self.report = report
+    }
+
     private var requests: [ConformanceRequest] {
         let nameHelp =
             "take exact bytes from path_base64 or $ALIGHT_PATH, quote \"$variables\", and give programs absolute paths"
@@ -47,10 +57,10 @@ extension PluginConformance {
             ConformanceRequest(
                 name: "raw-name", title: "a name that is not UTF-8", fileName: Array("caf".utf8) + [0xE9],
                 answer: .asForPlainName, help: nameHelp,
-                skipped: plugin.description.rawPaths == true
+                skipped: cases.plugin.description.rawPaths == true
                     ? nil : "it declines them: its description has no 'raw_paths: true'"),
             ConformanceRequest(
-                name: "empty-file", title: takesFolders ? "an empty directory" : "an empty file", file: .empty,
+                name: "empty-file", title: cases.takesFolders ? "an empty directory" : "an empty file", file: .empty,
                 help: "answer with an outcome, such as failed"),
             ConformanceRequest(
                 name: "vanished-file", title: "a file that has vanished", file: .vanished,
@@ -59,35 +69,39 @@ extension PluginConformance {
     }
 
     /// Sends the requests, and records whether the plugin does its work for a plain name.
-    func checkRequests() throws(HandlerProblem) {
+    func run() throws(HandlerProblem) {
         for request in requests {
             if request.answer == .work {
                 let verdict = try verdict(on: request)
-                isSound = verdict.word == .ok
-                tell(request.name, request.title, verdict)
+                report.isSound = verdict.word == .ok
+                report.record(request.name, request.title, verdict)
             } else if let reason = request.skipped {
-                tell(request.name, request.title, .skipped(reason))
+                report.record(request.name, request.title, .skipped(reason))
             } else {
-                try checkSound(request.name, request.title) { _ throws(HandlerProblem) in try verdict(on: request) }
+                try report.recordIfSound(request.name, request.title) { _ throws(HandlerProblem) in
+                    try verdict(on: request)
+                }
             }
         }
         let title = "running the same job twice gives the same state"
-        try checkSound("same-id-twice", title) { name throws(HandlerProblem) in try twice(name, title) }
+        try report.recordIfSound("same-id-twice", title) { name throws(HandlerProblem) in try twice(name, title) }
         try checkRefusal("garbage", "garbage for a request is refused", Array("{\"protocol\":1,\"id\":\u{1}no".utf8))
         try checkRefusal("empty-request", "an empty request is refused", [])
         let extended = ConformanceRequest(
             name: "unknown-members", title: "unknown members are ignored", answer: .asForPlainName,
             help: "ignore unknown members: version 1 of the protocol gains optional members", isExtended: true)
-        try checkSound(extended.name, extended.title) { _ throws(HandlerProblem) in try verdict(on: extended) }
+        try report.recordIfSound(extended.name, extended.title) { _ throws(HandlerProblem) in try verdict(on: extended)
+        }
+        checkReplies()
     }
 
     private func verdict(on asked: ConformanceRequest) throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        let stage = try stage(asked.name)
-        var request = try request(
+        let stage = try cases.stage(asked.name)
+        var request = try cases.request(
             for: asked.fileName ?? Array(asked.name.utf8), in: stage, content: asked.file == .empty ? [] : nil)
         let path = Self.path(in: request)
         if asked.file == .vanished { stage.remove(path) }
-        if asked.file == .empty, takesFolders { stage.remove(path.appending("file")) }
+        if asked.file == .empty, cases.takesFolders { stage.remove(path.appending("file")) }
         if asked.isExtended { Self.extend(&request) }
         let reply = self.reply(to: request, in: stage, title: asked.title)
         if let objection = reply.objection(help: asked.help) { return objection }
@@ -113,11 +127,11 @@ extension PluginConformance {
     }
 
     private func twice(_ name: String, _ title: String) throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard plugin.description.idempotent != false else {
+        guard cases.plugin.description.idempotent != false else {
             return .skipped("its description says 'idempotent: false'")
         }
-        let stage = try stage(name)
-        var request = try request(for: name.utf8, in: stage)
+        let stage = try cases.stage(name)
+        var request = try cases.request(for: name.utf8, in: stage)
         _ = reply(to: request, in: stage, title: "\(title), first")
         let first = TreeRecord([stage.files, stage.home], without: [])
         request["attempt"] = 2
@@ -136,18 +150,18 @@ extension PluginConformance {
     }
 
     private func checkRefusal(_ name: String, _ title: String, _ input: [UInt8]) throws(HandlerProblem) {
-        let reply = reply(to: command("run", in: try stage(name), input: input), title: title)
+        let reply = cases.reply(to: cases.command("run", in: try cases.stage(name), input: input), title: title)
         let help = "exit with status 65 when the request can't be read"
         switch reply.ended.way {
         case .exited(status: 0) where reply.misprint == nil && reply.outcome == .succeeded:
-            tell(name, title, .failed("it reports success", help: help))
-        case .exited(let status): tell(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
-        default: tell(name, title, .failed(reply.fault?.why ?? "it did not exit by itself", help: help))
+            report.record(name, title, .failed("it reports success", help: help))
+        case .exited(let status): report.record(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
+        default: report.record(name, title, .failed(reply.fault?.why ?? "it did not exit by itself", help: help))
         }
     }
 
     /// Checks the requirements for every reply.
-    func checkReplies() {
+    private func checkReplies() {
         let checks: [(name: String, title: String, complaint: (ConformanceReply) -> String?, help: String)] = [
             (
                 "one-object", "standard output is empty or one response", { $0.misprint.map { "it \($0)" } },
@@ -170,7 +184,8 @@ extension PluginConformance {
             let complaints = replies.lazy.compactMap { reply in
                 check.complaint(reply).map { "for \(reply.title) \($0)" }
             }
-            tell(check.name, check.title, complaints.first.map { .failed($0, help: check.help) } ?? .passed(nil))
+            report.record(
+                check.name, check.title, complaints.first.map { .failed($0, help: check.help) } ?? .passed(nil))
         }
     }
 
@@ -181,15 +196,13 @@ extension PluginConformance {
     }
 
     /// Calls the plugin for a request, and watches the files that it writes.
-    private func reply(
-        to request: [String: JSONValue], in stage: ConformanceStage, title: String
-    ) -> ConformanceReply {
+    private func reply(to request: [String: JSONValue], in stage: ConformanceStage, title: String) -> ConformanceReply {
         stage.renewScratch()
-        let before = record(of: stage)
+        let before = cases.record(of: stage)
         let watch = WriteWatch(before.folders)
-        var reply = reply(to: command("run", in: stage, input: request.input, for: request), title: title)
+        var reply = cases.reply(to: cases.command("run", in: stage, input: request.input, for: request), title: title)
         reply.strayWrites = strayWrites(
-            before, record(of: stage), watch.written(), reply.outputs, Self.path(in: request), stage)
+            before, cases.record(of: stage), watch.written(), reply.outputs, Self.path(in: request), stage)
         replies.append(reply)
         return reply
     }
@@ -203,15 +216,15 @@ extension PluginConformance {
         _ own: PathBytes, _ stage: ConformanceStage
     ) -> [String] {
         func isDeclared(_ path: PathBytes) -> Bool {
-            Self.isCache(path) || outputs.contains { $0 == path || $0.isInside(path) || path.isInside($0) }
+            TreeRecord.isCache(path) || outputs.contains { $0 == path || $0.isInside(path) || path.isInside($0) }
         }
         let differences = before.differences(to: after)
         var stray = differences.filter { path, verb in
             !isDeclared(path) && !(verb == .removed && (path == own || path.isInside(own)))
         }.map { "'\(stage.shown($0.path))' was \($0.verb.rawValue)" }
-        let told = Set(differences.map(\.path))
+        let reported = Set(differences.map(\.path))
         let neighbours = Set(outputs.map(\.parent) + [own.parent])
-        for path in written.sorted() where !told.contains(path) && !isDeclared(path) {
+        for path in written.sorted() where !reported.contains(path) && !isDeclared(path) {
             if after.entries[path] != nil {
                 stray.append("'\(stage.shown(path))' was written to")
             } else if !neighbours.contains(path.parent) {

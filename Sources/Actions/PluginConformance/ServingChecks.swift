@@ -5,27 +5,29 @@ import Programs
 import Rules
 import System
 
-// Checks of a persistent process that answers many requests.
-extension PluginConformance {
+/// Checks of a persistent process that answers many requests.
+struct ServingChecks {
+    let cases: ConformanceCases
+    let report: ConformanceReport
     private typealias Verdict = ConformanceCheck.Verdict
 
-    func checkServing() throws(HandlerProblem) {
-        guard plugin.description.modes?.contains("serve") == true else {
-            return tell("serve", "serve", .skipped("its description doesn't list that mode"))
+    func run() throws(HandlerProblem) {
+        guard cases.plugin.description.modes?.contains("serve") == true else {
+            return report.record("serve", "serve", .skipped("its description doesn't list that mode"))
         }
-        guard isSound else { return try checkSound("serve", "serve") { _ in .passed(nil) } }
-        let stage = try stage("serve")
+        guard report.isSound else { return report.record("serve", "serve", ConformanceReport.unsound) }
+        let stage = try cases.stage("serve")
         var requests: [[String: JSONValue]] = []
         for number in 1...4 { requests.append(try served("serve-\(number)", in: stage)) }
         let cancelled = try served("serve-cancelled", in: stage)
-        let talk = try PluginConversation(command("serve", in: stage), launcher)
+        let talk = try PluginConversation(cases.command("serve", in: stage), cases.launcher)
         var hasFailed = false
         func step(_ name: String, _ title: String, _ seen: () throws(Verdict) -> String?) {
             do throws(Verdict) {
                 if hasFailed { throw .skipped("an earlier check failed") }
-                tell(name, title, .passed(try seen()))
+                report.record(name, title, .passed(try seen()))
             } catch {
-                tell(name, title, error)
+                report.record(name, title, error)
                 hasFailed = true
             }
         }
@@ -67,7 +69,7 @@ extension PluginConformance {
             throw .failed("its 'ready' doesn't contain \"protocol\":1", help: "set the version that it uses")
         }
         let stated = ready["concurrent"].map { $0.double.flatMap { Int(exactly: $0) } }
-        guard let concurrent = stated ?? plugin.description.concurrent ?? 1, (1...256).contains(concurrent) else {
+        guard let concurrent = stated ?? cases.plugin.description.concurrent ?? 1, (1...256).contains(concurrent) else {
             throw .failed(
                 "the \"concurrent\" of its 'ready' is not a whole number from 1 to 256",
                 help: "set how many requests it handles at once")
@@ -88,7 +90,7 @@ extension PluginConformance {
                 open.insert(request["id"]?.string ?? "")
                 talk.send(request)
             }
-            let result = try talk.expect("result", within: timeout, help: help)
+            let result = try talk.expect("result", within: cases.timeout, help: help)
             let id = result["id"]?.string ?? ""
             guard open.remove(id) != nil else {
                 let what = done.contains(id) ? "a second result for the id" : "a result for the unknown id"
@@ -125,7 +127,7 @@ extension PluginConformance {
         talk.send(request)
         talk.send(["type": "cancel", "id": request["id"] ?? nil])
         let help = "answer the request soon after 'cancel', with any outcome, and ignore unknown ids"
-        let result = try talk.expect("result", within: options.grace, help: help)
+        let result = try talk.expect("result", within: cases.options.grace, help: help)
         guard result["id"] == request["id"] else {
             throw .failed(
                 "it gives a result for the id '\(result["id"]?.shown ?? "")', and another one was cancelled",
@@ -136,13 +138,13 @@ extension PluginConformance {
     private func endInput(_ talk: PluginConversation) throws(Verdict) {
         talk.closeInput()
         let help = "exit with 0 at the end of input"
-        switch talk.end(within: options.grace) {
+        switch talk.end(within: cases.options.grace) {
         case .exited(status: 0): break
         case .exited(let status): throw .failed("it exited with status \(status)\(talk.said)", help: help)
         case .signalled(let number): throw .failed("it was killed by signal \(number)", help: help)
         default:
             throw .failed(
-                "it is still running after \(ConformanceReply.shown(options.grace))",
+                "it is still running after \(ConformanceReply.shown(cases.options.grace))",
                 help: "exit when standard input ends and all requests have their results")
         }
     }
@@ -152,7 +154,7 @@ extension PluginConformance {
         let scratch = stage.scratch.appending(name)
         ConformanceStage.makeFolder(scratch)
         let own: [String: JSONValue] = ["type": "run", "scratch": .string(scratch.description)]
-        return try request(for: name.utf8, in: stage).merging(own) { $1 }
+        return try cases.request(for: name.utf8, in: stage).merging(own) { $1 }
     }
 }
 

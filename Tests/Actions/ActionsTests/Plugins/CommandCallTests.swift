@@ -5,7 +5,7 @@ import Rules
 import System
 import Testing
 
-struct CommandHandlerTests {
+struct CommandCallTests {
     let stage: Stage
 
     init() throws { stage = try Stage() }
