@@ -1,41 +1,41 @@
-# Two commands do everything: `make demo` and `make test`.
+# The most important goals are `make demo` and `make test`.
 
 SWIFT ?= swift
-# Where `make install` puts things; DESTDIR stands before each path.
+# The directory of `make install`; DESTDIR is prepended to each path.
 PREFIX ?= /usr/local
-# What each goal needs from Debian; installed by packaging/require when it is missing.
+# The Debian packages that each goal requires; packaging/require installs missing ones.
 BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libmicrohttpd-dev libpcre2-dev libsqlite3-dev \
 	libssl-dev libxxhash-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
-# The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
-# D-Bus with Python is the desktop that shows notifications; systemd has what looks at its units.
+# jq is for the bash example of the plugin protocol, python3-jsonschema for validating rules files against the schema,
+# D-Bus with Python for a desktop that shows notifications, systemd for checking its units.
 TEST_NEEDS = $(RUN_NEEDS) bindfs btrfs-progs chromium-headless-shell curl dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
 	python3-jsonschema python3-venv python3-yaml systemd xxhash man-db mandoc zsh fish
-# What makes and tries the package.
+# For building and testing the package.
 DEB_NEEDS = $(BUILD_NEEDS) python3 binutils dpkg-dev lintian
 TEST_DEB_NEEDS = $(DEB_NEEDS) debootstrap libvips-tools
 # The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
 	rsync openssh-client clamav
 
-# What the benchmarks need besides: a C compiler, and what makes a virtual environment and strips a program.
+# For the benchmarks: a C compiler, virtual environments, strip(1) and plots.
 BENCH_NEEDS = python3 python3-venv gcc libc6-dev binutils gnuplot-nox
 BENCH_PROGRAMS = answer arrive load record reference rows runner spawn
 
-# How long `make soak` goes on.
+# The duration of `make soak`.
 MINUTES ?= 60
 
-# The commit for `alight --version`; empty in a tarball, which knows it by itself. Only release builds are told.
+# The commit for `alight --version`, set in release builds only; empty in a tarball, which contains it.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
 RELEASE_ENVIRONMENT = $(if $(COMMIT),ALIGHT_COMMIT=$(COMMIT))
-# With Swift's libraries in the program it runs where there is no Swift, and starts in half the time.
+# With Swift's libraries linked statically, the program runs without Swift and starts in half the time.
 RELEASE_BUILD = $(SWIFT) build --configuration release --static-swift-stdlib
 RELEASE = $(RELEASE_ENVIRONMENT) $(RELEASE_BUILD)
 
 .PHONY: build install uninstall deb test-deb release demo test test-fast plugins-deps test-plugins soak lint format \
 	check bench bench-quick example screenshots docs clean
 
-## build: the release binary at .build/release/alight, and the plugins in Swift in their folders
+## build: the release binary at .build/release/alight, and the plugins in Swift in their directories
 build:
 	@packaging/require $(BUILD_NEEDS)
 	$(RELEASE) --product alight
@@ -43,15 +43,15 @@ build:
 	$(RELEASE) --product digest-plugin
 	packaging/install-plugins .build/release
 
-## install: what `make build` has built, into PREFIX=/usr/local; needs python3 for the manual pages
+## install: installs the result of `make build` into PREFIX=/usr/local; requires python3 for the manual pages
 install:
 	PREFIX=$(PREFIX) packaging/install .build/release
 
-## uninstall: takes it away again; configuration that was changed stays
+## uninstall: removes it; changed configuration remains
 uninstall:
 	PREFIX=$(PREFIX) packaging/install --remove
 
-## deb: a Debian package in .build/deb that runs where there is no Swift
+## deb: a Debian package in .build/deb, which does not require Swift
 deb:
 	@packaging/require $(DEB_NEEDS)
 	@$(MAKE) --no-print-directory build
@@ -78,13 +78,13 @@ demo:
 	@$(RELEASE_ENVIRONMENT) packaging/build-demo $(RELEASE_BUILD)
 	@packaging/demo .build/release/alight
 
-## test: all tests: `test-fast`, then `test-plugins`; and at the end what failed
+## test: all tests: `test-fast`, then `test-plugins`; lists the failures at the end
 test:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	@$(MAKE) --no-print-directory test-fast
 	@$(MAKE) --no-print-directory test-plugins
 
-## test-fast: the tests in Swift alone
+## test-fast: only the tests in Swift
 test-fast:
 	@packaging/require $(TEST_NEEDS)
 	$(SWIFT) build --build-tests
@@ -95,27 +95,27 @@ test-fast:
 plugins-deps:
 	@packaging/require $(PLUGIN_NEEDS)
 
-## test-plugins: the tests of the plugins, packages, pages in a browser and documentation alone; after a build
+## test-plugins: only the tests of the plugins, packages, pages in a browser and documentation; after a build
 test-plugins:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	packaging/install-schemathesis .build/schemathesis
 	packaging/get-promtool
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
-## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails; and whether
-## what Alight uses meanwhile stays level, in .build/soak/soak.png
+## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails; also checks
+## that resource usage stays level, and plots it in .build/soak/soak.png
 soak:
 	@packaging/require $(TEST_NEEDS) gnuplot-nox
 	$(SWIFT) build --build-tests
 	@SWIFT=$(SWIFT) packaging/soak .build/debug $(MINUTES)
 
-## check: every rules file that is shipped
+## check: checks all shipped rules files
 check:
 	@packaging/require $(RUN_NEEDS)
 	$(SWIFT) build
 	packaging/check-rules .build/debug/alight
 
-## bench: how fast and how small, beside a small C program and beside other programs; an hour or two. BENCH=--full adds
+## bench: compares speed and memory with a small C program and with other programs; one to two hours. BENCH=--full adds
 ## a million files
 bench: $(BENCH_PROGRAMS:%=.build/bench/%)
 	@packaging/require $(BUILD_NEEDS) $(BENCH_NEEDS)
@@ -133,16 +133,16 @@ bench-quick: bench
 	@mkdir -p $(@D)
 	$(CC) -O2 -std=gnu17 -Wall -Wextra -Werror -pthread -o $@ $< $(LINKED)
 
-# The action of all systems: so that its start is the least that it can be.
+# The action of all systems; static, so that it starts as fast as possible.
 .build/bench/record: LINKED = -static
 .build/bench/rows: LINKED = -lsqlite3
 
-## example: the program in examples/ that uses the library, and a plugin in Swift that is begun, built and tried
+## example: builds and tests the program in examples/ that uses the library, and a new plugin in Swift
 example:
 	@packaging/try-example
 	@packaging/try-plugin
 
-## screenshots: the pictures of the dashboard in docs/images, in half an hour
+## screenshots: the images of the dashboard in docs/images, in half an hour
 screenshots:
 	@packaging/require $(TEST_NEEDS)
 	$(SWIFT) build --configuration release
@@ -152,14 +152,14 @@ screenshots:
 docs:
 	@packaging/make-docs
 
-## lint: what the compiler does not check: style, the direction of imports, standard terms
+## lint: checks style, the direction of imports and standard terms
 lint:
 	@packaging/require python3
 	$(SWIFT) format lint --strict --recursive Package.swift Sources Tests
 	packaging/check-imports
 	packaging/check-prose
 
-## format: put it into that style
+## format: formats the Swift sources
 format:
 	@packaging/require
 	$(SWIFT) format --in-place --recursive Package.swift Sources Tests

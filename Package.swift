@@ -107,14 +107,13 @@ let package = Package(
         layer(
             "Storage", in: "Storage",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "System",
-                grdb, sqlite,
+                "FileEvents", "Globbing", "JSON", "PluginProtocol", "Reconciling", "Rules", "System", grdb, sqlite,
             ]),
         layer(
             "Configuration", in: "Configuration",
             [
                 "CLibYAML", "FileEvents", "Globbing", "JSON", "PluginProtocol", "RegularExpressions", "Rules",
-                "System", "Watching",
+                "System",
             ]),
         layer(
             "ActionAPI", in: "Actions/ActionAPI",
@@ -162,7 +161,7 @@ let package = Package(
             "PluginConformance", in: "Actions/PluginConformance",
             [
                 "ActionAPI", "CAlightLinux", "FileEvents", "JSON", "PluginProtocol", "Plugins", "Programs", "Rules",
-                "Settling", "System",
+                "System",
             ]),
 
         // Interfaces: the control API with the dashboard, whose files are in the program, and the program.

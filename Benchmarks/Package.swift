@@ -1,12 +1,12 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// Beside the package of the program, so that nobody who only uses that builds this. What is in C is built by make.
+// A separate package, so that builds of the program do not include it. The programs in C are built by make.
 let package = Package(
     name: "benchmarks",
     dependencies: [.package(name: "alight", path: "..")],
     targets: [
-        // What the library tells a Swift program, as lines.
+        // Prints the events of the library as lines.
         .executableTarget(
             name: "observer", dependencies: [.product(name: "FileObserving", package: "alight")])
     ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the built program: beside a C program that does the least that is possible, and beside other programs.
+"""Compares the built program with minimal programs in C, and with other programs.
 
     Benchmarks/bench.py                      all scenarios
     Benchmarks/bench.py --quick              fewer files and runs, less than five minutes
@@ -64,24 +64,24 @@ def parse():
     size.add_argument("--quick", action="store_true", help="fewer files, fewer runs")
     size.add_argument("--full", action="store_true", help="also a tree of a million files")
     parser.add_argument("--only", help="scenarios, of: " + ", ".join(names))
-    parser.add_argument("--runs", type=int, metavar="N", help="how often each is measured (5, or 3)")
-    parser.add_argument("--json", metavar="FILE", help="where to write the figures")
-    parser.add_argument("--root", default="/dev/shm", help="where the trees are made (%(default)s)")
-    parser.add_argument("--disk", default=os.path.join(BUILT, "bench"), help="where journals are made (%(default)s)")
+    parser.add_argument("--runs", type=int, metavar="N", help="the number of runs of each (5, or 3)")
+    parser.add_argument("--json", metavar="FILE", help="the file for the figures")
+    parser.add_argument("--root", default="/dev/shm", help="the directory for the trees (%(default)s)")
+    parser.add_argument("--disk", default=os.path.join(BUILT, "bench"), help="the directory for journals (%(default)s)")
     parser.add_argument("--alight", default=os.path.join(BUILT, "release", "alight"))
     parser.add_argument("--observer", default=os.path.join(HERE, ".build", "release", "observer"))
-    parser.add_argument("--programs", default=os.path.join(BUILT, "bench"), help="where those in C are (%(default)s)")
+    parser.add_argument("--programs", default=os.path.join(BUILT, "bench"), help="the directory of the programs in C (%(default)s)")
     options = parser.parse_args()
     options.alight, options.programs = os.path.abspath(options.alight), os.path.abspath(options.programs)
     for program in [options.alight, *(os.path.join(options.programs, name) for name in NEEDED)]:
         if not os.access(program, os.X_OK):
-            sys.exit("error: there is no program '%s'\n    help: make bench builds it" % program)
+            sys.exit("error: missing program '%s'\n    help: make bench builds it" % program)
     options.names = options.only.split(",") if options.only else [
         name for name in names
         if (name not in ONLY_FULL or options.full) and not (name in NOT_QUICK and options.quick)]
     for name in options.names:
         if name not in names:
-            sys.exit("error: unknown scenario '%s'\n    help: they are %s" % (name, ", ".join(names)))
+            sys.exit("error: unknown scenario '%s'\n    help: one of %s" % (name, ", ".join(names)))
     return options
 
 
@@ -90,9 +90,9 @@ def main():
     Alight.program = options.alight
     # Exits by an exception, so that cleanup runs.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    facts = machine()
+    environment = machine()
     begin = time.monotonic()
-    print("%(processor)s, %(processors)s processors, Linux %(kernel)s, load %(load).1f" % facts, flush=True)
+    print("%(processor)s, %(processors)s processors, Linux %(kernel)s, load %(load).1f" % environment, flush=True)
     beside_peers = {scenario.name: scenario for scenario in BESIDE_PEERS}
     results, failed = {}, []
     for name in options.names:
@@ -109,7 +109,7 @@ def main():
             print("error: %s: %s" % (name, failure), file=sys.stderr, flush=True)
         if options.json:
             with open(options.json + ".part", "w", encoding="utf-8") as file:
-                json.dump(dict(machine=facts, scenarios=results), file, indent=1, ensure_ascii=False)
+                json.dump(dict(machine=environment, scenarios=results), file, indent=1, ensure_ascii=False)
                 file.write("\n")
             os.replace(options.json + ".part", options.json)
     print("\n%d scenarios in %d s" % (len(options.names), time.monotonic() - begin))

@@ -1,4 +1,4 @@
-// A plugin that does nothing, by `run` or by `serve`: what is left is what a request costs.
+// A plugin that does nothing, by `run` or by `serve`, to measure the cost of a request.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int main(int count, char **arguments) {
             char *number = strstr(line, "\"n\":");
             printf("{\"type\":\"pong\",\"n\":%d}\n", number == NULL ? 0 : atoi(number + 4));
         } else if (strncmp(line, "{\"type\":\"run\"", 13) == 0) {
-            // Members are in alphabetical order: the id behind the events is the job's.
+            // Members are in alphabetical order: the id after the events is that of the job.
             char *id = strstr(line, "],\"id\":\""), *attempt = strstr(line, "\"attempt\":");
             if (id == NULL || attempt == NULL) return 65;
             id += 8;

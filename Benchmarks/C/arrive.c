@@ -1,9 +1,9 @@
-/* arrive: makes files, and tells of each the moment just before it was closed.
+/* arrive: creates files, and prints for each the time just before its close.
  *
- *   arrive files DIR COUNT GAP_US SIZE PREFIX  COUNT files in DIR, one each GAP_US, or as fast as can be for 0
- *   arrive deep DIR COUNT PREFIX               COUNT times a folder with three below it, and at once a file in the last
+ *   arrive files DIR COUNT GAP_US SIZE PREFIX  COUNT files in DIR, one per GAP_US, or as fast as possible for 0
+ *   arrive deep DIR COUNT PREFIX               COUNT directories with three nested ones, a file in the innermost
  *
- * Prints a line for each file, its name and the time in ns of CLOCK_MONOTONIC, when all are there.
+ * Prints a line for each file, its name and the time in ns of CLOCK_MONOTONIC, after all have been created.
  */
 #define _GNU_SOURCE
 #include <errno.h>

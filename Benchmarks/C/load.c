@@ -1,15 +1,15 @@
-/* load: changes files, and tells how long it took until a watching program said so.
+/* load: changes files, and measures the time until a watching program reports it.
  *
- *   load tree DIR FOLDERS FILES      makes a tree of so many folders, a hundred side by side, with FILES in each
+ *   load tree DIR DIRECTORIES FILES  creates DIRECTORIES directories, in groups of a hundred, with FILES in each
  *   load latency DIR COUNT GAP_US    one file after the other; prints median, 99th percentile and maximum in ns
- *   load storm DIR FILES WRITES      WRITES short writes to FILES files; prints ns of writing, ns until all was seen
- *   load backlog DIR FILES WRITES PID  the same while PID is stopped; prints ns from its going on until all was seen
- *   load drop DIR COUNT PAUSE        COUNT files at once; prints ns until all were seen, how many were, how many twice
- *   load pending DIR COUNT BATCH     COUNT files, BATCH at a time, each batch seen before the next; prints ns
+ *   load storm DIR FILES WRITES      WRITES short writes to FILES files; prints ns of writing, ns until reported
+ *   load backlog DIR FILES WRITES PID  the same while PID is stopped; prints ns from SIGCONT until all were reported
+ *   load drop DIR COUNT PAUSE        COUNT files at once; prints ns until all were reported, their number, and duplicates
+ *   load pending DIR COUNT BATCH     COUNT files, BATCH at a time, each batch reported before the next; prints ns
  *
- * Standard input is what the watching program says: a line for each file, with the
- * file's name in it. That all has been seen is known from a last file, sentinel…,
- * whose line comes after all that the kernel told before. Times are CLOCK_MONOTONIC.
+ * Standard input is the output of the watching program: a line for each file, which
+ * contains the file's name. The line of a last file, sentinel…, shows that all have
+ * been reported, because it follows all earlier events of the kernel. Times are CLOCK_MONOTONIC.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a line is waited for before the run counts as failed. */
-static const int patience = 120000;
+/* The time in ms without a line after which the run has failed. */
+static const int timeout = 120000;
 
 static uint64_t now(void) {
     struct timespec time;
@@ -39,7 +39,7 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* Creates the file, or appends to it, and closes it; gives the time before the close. */
+/* Creates the file, or appends to it, and closes it; returns the time before the close. */
 static uint64_t put(int folder, const char *name, int flags) {
     int file = openat(folder, name, O_WRONLY | O_CLOEXEC | flags, 0644);
     if (file < 0 || write(file, "x\n", 2) != 2) fail(name);
@@ -48,7 +48,7 @@ static uint64_t put(int folder, const char *name, int flags) {
     return time;
 }
 
-/* The next line of standard input, without its end; NULL when none comes for `limit` ms. */
+/* Returns the next line of standard input, without its newline; NULL if none arrives for `limit` ms. */
 static char *next_line(int limit) {
     static char buffer[1 << 16];
     static size_t start, end;
@@ -72,9 +72,9 @@ static char *next_line(int limit) {
     }
 }
 
-/* Waits for a line that names the file, and gives the time. */
+/* Waits for a line that names the file, and returns the time. */
 static uint64_t await(const char *name) {
-    for (char *line; (line = next_line(patience));)
+    for (char *line; (line = next_line(timeout));)
         if (strstr(line, name)) return now();
     errno = ETIMEDOUT;
     fail(name);
@@ -91,7 +91,7 @@ static void tree(int root, long folders, long files) {
     int group = -1;
     for (long index = 0; index < folders; index++) {
         if (index % 100 == 0) {
-            /* The group is one of the folders. */
+            /* The group is one of the directories. */
             snprintf(name, sizeof name, "g%06ld", index / 100);
             if (mkdirat(root, name, 0755)) fail(name);
             if (group >= 0) close(group);
@@ -183,10 +183,10 @@ static int pause_limit;
 static long seen, twice;
 static uint64_t last;
 
-/* Counts the lines while the files are being made, since a full pipe would hold the program up. */
+/* Counts the lines while the files are being created, since a full pipe would block the program. */
 static void *count_lines(void *unused) {
     char *known = calloc(expected, 1);
-    for (char *line; (line = next_line(seen < expected ? patience / 8 : pause_limit));) {
+    for (char *line; (line = next_line(seen < expected ? timeout / 8 : pause_limit));) {
         char *name = strstr(line, "drop");
         int index = name ? atoi(name + 4) : -1;
         if (index < 0 || index >= expected) continue;

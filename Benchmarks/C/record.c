@@ -1,12 +1,12 @@
-/* record: the action that every system is given. It notes when it began, for which file, and how large that was.
+/* record: the action of every system. It records its start time, the file, and the size of the file.
  *
  *   record each LOG PATH…         one record for each path
  *   record request LOG            one for each event of the request on standard input
- *   record request LOG run|serve  the same as a plugin, which answers
- *   record lines LOG              one for each line of standard input, at the moment at which it can be read
+ *   record request LOG run|serve  the same as a plugin, with responses
+ *   record lines LOG              one for each line of standard input, at the time when it can be read
  *
- * LOG is opened for appending and written by one write(2), so that processes that run at once don't mix. Linked
- * statically, so that its start is as short as can be. A line names its file by what stands behind the last slash.
+ * LOG is opened for appending and written by one write(2), so that the records of concurrent processes do not mix.
+ * Linked statically, so that it starts as fast as possible. A line names its file after its last slash.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 /* As measuring/records.py reads it. */
 struct record {
     uint64_t time; /* CLOCK_MONOTONIC, in ns */
-    int64_t size;  /* -1: there is no such file */
+    int64_t size;  /* -1: the file does not exist */
     uint32_t process;
     uint32_t length;
     char name[72];
@@ -57,7 +57,7 @@ static void add(uint64_t time, const char *path, int looks) {
     if (count == sizeof records / sizeof *records) flush_records();
 }
 
-/* The paths of a request; those of a benchmark have no character that JSON escapes but the slash. */
+/* The paths of a request; those of a benchmark have no character that JSON escapes except the slash. */
 static void add_events(uint64_t time, char *text) {
     static const char key[] = "\"path\":\"";
     for (char *at = text; (at = strstr(at, key));) {

@@ -1,12 +1,12 @@
-/* reference: the least that a program can do to watch a tree.
+/* reference: the minimal program that watches a tree.
  *
  *   reference lines DIR   a line on standard output for each file that was closed after writing, or moved in
- *   reference count DIR   only reads; a line for files whose name begins with "sentinel", and for nothing else
- *   reference stat DIR    as lines, and looks at each file that the first listing finds
+ *   reference count DIR   only reads; a line only for files whose names start with "sentinel"
+ *   reference stat DIR    as lines, and calls stat for each file of the first listing
  *
- * It says "ready: watching N folders" on standard error once every folder has its
- * watch. It has no rules, waits for nothing, remembers no file and sends nothing
- * twice: it is a bound, not a rival. New folders are not watched.
+ * It prints "ready: watching N folders" on standard error when every directory has a
+ * watch. It has no rules, no settle time and no record of files, and does not repeat
+ * lines: it is a lower bound, not an alternative. New directories are not watched.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,7 +28,7 @@ struct record {
     char name[];
 };
 
-/* The mask of the program that is measured, so that both are sent the same events. */
+/* The mask of the measured program, so that both receive the same events. */
 static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO
     | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
@@ -55,7 +55,7 @@ static void watch(const char *path) {
     count++;
 }
 
-/* Watches the folder at `path`, which is `name` in `parent`, then lists it; the path has room for more. */
+/* Watches the directory at `path`, which is `name` in `parent`, then lists it; the buffer of `path` has spare capacity. */
 static void list(int parent, const char *name, char *path, size_t length) {
     watch(path);
     int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -65,7 +65,7 @@ static void list(int parent, const char *name, char *path, size_t length) {
         for (char *at = records; at < records + size; at += ((struct record *)at)->length) {
             struct record *entry = (void *)at;
             if (entry->name[0] == '.' && (!entry->name[1] || (entry->name[1] == '.' && !entry->name[2]))) continue;
-            if (entry->type == 4 /* a folder */) {
+            if (entry->type == 4 /* a directory */) {
                 size_t more = strlen(entry->name);
                 path[length] = '/';
                 memcpy(path + length + 1, entry->name, more + 1);

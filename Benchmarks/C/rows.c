@@ -1,11 +1,11 @@
-/* rows: what SQLite alone needs for the rows of a journal.
+/* rows: the time that SQLite alone takes for the rows of a journal.
  *
  *   rows FILE COUNT BATCH
  *
- * Opens a journal that Alight has made and nobody uses, and writes for COUNT jobs the
- * rows that Alight writes for them, BATCH jobs in a transaction each time: the job
- * and what is known of its file; the job as running; the job as done, and the
- * attempt. Prints the nanoseconds that it took.
+ * Opens a journal of Alight that no process uses, and writes for COUNT jobs the rows
+ * that Alight writes for them, BATCH jobs per transaction: the job and the ledger row
+ * of its file; the job as running; the job as done, and the attempt. Prints the
+ * nanoseconds that it took.
  */
 #define _GNU_SOURCE
 #include <sqlite3.h>

@@ -1,12 +1,12 @@
-/* runner: the least that a program can do to run another one for each file that is finished in a tree.
+/* runner: the minimal program that runs another one for each finished file of a tree.
  *
  *   runner DIR 0                  only writes a line on standard output for each
  *   runner DIR MOST PROGRAM ARG…  runs PROGRAM ARG… PATH for each, at most MOST at once
  *
- * Finished is a file that was closed after writing, or moved in. Bare inotify, vfork(2) and execve(2), one thread. It
- * has no rules, waits for no second writer and remembers nothing when it ends: it is a bound, not a rival. Folders that
- * appear are watched first and listed then; a file that such a listing found is not run again for the event of the same
- * write. After an overflow of the queue everything is listed.
+ * A file is finished when it was closed after writing, or moved in. Plain inotify, vfork(2) and execve(2), one thread.
+ * It has no rules, does not check for other writers and stores nothing: it is a lower bound, not an alternative. New
+ * directories are watched, then listed; a file of such a listing is not run again for the event of the same write.
+ * After an overflow of the queue everything is listed.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -43,7 +43,7 @@ static struct job *first, **last = &first;
 static int running, most;
 static char **command;
 static int path_index;
-/* What listings have found: hashes of path, inode, size and time. A collision costs a run, which a bound may lose. */
+/* The files of listings: hashes of path, inode, size and time. A collision loses a run, which is acceptable here. */
 static uint64_t found[1 << 18];
 
 static void fail(const char *what) {
@@ -61,7 +61,7 @@ static void add_job(const char *folder, const char *name) {
     last = &job->next;
 }
 
-/* Whether this state of the file is seen for the first time. */
+/* Whether this state of the file is new. */
 static int is_new(const char *folder, const char *name) {
     char path[8192];
     struct stat facts;
@@ -77,7 +77,7 @@ static int is_new(const char *folder, const char *name) {
     return 1;
 }
 
-/* Watches the folder and all in it; with `appeared`, the files in it are finished ones. */
+/* Watches the directory and everything below; with `appeared`, its files are finished. */
 static void watch(const char *path, int appeared) {
     int descriptor = inotify_add_watch(
         queue, path, IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW);

@@ -1,9 +1,9 @@
-// The least that a process for each request costs: posix_spawn(3), a request into its standard input, its answer out of its
-// standard output, its exit status. So many times, by so many threads, each with one process at a time.
+// The minimal cost of a process per request: posix_spawn(3), a request on its standard input, a response on its
+// standard output, its exit status. COUNT times, in THREADS threads, each with one process at a time.
 //
 //     spawn COUNT THREADS PROGRAM REQUEST
 //
-// REQUEST is a file. Prints how many nanoseconds all of it took.
+// REQUEST is a file. Prints the total nanoseconds.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -144,7 +144,7 @@ for changes in watch(sys.argv[1], watch_filter=None):
 class Entr(System):
     """Watches a fixed list of files: it only takes part in scenarios with existing files."""
 
-    name = "entr, files that are there"
+    name = "entr, existing files"
     needs = ("entr",)
     is_fixed = True
     command = ("bash", "-c", "find {watched} -type f | entr -n -p {record} each {log} /_")

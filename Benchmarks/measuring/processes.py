@@ -68,9 +68,9 @@ def group_base():
         own = next((line[3:] for line in read("/proc/self/cgroup").splitlines() if line.startswith("0::")), None)
         if own is None or not os.path.exists(base + "/cgroup.procs"):
             continue
-        folder = base + own.rstrip("/")
-        if os.access(folder, os.W_OK):
-            return folder
+        directory = base + own.rstrip("/")
+        if os.access(directory, os.W_OK):
+            return directory
     return None
 
 
@@ -164,16 +164,16 @@ class Tree:
             except ProcessLookupError:
                 pass
 
-    def stop(self, patience=5):
+    def stop(self, timeout=5):
         """Asks the started programs to exit, and kills the processes that remain."""
         for root in self.roots:
             if root.poll() is None:
                 root.send_signal(signal.SIGTERM)
-        self.wait(patience)
+        self.wait(timeout)
         self.kill()
 
-    def wait(self, patience):
-        deadline = time.monotonic() + patience
+    def wait(self, timeout):
+        deadline = time.monotonic() + timeout
         while self.processes() and time.monotonic() < deadline:
             for root in self.roots:
                 root.poll()
@@ -201,10 +201,10 @@ class Usage:
         self.before = tree.processor(), tree.own_processor()
         self.most = self.peak = 0
         self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.look, daemon=True)
+        self.thread = threading.Thread(target=self.sample, daemon=True)
         self.thread.start()
 
-    def look(self):
+    def sample(self):
         while not self.ended.wait(0.1):
             self.most = max(self.most, len(self.tree.processes()))
 

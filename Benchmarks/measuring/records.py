@@ -27,26 +27,26 @@ class Action:
 def parse(data):
     """Returns the actions in the log, except those of probes."""
     actions = []
-    for moment, size, process, length, name in RECORD.iter_unpack(data[:len(data) - len(data) % RECORD.size]):
+    for timestamp, size, process, length, name in RECORD.iter_unpack(data[:len(data) - len(data) % RECORD.size]):
         text = name[:length].decode()
         if not text.startswith(PROBE):
-            actions.append(Action(moment, size, process, text))
+            actions.append(Action(timestamp, size, process, text))
     return actions
 
 
 class Place:
     """The directories of one run, removed at its end. `watched` and `log` are in memory, `disk` is for journals."""
 
-    def __init__(self, programs, root, disk, patience=4):
+    def __init__(self, programs, root, disk, timeout=4):
         self.programs = programs
         # Seconds without an action after which a missing one counts as lost.
-        self.patience = patience
+        self.timeout = timeout
         self.base = tempfile.mkdtemp(prefix="alight-bench-", dir=root)
         self.disk = tempfile.mkdtemp(prefix="alight-bench-", dir=disk)
         self.watched, self.own, self.aside, self.log = (
             os.path.join(self.base, name) for name in ("watched", "own", "aside", "log"))
-        for folder in self.watched, self.own, self.aside:
-            os.mkdir(folder)
+        for directory in self.watched, self.own, self.aside:
+            os.mkdir(directory)
         with open(self.log, "wb"):
             pass
         self.mark = 0
@@ -97,12 +97,12 @@ class Place:
                 self.wait_quiet(system, 0, 10)
                 return seconds
             if not system.is_alive():
-                raise Failure("it has ended: " + system.last_words())
+                raise Failure("it has exited: " + system.last_words())
 
     def wait_quiet(self, system, expected, bound):
         """Waits until no further action comes: for a short time if there are `expected` actions, else for longer and
         only while the system is idle. Returns whether that was within `bound` seconds."""
-        patience = max(self.patience, system.quiet)
+        timeout = max(self.timeout, system.quiet)
         start = last = time.monotonic()
         count, processor = self.count(), system.tree.processor()
         while True:
@@ -113,10 +113,10 @@ class Place:
             if now - start > bound:
                 return False
             missing = seen - self.mark < expected
-            if now - last < (patience if missing else system.quiet):
+            if now - last < (timeout if missing else system.quiet):
                 continue
             used = system.tree.processor()
-            if missing and used - processor > 0.2 * patience:
+            if missing and used - processor > 0.2 * timeout:
                 last, processor = now, used
                 continue
             return True
@@ -132,5 +132,5 @@ class Place:
     def arrivals(process):
         output = process.communicate()[0].decode()
         if process.returncode != 0:
-            raise Failure("no files could be made")
-        return {name: int(moment) for name, moment in map(str.split, output.splitlines())}
+            raise Failure("the files could not be created")
+        return {name: int(timestamp) for name, timestamp in map(str.split, output.splitlines())}

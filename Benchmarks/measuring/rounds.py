@@ -56,7 +56,7 @@ class Scenario:
         return []
 
 
-def note(words):
+def log(words):
     print(words, file=sys.stderr, flush=True)
 
 
@@ -64,7 +64,7 @@ def new_place(options):
     return Place(options.programs, options.root, options.disk, 1.5 if options.quick else 4)
 
 
-def play(scenario, kind):
+def run_once(scenario, kind):
     """Performs one run of one system."""
     with new_place(scenario.options) as place:
         system = kind(place)
@@ -73,7 +73,7 @@ def play(scenario, kind):
             system.prepare()
             return scenario.measure(place, system)
         finally:
-            system.end_if_begun()
+            system.end_if_started()
 
 
 def take_turns(kinds, repetitions, once, measure):
@@ -122,9 +122,9 @@ def run(scenario):
     def measure(kind, repetition):
         begin = time.monotonic()
         try:
-            return play(scenario, kind)
+            return run_once(scenario, kind)
         finally:
-            note("  %s %d: %s, %.1f s" % (scenario.name, repetition + 1, kind.name, time.monotonic() - begin))
+            log("  %s %d: %s, %.1f s" % (scenario.name, repetition + 1, kind.name, time.monotonic() - begin))
 
     runs, out = take_turns(kinds, scenario.repetitions(), once, measure)
     rows = rows_of(scenario, runs, out)
@@ -134,7 +134,7 @@ def run(scenario):
              or any(row[column[0]] for row in rows)]
     print("\n".join(table(scenario.title(), shown, rows)), flush=True)
     for words in left_out:
-        print("left out: " + words, flush=True)
+        print("skipped: " + words, flush=True)
     return dict(
         title=scenario.title(), rows=rows, samples={kind.name: list(of.values()) for kind, of in runs.items()},
         left_out=left_out, failed=[kind.name for kind in own if kind in out])

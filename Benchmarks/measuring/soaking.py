@@ -8,11 +8,11 @@ LEVELS = {
     "process_resident_memory_bytes": ("resident memory, MiB", 0.05, 4),
     "process_open_fds": ("open descriptors", 0.05, 8),
     "process_threads": ("threads", 0.05, 4),
-    "alight_queue_jobs": ("jobs that wait or run", 0.05, 50),
-    "alight_settling_paths": ("paths that settle", 0.05, 200),
+    "alight_queue_jobs": ("waiting and running jobs", 0.05, 50),
+    "alight_settling_paths": ("settling paths", 0.05, 200),
 }
 # Counters, which always grow; plotted as rates per second.
-RATES = {"alight_jobs_total": "jobs done a second"}
+RATES = {"alight_jobs_total": "jobs done per second"}
 
 
 def parse(text):
@@ -46,10 +46,10 @@ def growth(points):
     return slope(half) * (half[-1][0] - half[0][0])
 
 
-def judge(points, part, besides):
+def judge(points, part, absolute):
     """Returns the growth, the allowed growth, and whether it is within."""
     values = sorted(value for _, value in last_half(points))
-    allowed = part * values[len(values) // 2] + besides
+    allowed = part * values[len(values) // 2] + absolute
     rise = growth(points)
     return rise, allowed, rise <= allowed
 

@@ -104,12 +104,12 @@ class System:
     def kill(self):
         self.end(self.tree.kill)
 
-    def end_if_begun(self):
+    def end_if_started(self):
         if self.tree:
             self.kill()
 
-    def end(self, way):
-        way()
+    def end(self, stop):
+        stop()
         if self.reader:
             self.reader.wait()
             self.reader = None
@@ -126,7 +126,7 @@ class Reference(System):
 class SpeakingReference(Reference):
     """The reference without a process per file: it prints a line for each."""
 
-    name = "C reference, a line"
+    name = "C reference, lines"
     command = ("{programs}/runner", "{watched}", "0")
     speaks = True
 
@@ -191,10 +191,10 @@ class AlightServed(Alight):
 
     def prepare(self):
         super().prepare()
-        folder = os.path.join(self.place.own, "plugins", "record")
-        os.makedirs(folder, exist_ok=True)
-        shutil.copy(self.place.program("record"), folder)
-        with open(os.path.join(folder, "plugin.yaml"), "w", encoding="utf-8") as file:
+        directory = os.path.join(self.place.own, "plugins", "record")
+        os.makedirs(directory, exist_ok=True)
+        shutil.copy(self.place.program("record"), directory)
+        with open(os.path.join(directory, "plugin.yaml"), "w", encoding="utf-8") as file:
             file.write(self.filled(PLUGIN))
 
 

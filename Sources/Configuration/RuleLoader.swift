@@ -13,11 +13,7 @@ package struct RuleLoader: Sendable {
         /// The absolute directory to which the paths of rules files are relative.
         package var currentFolder: PathBytes
         /// The directories in which `exec` searches for a program without a slash; also the PATH of plugins.
-        package var programFolders: [String]
-        /// Returns the uid of the named user.
-        package var user: @Sendable (String) -> UInt32? = { Self.user(named: $0) }
-        /// Returns the gid of the named group.
-        package var group: @Sendable (String) -> UInt32? = { Self.group(named: $0) }
+        let programFolders = ["/usr/local/bin", "/usr/bin", "/bin"]
         /// The limits and restrictions that programs can be given.
         package var machine = Machine()
         /// Returns a problem if the process runs as root and a user other than root could change the file.
@@ -33,12 +29,11 @@ package struct RuleLoader: Sendable {
 
         package init(
             home: String?, environment: @escaping @Sendable (String) -> String?, currentFolder: PathBytes,
-            programFolders: [String] = ["/usr/local/bin", "/usr/bin", "/bin"], maximumFileSize: Int = 4 << 20
+            maximumFileSize: Int = 4 << 20
         ) {
             self.home = home
             self.environment = environment
             self.currentFolder = currentFolder
-            self.programFolders = programFolders
             self.maximumFileSize = maximumFileSize
         }
     }
@@ -64,15 +59,15 @@ package struct RuleLoader: Sendable {
         let names = RuleNames()
         var known: Set<PathBytes> = []
         for found in paths.flatMap({ files($0) }) {
-            guard case .file(let file) = found else {
-                if case .problem(let diagnostic) = found { diagnostics.append { [diagnostic] } }
-                continue
+            switch found {
+            case .failure(let diagnostic): diagnostics.append { [diagnostic] }
+            case .success(let file) where known.insert(file.path).inserted:
+                loaded.files.append(file.path)
+                let (decoded, found) = load(file, catalog: catalog, names: names)
+                diagnostics.append(found)
+                rules += decoded
+            case .success: break
             }
-            guard known.insert(file.path).inserted else { continue }
-            loaded.files.append(file.path)
-            let (decoded, found) = load(file, catalog: catalog, names: names)
-            diagnostics.append(found)
-            if rules.isEmpty { rules = decoded } else { rules += decoded }
         }
         RuleNames.check(rules)
         LoopCheck(rules).run()
@@ -81,9 +76,7 @@ package struct RuleLoader: Sendable {
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)
         loaded.refusedRules = names.claimed.subtracting(loaded.rulesInOrder.map(\.name))
-        let isAll = loaded.disabledRules.isEmpty
-        loaded.ruleset = Ruleset(
-            isAll ? loaded.rulesInOrder : rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
+        loaded.ruleset = Ruleset(rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
         return loaded
     }
 
@@ -92,34 +85,14 @@ package struct RuleLoader: Sendable {
     private func load(
         _ file: RulesFile, catalog: CatalogCache, names: RuleNames
     ) -> (rules: [DecodedRule], diagnostics: () -> [Diagnostic]) {
-        if let problem = surroundings.distrust(file.path) {
-            let diagnostic = Diagnostic(.error, file: file.shown, message: problem.message, help: problem.help)
-            return ([], { [diagnostic] })
-        }
-        let source: SourceText
-        do throws(FileReading.Problem) {
-            let bytes = try FileReading.read(file.path, limit: surroundings.maximumFileSize)
-            switch TextCheck.source(file: file.shown, bytes: bytes) {
-            case .success(let text): source = text
-            case .failure(let diagnostic): return ([], { [diagnostic] })
-            }
-        } catch {
-            let diagnostic = Diagnostic(.error, file: file.shown, message: error.message, help: error.help)
-            return ([], { [diagnostic] })
-        }
-        let document: (root: YAMLNode?, problems: [YAMLProblem])
-        let problems = DiagnosticCollector(source)
-        do throws(YAMLProblem) {
-            document = try YAMLParser.parse(source)
-            for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
-        } catch {
-            problems.error(error.message, at: error.range, help: error.help)
-            return ([], { problems.sorted() })
-        }
-        let decoder = RuleDecoder(
-            source: source, folder: file.path.parent, stem: file.stem, surroundings: surroundings, catalog: catalog,
-            names: names, problems: problems, faults: document.problems.map(\.range.lowerBound).sorted())
-        return (decoder.rules(from: document.root), { problems.sorted() })
+        do throws(Diagnostic) {
+            let yaml = try YAMLFile(file.path, shown: file.shown, surroundings)
+            let problems = yaml.problems
+            let decoder = RuleDecoder(
+                source: yaml.source, folder: file.path.parent, stem: file.stem, surroundings: surroundings,
+                catalog: catalog, names: names, problems: problems, omissions: yaml.omissions)
+            return (yaml.isReadable ? decoder.rules(from: yaml.root) : [], { problems.sorted() })
+        } catch { return ([], { [error] }) }
     }
 
     // MARK: - Files and directories
@@ -137,54 +110,40 @@ package struct RuleLoader: Sendable {
         }
     }
 
-    private enum Found {
-        case file(RulesFile)
-        case problem(Diagnostic)
-
-        static func problem(_ severity: Diagnostic.Severity, _ file: String, _ message: String, help: String?) -> Found
-        {
-            .problem(Diagnostic(severity, file: file, message: message, help: help))
-        }
-    }
-
-    /// Returns the rules files for a path.
-    private func files(_ named: PathBytes) -> [Found] {
+    /// Returns the rules files for a path, and the reasons why there are none.
+    private func files(_ named: PathBytes) -> [Result<RulesFile, Diagnostic>] {
         let path = named.description
-        guard !path.isEmpty else { return [.problem(.error, "''", "the path is empty", help: nil)] }
-        let folder = surroundings.currentFolder
-        let absolute = folder.resolving(named.bytes).normalized
+        func refused(_ message: String, help: String?) -> [Result<RulesFile, Diagnostic>] {
+            [.failure(Diagnostic(.error, file: path.isEmpty ? "''" : path, message: message, help: help))]
+        }
+        guard !path.isEmpty else { return refused("the path is empty", help: nil) }
+        let absolute = surroundings.currentFolder.resolving(named.bytes).normalized
         switch FileReading.kind(of: absolute) {
         case .folder:
-            return filesInFolder(absolute, shown: path)
+            do throws(HandlerProblem) {
+                let files = try filesInFolder(absolute, shown: path)
+                guard files.isEmpty else { return files }
+            } catch { return refused(error.message, help: error.help) }
+            let help = "give rules files a name that ends in '.yaml' or '.yml'"
+            return refused("the directory contains no rules file", help: help)
         case .missing(ENOENT), .missing(ENOTDIR):
             let help = nearest(to: absolute, shown: path) ?? "give rules files, or directories that contain them"
-            return [.problem(.error, path, "no such file or directory", help: help)]
-        default:
-            return [.file(RulesFile(path: absolute, shown: path))]
+            return refused("no such file or directory", help: help)
+        default: return [.success(RulesFile(path: absolute, shown: path))]
         }
     }
 
-    private func filesInFolder(_ folder: PathBytes, shown: String) -> [Found] {
+    private func filesInFolder(
+        _ folder: PathBytes, shown: String
+    ) throws(HandlerProblem) -> [Result<RulesFile, Diagnostic>] {
         let prefix = shown.hasSuffix("/") ? shown : shown + "/"
-        let names: [[UInt8]]
-        do throws(FileReading.Problem) {
-            names = try FileReading.names(in: folder).filter(Self.isRulesFile)
-        } catch {
-            return [.problem(.error, shown, error.message, help: error.help)]
-        }
-        guard !names.isEmpty else {
-            return [
-                .problem(
-                    .error, shown, "the directory contains no rules file",
-                    help: "give rules files a name that ends in '.yaml' or '.yml'")
-            ]
-        }
-        return names.map { name in
+        return try FileReading.names(in: folder).filter(Self.isRulesFile).map { name in
             let file = RulesFile(path: folder.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
-            guard case .folder = FileReading.kind(of: file.path) else { return .file(file) }
-            return .problem(
-                .warning, file.shown, "this is a directory; rules in it are not read",
-                help: "pass it in addition to '\(shown)', or rename it")
+            guard case .folder = FileReading.kind(of: file.path) else { return .success(file) }
+            return .failure(
+                Diagnostic(
+                    .warning, file: file.shown, message: "this is a directory; rules in it are not read",
+                    help: "pass it in addition to '\(shown)', or rename it"))
         }
     }
 

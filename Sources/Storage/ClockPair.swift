@@ -2,11 +2,7 @@ package import System
 
 extension Timestamp {
     /// The nanoseconds since 1970, clamped to the range of a column: the years 1677 to 2262.
-    package var columnValue: Int64 {
-        let (product, hasOverflowed) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, hasOverflowedToo) = product.addingReportingOverflow(Int64(nanoseconds))
-        return hasOverflowed || hasOverflowedToo ? (seconds < 0 ? .min : .max) : sum
-    }
+    package var columnValue: Int64 { clampedNanoseconds(seconds, Int64(nanoseconds)) }
 
     package init(columnValue: Int64) {
         let (seconds, rest) = columnValue.quotientAndRemainder(dividingBy: 1_000_000_000)
@@ -17,12 +13,13 @@ extension Timestamp {
 
 extension Duration {
     /// The whole nanoseconds, clamped to the range of a column.
-    package var columnValue: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, hasOverflowed) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, hasOverflowedToo) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return hasOverflowed || hasOverflowedToo ? (seconds < 0 ? .min : .max) : sum
-    }
+    package var columnValue: Int64 { clampedNanoseconds(components.seconds, components.attoseconds / 1_000_000_000) }
+}
+
+private func clampedNanoseconds(_ seconds: Int64, _ rest: Int64) -> Int64 {
+    let (product, hasOverflowed) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, hasOverflowedToo) = product.addingReportingOverflow(rest)
+    return hasOverflowed || hasOverflowedToo ? (seconds < 0 ? .min : .max) : sum
 }
 
 /// A time on both clocks: the wall clock, which columns store, and the boot clock, by which jobs are due.

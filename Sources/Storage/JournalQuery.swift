@@ -27,11 +27,7 @@ package struct JournalQuery: Sendable {
     package init(
         states: Set<JobState> = [], rule: String? = nil, paths: Paths? = nil, since: Timestamp? = nil, limit: Int? = nil
     ) {
-        self.states = states
-        self.rule = rule
-        self.paths = paths
-        self.since = since
-        self.limit = limit
+        (self.states, self.rule, self.paths, self.since, self.limit) = (states, rule, paths, since, limit)
     }
 
     /// Whether the path matches.
@@ -39,7 +35,7 @@ package struct JournalQuery: Sendable {
         switch paths {
         case nil: true
         case .matching(let glob): glob.matches(path.bytes)
-        case .inside(let folder): path.isInside(folder)
+        case .inside(let directory): path.isInside(directory)
         }
     }
 
@@ -49,7 +45,7 @@ package struct JournalQuery: Sendable {
         switch paths {
         case nil: return nil
         case .matching(let glob): root = glob.root
-        case .inside(let folder): root = folder.bytes
+        case .inside(let directory): root = directory.bytes
         }
         guard root.count > 1, root.first == .slash else { return nil }
         // The upper bound ends in the character after the slash: everything below the root is in between.
@@ -78,24 +74,6 @@ package struct JobEntry: Sendable, Hashable {
     /// Nil if none of its changes were undone.
     package var undone: Undone?
 
-    /// Creates the entry of a path that is due; the rule has no job for it until its action starts.
-    package init(
-        due path: PathBytes, rule: String, event: EventKind, since: Timestamp, until: Timestamp?, message: String?
-    ) {
-        id = JobID("")
-        (self.rule, self.path, self.event, state, attempt) = (rule, path, event.rawValue, .pending, 0)
-        (created, due, self.message) = (since, until, message)
-    }
-
-    init(
-        id: JobID, rule: String, path: PathBytes, event: String, state: JobState, attempt: Int, created: Timestamp,
-        due: Timestamp?, ended: Timestamp?, message: String?, code: String?, outputs: [PathBytes], undone: Undone?
-    ) {
-        (self.id, self.rule, self.path, self.event) = (id, rule, path, event)
-        (self.state, self.attempt, self.created, self.due, self.ended) = (state, attempt, created, due, ended)
-        (self.message, self.code, self.outputs, self.undone) = (message, code, outputs, undone)
-    }
-
     /// Whether there is a job with an id; otherwise its path is due.
     package var hasJob: Bool { !id.description.isEmpty }
 
@@ -112,26 +90,33 @@ package struct JobEntry: Sendable, Hashable {
     package var position: JobPosition { JobPosition(time: time, id: id) }
 }
 
+extension JobEntry {
+    /// Creates the entry of a path that is due; the rule has no job for it until its action starts.
+    package init(
+        due path: PathBytes, rule: String, event: EventKind, since: Timestamp, until: Timestamp?, message: String?
+    ) {
+        self.init(
+            id: JobID(""), rule: rule, path: path, event: event.rawValue, state: .pending, attempt: 0, created: since,
+            due: until, message: message)
+    }
+}
+
 /// The position of a job in a list sorted by the displayed time.
 package struct JobPosition: Sendable, Hashable, CustomStringConvertible {
     package var time: Timestamp
     package var id: JobID
 
-    init(time: Timestamp, id: JobID) {
-        self.time = time
-        self.id = id
-    }
+    package var description: String { "\(time.columnValue)-\(id)" }
+}
 
+extension JobPosition {
     /// Parses ``description``; nil for any other string.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
         guard parts.count == 2, let time = Int64(parts[0]) else { return nil }
-        id = JobID(String(parts[1]))
+        self.init(time: Timestamp(columnValue: time), id: JobID(String(parts[1])))
         guard id.isWellFormed else { return nil }
-        self.time = Timestamp(columnValue: time)
     }
-
-    package var description: String { "\(time.columnValue)-\(id)" }
 }
 
 /// A job with all its details in the journal.

@@ -19,14 +19,14 @@ package final class JournalReader: Sendable {
     ///     file: closing it otherwise would release the locks of SQLite, see its "How To Corrupt".
     /// - Throws: An error if the file is missing, is not a journal, belongs to a newer version, is damaged or can't
     ///   be read.
-    package init(
-        _ path: PathBytes, isTraceless: Bool = false, isOwn: Bool = false
-    ) throws(StorageError) {
+    package init(_ path: PathBytes, isTraceless: Bool = false, isOwn: Bool = false) throws(StorageError) {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
         let isResting = isTraceless && !isOwn && JournalLock.holder(of: path) == nil
-        database = try isResting ? Self.openResting(path) : Self.open(path, isOwn: isOwn)
+        database = try Self.convertingErrors(path) {
+            try isResting ? JournalFile.openReading(path) : Self.open(path, isOwn: isOwn)
+        }
         try read { database in
             // A directory that isn't writable may contain tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -34,7 +34,9 @@ package final class JournalReader: Sendable {
             guard application == JournalSchema.application || version == 0 else {
                 throw StorageError(.foreign(path), help: Self.naming)
             }
-            guard version > 0 else { throw Self.unfinished(path) }
+            guard version > 0 else {
+                throw StorageError("'\(path)' is a file in which no journal has been created yet", help: Self.naming)
+            }
             let known = JournalSchema.version
             guard version <= known else { throw StorageError(.newer(path, version: version, known: known)) }
         }
@@ -42,58 +44,46 @@ package final class JournalReader: Sendable {
 
     /// Runs queries that all see the same state.
     func read<Answer>(_ body: (Database) throws -> Answer) throws(StorageError) -> Answer {
-        do {
-            return try database.read(body)
-        } catch {
-            throw Self.fault(error, path)
-        }
+        try Self.convertingErrors(path) { try database.read(body) }
     }
 
     /// Opens a read-only connection.
-    private static func open(_ path: PathBytes, isOwn: Bool) throws(StorageError) -> DatabaseQueue {
-        var configuration = Configuration()
-        configuration.label = "alight-journal-reader"
-        configuration.readonly = true
-        // A commit of the engine takes milliseconds, and longer on a slow disk.
-        configuration.busyMode = .timeout(5)
+    private static func open(_ path: PathBytes, isOwn: Bool) throws -> DatabaseQueue {
         do {
-            let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: configuration)
+            let name = JournalFile.name(of: path)
+            let database = try DatabaseQueue(path: name, configuration: JournalFile.readerConfiguration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
         } catch let error as DatabaseError
             where !isOwn && [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode)
         {
             // SQLite creates its -shm file next to a journal, which fails in a directory that isn't writable.
-            return try openResting(path)
-        } catch {
-            throw fault(error, path)
-        }
-    }
-
-    /// Opens the current content of the files.
-    private static func openResting(_ path: PathBytes) throws(StorageError) -> DatabaseQueue {
-        do {
             return try JournalFile.openReading(path)
-        } catch {
-            throw fault(error, path)
         }
     }
-}
 
-// MARK: - Errors
+    // MARK: Errors
 
-extension JournalReader {
+    private static func convertingErrors<Result>(
+        _ path: PathBytes, _ body: () throws -> Result
+    ) throws(StorageError) -> Result {
+        do {
+            return try body()
+        } catch {
+            throw storageError(error, path)
+        }
+    }
+
     /// Checks the file itself, about which SQLite's messages say little.
     private static func check(_ path: PathBytes) throws(StorageError) {
         var status = stat()
         guard path.withCString({ stat($0, &status) }) == 0 else {
-            let number = errno
-            if number == ENOENT || number == ENOTDIR { throw missing(path) }
-            throw unreadable(path, String(cString: strerror(number)))
+            guard errno == ENOENT || errno == ENOTDIR else { throw unreadable(path, String(cString: strerror(errno))) }
+            throw StorageError("there is no journal at '\(path)'", help: "run `alight run`, or name it with --journal")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            throw StorageError(isFolder ? .isFolder(path) : .notJournal(path), help: naming)
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            throw StorageError(isDirectory ? .isDirectory(path) : .notJournal(path), help: naming)
         }
         guard path.withCString({ access($0, R_OK) }) == 0 else {
             throw unreadable(path, String(cString: strerror(errno)))
@@ -106,46 +96,33 @@ extension JournalReader {
         }
     }
 
-    private static func missing(_ path: PathBytes) -> StorageError {
-        StorageError(
-            mayPass: false, description: "there is no journal at '\(path)'",
-            help: "run `alight run`, or name it with --journal")
-    }
-
-    private static func unreadable(_ path: PathBytes, _ reason: String) -> StorageError {
-        StorageError(
-            mayPass: false, description: "the journal '\(path)' can't be read: \(reason)",
-            help: "run it as the user that Alight runs as, or as root")
-    }
-
     /// The remedy for a wrong file.
     private static let naming = "name the journal's file with --journal"
+    /// The remedy for missing permissions.
+    private static let asOwner = "run it as the user that Alight runs as, or as root"
 
-    private static func unfinished(_ path: PathBytes) -> StorageError {
-        StorageError(
-            mayPass: false, description: "'\(path)' is a file in which no journal has been created yet", help: naming)
+    private static func unreadable(_ path: PathBytes, _ reason: String) -> StorageError {
+        StorageError("the journal '\(path)' can't be read: \(reason)", help: asOwner)
     }
 
     /// Converts an error of SQLite.
-    private static func fault(_ error: any Error, _ path: PathBytes) -> StorageError {
-        if let fault = error as? StorageError { return fault }
+    private static func storageError(_ error: any Error, _ path: PathBytes) -> StorageError {
+        if let error = error as? StorageError { return error }
         if let error = error as? JournalError {
-            switch error {
-            case .notJournal, .foreign: return StorageError(error, help: naming)
-            default: return StorageError(error)
+            return switch error {
+            case .notJournal, .foreign: StorageError(error, help: naming)
+            default: StorageError(error)
             }
         }
         guard let error = error as? DatabaseError else { return unreadable(path, "\(error)") }
-        switch error.resultCode {
-        case .SQLITE_NOTADB: return StorageError(.notJournal(path), help: naming)
-        case .SQLITE_CORRUPT: return StorageError(JournalError(error, at: path))
+        return switch error.resultCode {
+        case .SQLITE_NOTADB: StorageError(.notJournal(path), help: naming)
+        case .SQLITE_CORRUPT: StorageError(JournalError(error, at: path))
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
-            return StorageError(
-                mayPass: false, description: "the journal '\(path)' can't be written",
-                help: "run it as the user that Alight runs as, or as root")
-        case .SQLITE_BUSY, .SQLITE_LOCKED: return StorageError(.busy(path), help: "stop that program, or try again")
-        case .SQLITE_FULL: return StorageError(.full(path), help: "free space on the disk")
-        default: return unreadable(path, error.message ?? "\(error)")
+            StorageError("the journal '\(path)' can't be written", help: asOwner)
+        case .SQLITE_BUSY, .SQLITE_LOCKED: StorageError(.busy(path), help: "stop that program, or try again")
+        case .SQLITE_FULL: StorageError(.full(path), help: "free space on the disk")
+        default: unreadable(path, error.message ?? "\(error)")
         }
     }
 }

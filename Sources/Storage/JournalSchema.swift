@@ -6,7 +6,8 @@ package enum JournalSchema {
     /// The value of `user_version`.
     package static let version = 1
 
-    private static let rules = """
+    /// The number of a job is its `position`; `progress` is NULL for a frozen job.
+    package static let tables = """
         CREATE TABLE rules (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
@@ -15,9 +16,7 @@ package enum JournalSchema {
             is_complete INTEGER NOT NULL,
             reselected INTEGER
         ) STRICT;
-        """
 
-    private static let ledger = """
         CREATE TABLE ledger (
             rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
             path BLOB NOT NULL,
@@ -52,10 +51,7 @@ package enum JournalSchema {
             writer TEXT,
             PRIMARY KEY (rule, path)
         ) STRICT, WITHOUT ROWID;
-        """
 
-    /// The number of a job is its `position`; `progress` is NULL for a frozen job.
-    private static let jobs = """
         CREATE TABLE jobs (
             id TEXT PRIMARY KEY,
             rule TEXT NOT NULL,
@@ -81,9 +77,7 @@ package enum JournalSchema {
         CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
         CREATE INDEX jobs_failed ON jobs (rule, ended) WHERE state = 'failed';
         CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
-        """
 
-    private static let history = """
         CREATE TABLE attempts (
             job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
             started INTEGER NOT NULL,
@@ -125,16 +119,6 @@ package enum JournalSchema {
             name TEXT PRIMARY KEY,
             value INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-        """
-
-    package static let tables = """
-        \(rules)
-
-        \(ledger)
-
-        \(jobs)
-
-        \(history)
         """
 
     /// The names of the tables that a file must have.

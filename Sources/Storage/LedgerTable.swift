@@ -1,10 +1,10 @@
-package import GRDB
+import GRDB
 import JSON
-package import Reconciling
-package import System
+import Reconciling
+import System
 
 /// The ledger rows, indexed by path and by file.
-package struct LedgerTable {
+struct LedgerTable {
     private let byPath: SQLStatement
     private let byInode: SQLStatement
     private let page: SQLStatement
@@ -14,7 +14,7 @@ package struct LedgerTable {
     /// The number of this run; the mount ids in rows of earlier runs are invalid.
     private let run: Int64
     /// The current device numbers, keyed by those in rows of earlier runs.
-    package var devices: [Int64: Int64] = [:]
+    var devices: [Int64: Int64] = [:]
 
     private static let columns = """
         type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
@@ -22,7 +22,7 @@ package struct LedgerTable {
         """
     private static let pathColumn: Int32 = 21
 
-    package init(_ database: Database, run: Int64 = 0, _ errors: ReadErrors) throws {
+    init(_ database: Database, run: Int64, _ errors: ReadErrors) throws {
         self.run = run
         self.errors = errors
         let names = Self.columns.split(separator: ", ")
@@ -45,36 +45,27 @@ package struct LedgerTable {
 
     // MARK: Reading
 
-    package func row(of rule: RuleID, at path: PathBytes) throws -> LedgerRow? {
+    func row(of rule: RuleID, at path: PathBytes) throws -> LedgerRow? {
         try byPath.first({ $0.bind(rule, path) }, self.row)
     }
 
-    package func paths(of rule: RuleID, handling identity: FileIdentity) throws -> [PathBytes] {
-        var paths: [PathBytes] = []
-        try byInode.each {
-            $0.bind(Int64(bitPattern: identity.inode))
-            $0.bind(rule.number)
-        } _: { row in
+    func paths(of rule: RuleID, handling identity: FileIdentity) throws -> [PathBytes] {
+        try byInode.rows({ $0.bind(Int64(bitPattern: identity.inode)).bind(rule.number) }) { row in
             let handled = try errors.row { (try row.path(Self.pathColumn), try self.row(row).handled) }
-            if case (let path, let snapshot?)? = handled, identity.includes(snapshot.identity) { paths.append(path) }
+            guard case (let path, let snapshot?)? = handled else { return nil }
+            return identity.includes(snapshot.identity) ? path : nil
         }
-        return paths
     }
 
-    package func rows(
-        of rule: RuleID, below directory: PathBytes, after last: PathBytes?
-    ) throws -> [(PathBytes, LedgerRow)] {
+    func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) throws -> [(PathBytes, LedgerRow)] {
         var below = directory.bytes
         if below.last != .slash { below.append(.slash) }
-        var rows: [(PathBytes, LedgerRow)] = []
-        try page.each {
+        return try page.rows {
             // The successor of a path is the path with a zero byte appended, which no path contains.
-            $0.bind(rule, PathBytes(last.map { $0.bytes + [0] } ?? below))
-            $0.bind(blob: below.dropLast() + [.slash + 1])
+            $0.bind(rule, PathBytes(last.map { $0.bytes + [0] } ?? below)).bind(blob: below.dropLast() + [.slash + 1])
         } _: { row in
-            if let row = try errors.row({ (try row.path(Self.pathColumn), try self.row(row)) }) { rows.append(row) }
+            try errors.row { (try row.path(Self.pathColumn), try self.row(row)) }
         }
-        return rows
     }
 
     private func row(_ row: SQLStatement) throws -> LedgerRow {
@@ -101,7 +92,7 @@ package struct LedgerTable {
             gid: UInt32(truncatingIfNeeded: row.integer(12)), links: UInt32(truncatingIfNeeded: row.integer(13)),
             mount: isOfThisRun ? UInt64(bitPattern: row.integer(14)) : 0, digest: row.optionalBlob(16),
             delivered: row.optionalInteger(17).map { UInt64(bitPattern: $0) })
-        if let text = row.utf8(18) {
+        if let text = row.optionalBlob(18) {
             guard let extended = [ExtendedAttribute](record: text) else { throw UnreadableRow(table: "ledger") }
             snapshot.extended = extended
         }
@@ -111,45 +102,32 @@ package struct LedgerTable {
     // MARK: Writing
 
     /// Writes a row; deletes it if it is empty.
-    package func write(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) throws {
+    func write(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) throws {
         guard !row.isEmpty else { return try delete.run { $0.bind(rule, path) } }
         try upsert.run {
             $0.bind(rule, path)
             if let handled = row.handled { $0.bind(handled, run: run) } else { for _ in 0..<19 { $0.bindNull() } }
-            $0.bind(Int64(row.trust.rawValue))
-            $0.bind(row.isWithheld)
+            $0.bind(Int64(row.trust.rawValue)).bind(row.isWithheld)
         }
     }
 }
 
 extension SQLStatement {
-    func bind(_ rule: RuleID, _ path: PathBytes) {
-        bind(rule.number)
-        bind(blob: path.bytes)
+    @discardableResult func bind(_ rule: RuleID, _ path: PathBytes) -> SQLStatement {
+        bind(rule.number).bind(blob: path.bytes)
     }
 
     fileprivate func bind(_ snapshot: Snapshot, run: Int64) {
-        bind(snapshot.type.rawValue)
-        bind(Int64(bitPattern: snapshot.size))
-        bind(snapshot.modified)
-        bind(snapshot.changed)
-        bind(snapshot.born)
-        bind(snapshot.identity.device)
-        bind(Int64(bitPattern: snapshot.identity.inode))
-        bind(Int64(snapshot.mode))
-        bind(Int64(snapshot.uid))
-        bind(Int64(snapshot.gid))
-        bind(Int64(snapshot.links))
-        bind(Int64(bitPattern: snapshot.mount))
-        bind(run)
-        bind(blob: snapshot.digest)
-        bind(snapshot.delivered.map { Int64(bitPattern: $0) })
-        bind(utf8: snapshot.extended?.record)
+        bind(snapshot.type.rawValue).bind(Int64(bitPattern: snapshot.size))
+            .bind(snapshot.modified).bind(snapshot.changed).bind(snapshot.born)
+            .bind(snapshot.identity.device).bind(Int64(bitPattern: snapshot.identity.inode))
+            .bind(Int64(snapshot.mode)).bind(Int64(snapshot.uid)).bind(Int64(snapshot.gid)).bind(Int64(snapshot.links))
+            .bind(Int64(bitPattern: snapshot.mount)).bind(run).bind(blob: snapshot.digest)
+            .bind(snapshot.delivered.map { Int64(bitPattern: $0) }).bind(utf8: snapshot.extended?.record)
     }
 
-    private func bind(_ time: Timestamp?) {
-        bind(time?.seconds)
-        bind(time.map { Int64($0.nanoseconds) })
+    private func bind(_ time: Timestamp?) -> SQLStatement {
+        bind(time?.seconds).bind(time.map { Int64($0.nanoseconds) })
     }
 
     fileprivate func timestamp(_ column: Int32) -> Timestamp {

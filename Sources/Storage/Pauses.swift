@@ -7,10 +7,7 @@ package struct Pauses: Sendable, Hashable {
     /// The rules that are paused by name, whether or not all are.
     package var rules: Set<String>
 
-    package init(all: Bool = false, rules: Set<String> = []) {
-        self.all = all
-        self.rules = rules
-    }
+    package init(all: Bool = false, rules: Set<String> = []) { (self.all, self.rules) = (all, rules) }
 
     package var isEmpty: Bool { !all && rules.isEmpty }
 
@@ -18,14 +15,10 @@ package struct Pauses: Sendable, Hashable {
     package func hold(_ rule: String) -> Bool { all || rules.contains(rule) }
 
     /// Pauses a rule, or all for nil.
-    package mutating func pause(_ rule: String?) {
-        if let rule { rules.insert(rule) } else { all = true }
-    }
+    package mutating func pause(_ rule: String?) { if let rule { rules.insert(rule) } else { all = true } }
 
     /// Resumes a rule; with nil all rules, including those paused by name.
-    package mutating func resume(_ rule: String?) {
-        if let rule { rules.remove(rule) } else { self = Pauses() }
-    }
+    package mutating func resume(_ rule: String?) { if let rule { rules.remove(rule) } else { self = Pauses() } }
 }
 
 // Stored as facts: `paused` for all rules, `paused NAME` for one.
@@ -45,28 +38,6 @@ extension Pauses {
         let names = (all ? [Self.word] : []) + rules.sorted().map { "\(Self.word) \($0)" }
         for name in names {
             try database.execute(sql: "INSERT INTO facts (name, value) VALUES (?, 1)", arguments: [name])
-        }
-    }
-}
-
-extension JournalReader {
-    /// Returns the paused rules, as recorded in the journal.
-    package func pauses() throws(StorageError) -> Pauses { try read { try Pauses($0) } }
-
-    /// Returns the number of failed jobs of each rule that has any.
-    package func failedCounts() throws(StorageError) -> [String: Int] {
-        try read { database in
-            let rows = try Row.fetchAll(
-                database, sql: "SELECT rule, count(*) FROM jobs WHERE state = 'failed' GROUP BY rule")
-            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
-        }
-    }
-
-    /// Returns the jobs that failed last, the newest first.
-    package func lastFailed(_ limit: Int) throws(StorageError) -> [JobEntry] {
-        try read { database in
-            let sql = "SELECT \(Self.columns) FROM jobs WHERE state = 'failed' ORDER BY ended DESC, id DESC LIMIT ?"
-            return try Row.fetchAll(database, sql: sql, arguments: [limit]).map(Self.job)
         }
     }
 }

@@ -364,9 +364,9 @@ class InstallTests(PackagingTestCase):
         # What somebody wrote stays.
         with open(self.stage + "/etc/alight/config.yaml", "a", encoding="utf-8") as file:
             file.write("# ours\n")
-        self.assertEqual(self.install(products), "left as it is: /etc/alight/config.yaml\n")
+        self.assertEqual(self.install(products), "not overwritten: /etc/alight/config.yaml\n")
         self.assertIn("# ours\n", read(self.stage, "etc/alight/config.yaml"))
-        self.assertEqual(self.install("--remove"), "left, since it was changed: /etc/alight\n")
+        self.assertEqual(self.install("--remove"), "not removed, because it was changed: /etc/alight\n")
         self.assertEqual(self.installed(), ["/etc/alight/config.yaml"])
         os.unlink(self.stage + "/etc/alight/config.yaml")
         self.assertEqual(self.install("--remove"), "")

@@ -250,7 +250,7 @@ parameters:
                 ({"to": "x", "size": True}, "must be of the type integer"),
                 ({"to": "x", "kind": "c"}, "must be one of a, b"), ({"to": "x", "list": ["y"]}, "'list[0]' must match ^x"),
                 ({"to": "x", "kind": "a\n"}, "must be one of"), ({"to": "x", "word": "ab\n"}, "'word' must match"),
-                ({"to": "x", "list": ["x"] * 3}, "has 3 elements"), ({"to": "x", "other": 1}, "no parameter 'other'"),
+                ({"to": "x", "list": ["x"] * 3}, "has 3 elements"), ({"to": "x", "other": 1}, "unknown parameter 'other'"),
                 ({"to": "x", "key": "hunter2"}, "'key' is too short: it")):
             response = self.answer(settings=settings)
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
@@ -409,7 +409,7 @@ class DescribeTests(ModuleTestCase):
         self.install(WORDS, "summary: >\n  folded\n")
         done = subprocess.run([self.plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
         self.assertEqual(done.returncode, 78)
-        self.assertIn("plugin.yaml: line 3: '>' isn't read here", done.stderr)
+        self.assertIn("plugin.yaml: line 3: '>' is not supported here", done.stderr)
 
     def test_it_reads_the_shipped_descriptions_as_a_yaml_library_does(self):
         try:
@@ -602,7 +602,7 @@ class InstalledTests(PluginTestCase):
             done = self.check(os.path.join(folder, name))
             if done.returncode:  # else it is found where packages put it
                 self.assertEqual(done.returncode, 72)
-                self.assertIn("alight_plugin.py is missing: copy the folder 'python'", done.stderr)
+                self.assertIn("alight_plugin.py is missing: copy the directory 'python'", done.stderr)
             shutil.copy(os.path.join(MODULE_FOLDER, "alight_plugin.py"), folder)
             self.assertEqual(self.check(os.path.join(folder, name)).returncode, 0)
             os.unlink(os.path.join(folder, "alight_plugin.py"))

@@ -23,8 +23,8 @@ struct DiskStoreErrorTests {
 
     @Test func `on a full disk nothing is written, and the next successful commit writes everything`() throws {
         try bench.commit(.leased(1))
-        let pages = try bench.store.look { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
-        try bench.store.look { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+        let pages = try bench.store.query { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+        try bench.store.query { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
         var merged = TurnChanges()
         merged.pauses = Pauses(all: true)
         for number in 2..<200 as Range<UInt64> {
@@ -37,7 +37,7 @@ struct DiskStoreErrorTests {
             #expect(try bench.rows("SELECT id FROM jobs") == ["1"])
             #expect(try bench.store.row(of: rule, at: "/in/2") == nil)
         }
-        try bench.store.look { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+        try bench.store.query { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
         #expect(try bench.store.commit(merged, at: bench.clocks) == nil)
         bench.kill()
         #expect(try bench.unfinished().count == 199)
@@ -206,7 +206,7 @@ struct DiskStoreErrorTests {
         #expect(store.close(at: bench.wall) == nil)
         #expect(store.commit(changes(2), at: bench.clocks) == nil && store.openJobs().isEmpty)
         #expect(store.job(JobID("1"), at: bench.clocks) == nil)
-        #expect(throws: CancellationError.self) { try store.look { _ in 0 } }
+        #expect(throws: CancellationError.self) { try store.query { _ in 0 } }
         bench.kill()
         #expect(try bench.unfinished().map(\.number) == [1])
     }

@@ -82,7 +82,7 @@ struct DiskStoreReaderTests {
     @Test func `a log truncated at any point leaves the state of a commit`() throws {
         let rule = StoreBench.rule
         try bench.commit { $0.hasStarted = true }
-        try bench.store.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try bench.store.query { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         func state(_ store: DiskStore) -> String {
             let jobs = store.unfinishedJobs(of: rule, at: bench.clocks).map { "\($0.number)\($0.state)" }
             let rows = store.rows(of: rule, below: "/", after: nil).map { "\($0.0)\($0.1.trust)" }
@@ -121,7 +121,7 @@ struct DiskStoreReaderTests {
                 let place = try #require(states.firstIndex(of: state(store)), "cut at \(length)")
                 #expect(place >= reached)
                 reached = place
-                #expect(try store.look { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
+                #expect(try store.query { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
                 #expect(store.close(at: bench.wall) == nil)
                 TestFile.removeTree(path.parent)
             }

@@ -45,7 +45,7 @@ struct JournalCopyTests {
     }
 
     private static func check(_ copy: DiskStore) throws -> String? {
-        try copy.look { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+        try copy.query { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
     }
 
     @Test func `a copy of a missing file is a new journal, and no file is created`() throws {
@@ -127,7 +127,7 @@ struct JournalCopyTests {
                         _ = store.commit(Self.changes(number..<(number + 1)), at: bench.clocks)
                         // The log is checkpointed and truncated.
                         if step == round * 7 % Self.burst {
-                            try? store.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                            try? store.query { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
                         }
                     }
                     // The reader must get through in between: the next burst is for the next copy.
@@ -167,7 +167,7 @@ struct JournalCopyTests {
         #expect(throws: JournalError.notJournal(bench.path)) { try Self.copy(bench) }
         TestFile.removeTree(bench.path)
         TestFile.makeFolder(bench.path)
-        #expect(throws: JournalError.isFolder(bench.path)) { try Self.copy(bench) }
+        #expect(throws: JournalError.isDirectory(bench.path)) { try Self.copy(bench) }
     }
 
     @Test func `the process that holds a journal is found without locking it`() throws {

@@ -140,10 +140,10 @@ struct JournalOpeningTests {
     @Test func `a file that is not a journal is refused`() throws {
         #expect(refusal(ofBytes: Array("no journal at all".utf8)) == .notJournal(bench.path))
         #expect(refusal(ofBytes: [UInt8](repeating: 0, count: 9_000)) == .notJournal(bench.path))
-        #expect(refusal(of: bench.root) == .isFolder(bench.root))
+        #expect(refusal(of: bench.root) == .isDirectory(bench.root))
         #expect(refusal(of: "/dev/null") == .notJournal("/dev/null") || geteuid() != 0)
         let inFile = bench.path.appending("x")
-        #expect(refusal(of: inFile) == .noFolder(bench.path, errno: ENOTDIR))
+        #expect(refusal(of: inFile) == .noDirectory(bench.path, errno: ENOTDIR))
         #expect(!TestFile.exists(PathBytes("\(bench.path)-wal")))
     }
 
@@ -206,8 +206,8 @@ struct JournalOpeningTests {
     @Test func `a directory is refused, and nothing is created beside it`() throws {
         let folder = bench.root.appending("folder")
         TestFile.makeFolder(folder)
-        #expect(refusal(of: folder) == .isFolder(folder))
-        #expect(refusal(of: "/etc") == .isFolder("/etc"))
+        #expect(refusal(of: folder) == .isDirectory(folder))
+        #expect(refusal(of: "/etc") == .isDirectory("/etc"))
         #expect(TestFile.names(in: bench.root).count == 1)
     }
 
@@ -245,7 +245,7 @@ struct JournalOpeningTests {
         let error = try #require(refusal())
         #expect(error == .noAccess(PathBytes("\(bench.path)-lock"), errno: EROFS))
         #expect(error.description.hasSuffix("can't be written: Read-only file system"))
-        #expect(refusal(of: folder.appending("new/journal.db")) == .noFolder(folder.appending("new"), errno: EROFS))
+        #expect(refusal(of: folder.appending("new/journal.db")) == .noDirectory(folder.appending("new"), errno: EROFS))
     }
 
     @Test func `a full disk is reported, and nothing is lost`() throws {

@@ -19,7 +19,7 @@ struct QueryPlanTests {
     @Test func `no prepared statement scans a whole table`() throws {
         let bench = StoreBench()
         try bench.end(.leased(1), .succeeded, Outcome(.notReady), isNew: true)
-        let plans = try bench.store.look(Self.plans)
+        let plans = try bench.store.query(Self.plans)
         // The list includes the statements of the hot path.
         for word in [
             "INSERT INTO jobs", "UPDATE jobs", "INSERT OR REPLACE INTO attempts", "DELETE FROM attempts",

@@ -1,4 +1,4 @@
-"""Plugins for Alight in Python: one file, Python 3.9 or newer, nothing else.
+"""A module for plugins of Alight in Python: one file, which requires only Python 3.9 or newer.
 
     #!/usr/bin/env python3
     import alight_plugin
@@ -11,34 +11,34 @@
 
     alight_plugin.main()
 
-With a `plugin.yaml` beside it that is a whole plugin. `main` speaks the protocol in all its verbs: `run` with one event
-or a batch, `serve` with as many requests at once as `concurrent` in plugin.yaml says, `describe`, and `check`.
+With a `plugin.yaml` beside it, this is a complete plugin. `main` implements all verbs of the protocol: `run` with one
+event or a batch, `serve` with up to `concurrent` requests at once as set in plugin.yaml, `describe`, and `check`.
 
 The handler
-    It gets a `Job` and returns what came of it: None or a text for "succeeded", or what `succeeded(…)` gives. It may
-    raise `Skipped`, `Retry`, `NotReady` or `Failed`. An OSError that time may cure (a full disk, a busy file) becomes
-    `retry`, any other one `failed`, and a file of the event that has vanished `skipped`. Another exception is a mistake
-    in the plugin: `failed`, with the traceback in the log.
+    It receives a `Job` and returns its outcome: None or a string for "succeeded", or the result of `succeeded(…)`. It
+    may raise `Skipped`, `Retry`, `NotReady` or `Failed`. A temporary OSError (a full disk, a busy file) becomes `retry`,
+    any other one `failed`, and a missing file of the event `skipped`. Any other exception is an error in the plugin:
+    `failed`, with the traceback in the log.
 
-    `@handler(batch=True)` gets the list of all jobs of a request instead, and returns a list of as many answers, in
-    which exceptions may stand as well.
+    `@handler(batch=True)` receives the list of all jobs of a request, and returns a list with one outcome per job, which
+    may be an exception.
 
 Names
-    A file name on Linux is bytes, and so is every path here. In texts for people, `show(path)`.
+    A file name on Linux is bytes, and so is every path here. In messages, use `show(path)`.
 
 Parameters
-    `job.parameters["size"]` is checked by the schema in plugin.yaml, with its default filled in.
-    `job.parameters.path("to")` is an absolute path; a relative one is meant from the folder of the rules file. Secrets
-    (`writeOnly`) show neither in `repr` nor in messages.
+    `job.parameters["size"]` is validated against the schema in plugin.yaml, with its default.
+    `job.parameters.path("to")` is an absolute path; a relative one is relative to the directory of the rules file.
+    Secrets (`writeOnly`) appear neither in `repr` nor in messages.
 
-Being ended
+Cancellation
     In `run`, SIGTERM raises `Cancelled` in the handler, wherever it is. In `serve`, `cancel` sets `job.is_cancelled`,
-    ends the programs that the handler has started with `job.call`, and raises `Cancelled` at the next `job.call`,
-    `job.progress` or `job.check`: long loops should have one of them. `Cancelled` is no Exception, so that
-    `except Exception` lets it pass; clean up in `finally`, or leave it to `with`.
+    terminates the programs that the handler has started with `job.call`, and raises `Cancelled` at the next `job.call`,
+    `job.progress` or `job.check`: long loops should call one of them. `Cancelled` is not an Exception, so
+    `except Exception` does not catch it; clean up in `finally` or by `with`.
 
 Output
-    Standard output belongs to the protocol: `print` and programs that write there go to the log. `log(text, level)`
+    Standard output is reserved for the protocol: output of `print` and of programs goes to the log. `log(text, level)`
     writes a line with its level.
 """
 
@@ -72,7 +72,7 @@ PROTOCOL = 1
 GRACE = 5  # seconds that a program has between SIGTERM and SIGKILL
 MEBIBYTE = 1024 * 1024
 
-# What another attempt may cure: a full, sick or busy disk, not a wrong path.
+# Errors that may be temporary: a full, faulty or busy disk, not a wrong path.
 TEMPORARY = {
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN,
     errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETXTBSY,
@@ -85,7 +85,7 @@ LEVELS = {"error": 3, "warning": 4, "notice": 5, "info": 6, "debug": 7}
 
 
 class Outcome(Exception):
-    """Ends the work with a response; raise one of those below."""
+    """Finishes a job with a response; raise one of the subclasses."""
 
     outcome = None
 
@@ -101,31 +101,31 @@ class Skipped(Outcome):
 
 
 class Retry(Outcome):
-    """It failed and may succeed later, by itself or after `retry_after` seconds."""
+    """The attempt failed and is repeated, after `retry_after` seconds if set."""
 
     outcome = "retry"
 
 
 class NotReady(Outcome):
-    """The file isn't complete yet; costs no attempt."""
+    """The file is not complete yet; does not count as an attempt."""
 
     outcome = "not_ready"
 
 
 class Failed(Outcome):
-    """It can't succeed."""
+    """The job failed permanently."""
 
     outcome = "failed"
 
 
 class Cancelled(BaseException):
-    """The job is to end: time-out, stop, or a newer event. Clean up and let it pass."""
+    """The job is cancelled: by a timeout, a stop, or a newer event. Clean up and do not catch it."""
 
 
 def succeeded(message=None, code=None, *, outputs=(), values=None):
-    """Makes the answer of a handler that did its work.
+    """Returns the response of a successful handler.
 
-    `outputs` are the paths that it wrote, `values` facts that are kept; numbers among them are measured.
+    `outputs` are the written paths, `values` are stored with the job; numbers among them become metrics.
     """
     return _response("succeeded", message, code, None, outputs, values)
 
@@ -145,17 +145,17 @@ def _response(outcome, message=None, code=None, retry_after=None, outputs=(), va
     return response
 
 
-def trouble(what, error):
-    """Makes of an OSError the outcome to raise: `Retry` if time may cure it, else `Failed`."""
+def trouble(problem, error):
+    """Returns the outcome to raise for an OSError: `Retry` if it may be temporary, else `Failed`."""
     kind = Retry if error.errno in TEMPORARY else Failed
-    return kind(f"{what}: {error.strerror or error}", errno.errorcode.get(error.errno, "error").lower())
+    return kind(f"{problem}: {error.strerror or error}", errno.errorcode.get(error.errno, "error").lower())
 
 
 # Names
 
 
 def json_path(path):
-    """Says a path as the protocol does: a text, or {"base64": …} if it isn't UTF-8."""
+    """Returns a path as in the protocol: a string, or {"base64": …} if it is not UTF-8."""
     path = os.fsencode(path)
     try:
         return path.decode()
@@ -164,12 +164,12 @@ def json_path(path):
 
 
 def show(path):
-    """Makes of a path a text for people, in which nothing can steer a terminal."""
+    """Returns a path for display, without control characters."""
     return "".join(each if each.isprintable() else "\ufffd" for each in os.fsencode(path).decode(errors="replace"))
 
 
 def _bytes(value):
-    """Reads a text that may be {"base64": …}; None if it is neither."""
+    """Reads a string or {"base64": …}; returns None if it is neither."""
     with contextlib.suppress(ValueError):
         if isinstance(value, str):
             return value.encode("utf-8", "surrogateescape")
@@ -179,7 +179,7 @@ def _bytes(value):
 
 
 def _member(members, key):
-    """Reads a path of the request, whose exact bytes stand beside it if it isn't UTF-8."""
+    """Reads a path of the request; if it is not UTF-8, another member has its exact bytes."""
     exact = members.get(f"{key}_base64")
     path = _bytes({"base64": exact} if exact is not None else members.get(key))
     return None if path is not None and b"\0" in path else path
@@ -192,7 +192,7 @@ _log_lock = threading.Lock()
 
 
 def log(text, level="info"):
-    """Writes a line of log: level error, warning, notice, info or debug."""
+    """Writes a line to the log; the level is error, warning, notice, info or debug."""
     for line in str(text).splitlines() or [""]:
         _write(2, f"<{LEVELS[level]}>{line}\n", _log_lock)
 
@@ -204,11 +204,11 @@ def _write(descriptor, text, lock):
             data = data[os.write(descriptor, data):]
 
 
-# What a request is made of
+# Requests
 
 
 class Event:
-    """What happened to which file. Members that have no attribute here are in `raw`."""
+    """An event of a file. Members without an attribute are in `raw`."""
 
     def __init__(self, raw):
         self.raw = raw
@@ -218,7 +218,7 @@ class Event:
         self.path = _member(raw, "path")
         self.relative = _member(raw, "relative")
         self.root = _member(raw, "root")
-        self.source = _member(raw, "from")  # of a moved file: the path before
+        self.source = _member(raw, "from")  # the former path of a moved file
         if not self.path or not self.path.startswith(b"/"):
             raise Failed("the event's 'path' isn't an absolute path", "bad-request")
 
@@ -231,9 +231,9 @@ class Event:
 
 
 def open_file(path):
-    """Opens a file to read its bytes; `Skipped` if it has gone or is no regular file.
+    """Opens a file to read its bytes; raises `Skipped` if it is missing or not a regular file.
 
-    A link isn't followed, for by now it may lead anywhere, and a named pipe isn't waited for.
+    A link is not followed, because its target may have changed, and opening a named pipe does not block.
     """
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -250,10 +250,10 @@ def open_file(path):
 
 
 class Parameters(collections.abc.Mapping):
-    """What the rule says in `with`, checked and with defaults filled in."""
+    """The values of `with` in the rule, validated and with defaults."""
 
-    def __init__(self, values, schema, folder, is_lossy=False):
-        self._values, self._folder, self._is_lossy = values, folder, is_lossy
+    def __init__(self, values, schema, directory, is_lossy=False):
+        self._values, self._directory, self._is_lossy = values, directory, is_lossy
         self._secrets = {key for key, each in schema.get("properties", {}).items() if each.get("writeOnly")}
 
     def __getitem__(self, key):
@@ -269,26 +269,26 @@ class Parameters(collections.abc.Mapping):
         return repr({key: "<secret>" if key in self._secrets else value for key, value in self._values.items()})
 
     def bytes(self, key):
-        """A text as exact bytes, or None if the rule doesn't give it."""
+        """Returns a string as exact bytes, or None if the rule does not set it."""
         value = _bytes(self._values.get(key))
-        # A readable stand-in for a name that isn't UTF-8 could be the same for two files.
+        # The displayed form of a name that is not UTF-8 could be the same for two files.
         if value is not None and self._is_lossy and isinstance(self._values[key], str) and "\ufffd" in self._values[key]:
             raise Failed(f"the bytes of '{key}' are lost: its name isn't UTF-8", "name-not-utf8")
         return value
 
     def path(self, key):
-        """An absolute path, or None if the rule doesn't give it; a slash at its end stays."""
+        """Returns an absolute path, or None if the rule does not set it; a slash at its end remains."""
         value = self.bytes(key)
         if value is None:
             return None
-        path = os.path.join(self._folder, value)
+        path = os.path.join(self._directory, value)
         if not value or not path.startswith(b"/") or b"\0" in path:
-            raise Failed(f"'{key}' can't be a path: '{show(path)}'", "bad-parameters")
+            raise Failed(f"'{key}' is not a valid path: '{show(path)}'", "bad-parameters")
         return path
 
 
 class Job:
-    """One event, and what is to be done for it."""
+    """One event, and the parameters of the action."""
 
     def __init__(self, request, raw, description, call):
         rule = request.get("rule") if isinstance(request.get("rule"), dict) else {}
@@ -310,8 +310,8 @@ class Job:
         values, wrong = _checked({} if values is None else values, schema, "with")
         if wrong:
             raise Failed(wrong, "bad-parameters")
-        folder = os.path.dirname(_member(rule, "file") or b"")
-        self.parameters = Parameters(values, schema, folder, "path_base64" in raw)
+        directory = os.path.dirname(_member(rule, "file") or b"")
+        self.parameters = Parameters(values, schema, directory, "path_base64" in raw)
 
     def __repr__(self):
         return f"<job {self.id} of '{self.rule}': {self.event!r}>"
@@ -321,11 +321,11 @@ class Job:
         return self._call.is_cancelled
 
     def remaining(self):
-        """The seconds until the deadline; endless if there is none."""
+        """Returns the seconds until the deadline; infinity if there is none."""
         parts = re.fullmatch(r"(\d+-\d+-\d+T\d+:\d+:\d+)(\.\d+)?Z", self.deadline or "")
         if not parts:
             return math.inf
-        # The module `calendar` would be one more to load at each start.
+        # Without the module `calendar`, which would be loaded at each start.
         year, month, day, hour, minute, second = map(int, re.findall(r"\d+", parts[1]))
         months = (year - (month < 3)) * 12 + (month + 9) % 12
         days = months // 12 * 365 + months // 48 - months // 1200 + months // 4800
@@ -333,33 +333,34 @@ class Job:
         return days * 86400 + hour * 3600 + minute * 60 + second + float(parts[2] or 0) - time.time()
 
     def check(self):
-        """Raises `Cancelled` if the job is to end."""
+        """Raises `Cancelled` if the job is cancelled."""
         self._call.check()
 
     def progress(self, fraction, message=None):
-        """Says how far the work is, 0 to 1. May raise `Cancelled`."""
+        """Reports the progress, from 0 to 1. May raise `Cancelled`."""
         self._call.check()
-        self._call.tell(max(0.0, min(1.0, float(fraction))), message)
+        self._call.report(max(0.0, min(1.0, float(fraction))), message)
 
     def log(self, text, level="info"):
         log(text, level)
 
     def call(self, arguments, **options):
-        """Runs a program to its end and returns `Finished`: its status, output and errors.
+        """Runs a program until it exits and returns `Finished`: its status, output and errors.
 
-        `stdin` is bytes, an open file, or nothing; `limit` the most bytes of output, beyond which the program is ended
-        and the job fails; `on_line` gets each line of output, as bytes without the newline, instead of `output`;
-        `package` is what to install if the program is missing; `environment` adds variables, `cwd` is the folder.
+        `stdin` is bytes, an open file, or nothing; `limit` is the maximum number of bytes of output, beyond which the
+        program is terminated and the job fails; `on_line` receives each line of output, as bytes without the newline,
+        instead of `output`; `package` is the package to install if the program is missing; `environment` adds
+        variables; `cwd` is the working directory.
 
-        No shell reads the arguments. Mind that many programs take one that begins with `-` for an option: give
-        absolute paths. The program is the leader of a group, and the whole group is ended with the job.
+        The arguments are not interpreted by a shell. Many programs treat an argument that starts with `-` as an option:
+        pass absolute paths. The program leads a process group, which is terminated with the job.
         """
         return self._call.run([os.fsencode(each) for each in arguments], **options)
 
     def stream(self, arguments, **options):
         """Starts a program to read its output while it runs: `with job.stream([…]) as program: program.output.read(…)`.
 
-        After the block `program.status` and `program.errors` are there. The options are those of `call` but for
+        After the block, `program.status` and `program.errors` are set. The options are those of `call` except
         `limit` and `on_line`; `stdin` is an open file or nothing.
         """
         return self._call.stream([os.fsencode(each) for each in arguments], **options)
@@ -377,37 +378,37 @@ Finished = collections.namedtuple("Finished", "status output errors")
 # Writing files
 
 
-# What is to be removed, in case that SIGTERM comes in the midst of removing it, or on the way into or out of a block.
+# Paths to remove, if SIGTERM arrives while one is being removed or at the start or end of a block.
 _temporaries = set()
 
 
 @contextlib.contextmanager
 def atomic_path(target, job=None):
-    """Gives a temporary name beside `target`, and renames it to that at the end; for programs that write by name.
+    """Yields a temporary path beside `target`, and renames it at the end; for programs that write by name.
 
-    So the file is complete from its first moment, and after an exception nothing is left. Folders on the way are made.
-    The name depends on the job: a later attempt removes what a killed one left.
+    The file therefore appears only when it is complete, and an exception leaves no file. Missing directories are
+    created. The name depends on the job, so that a later attempt removes the file of a killed one.
     """
     target = os.path.abspath(os.fsencode(target))
-    folder = os.path.dirname(target)
+    directory = os.path.dirname(target)
     mark = hashlib.sha256(os.fsencode(job.id if job else str(os.getpid())) + b"\0" + target).hexdigest()[:24]
-    temporary = os.path.join(folder, b".alight-" + mark.encode() + b".tmp")
-    what = f"cannot write '{show(target)}'"
+    temporary = os.path.join(directory, b".alight-" + mark.encode() + b".tmp")
+    problem = f"cannot write '{show(target)}'"
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(directory, exist_ok=True)
         _remove(temporary)
     except OSError as error:
-        raise trouble(what, error) from None
+        raise trouble(problem, error) from None
     _temporaries.add(temporary)
     try:
         yield temporary
         _sync(temporary)
         os.rename(temporary, target)
-        _sync(folder)
+        _sync(directory)
     except OSError as error:
-        if error.filename is not None and os.fsencode(error.filename) not in (temporary, folder):
+        if error.filename is not None and os.fsencode(error.filename) not in (temporary, directory):
             raise  # of another file, in the block
-        raise trouble(what, error) from None
+        raise trouble(problem, error) from None
     finally:
         _remove(temporary)
         _temporaries.discard(temporary)
@@ -427,7 +428,7 @@ def atomic_file(target, job=None, mode=0o666):
 
 
 def refuse_same_file(file, target, what="the file"):
-    """Raises `Failed` if `target` is the open file itself, by whatever name."""
+    """Raises `Failed` if `target` is the open file itself, under any name."""
     try:
         here, there = os.fstat(file.fileno()), os.stat(target)
     except OSError:
@@ -453,14 +454,14 @@ def _remove(path):
         shutil.rmtree(path)
 
 
-# The programs of a request, and its end
+# The programs of a request, and its cancellation
 
 
 class _Call:
-    """What the jobs of one request share: whether it is to end, and the programs that run for it."""
+    """The state that the jobs of one request share: whether it is cancelled, and its running programs."""
 
-    def __init__(self, tell):
-        self.tell = tell
+    def __init__(self, report):
+        self.report = report
         self.is_cancelled = False
         self._lock = threading.RLock()
         self._groups = set()
@@ -479,13 +480,13 @@ class _Call:
                 _kill_group(group, signal.SIGTERM)
 
     def kill(self):
-        """Ends at once what still runs."""
+        """Kills the running programs."""
         with self._lock:
             for group in self._groups:
                 _kill_group(group, signal.SIGKILL)
 
     def interrupt(self, *_):
-        """What SIGTERM does in `run`: raises in the handler, but not while a program is being started."""
+        """Handles SIGTERM in `run`: raises in the handler, but not while a program is being started."""
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, signal.SIG_IGN)  # once is enough; cleaning up is not interrupted
         self.cancel()
@@ -494,7 +495,7 @@ class _Call:
 
     @contextlib.contextmanager
     def started(self, arguments, stdin, package, environment, cwd):
-        """Starts a program, and ends what is left of it with the block."""
+        """Starts a program, and terminates its remaining processes with the block."""
         self.check()
         environment = {**os.environ, **(environment or {})}
         program = os.fsdecode(arguments[0])
@@ -548,7 +549,7 @@ class _Call:
             reader.start()
             stream.output = child.stdout
             yield stream
-            while child.stdout.read1(65536):  # what follows the end of an archive
+            while child.stdout.read1(65536):  # data after the end of an archive
                 pass
             while not _has_ended(child.pid):
                 self.check()
@@ -557,7 +558,7 @@ class _Call:
         stream.status, stream.errors = child.returncode, errors.decode(errors="replace")
 
     def _talk(self, child, data, limit, on_line, program):
-        """Feeds and reads the program until it is done with both; what it left running isn't waited for."""
+        """Writes the input and reads the output of the program until both end; does not wait for its background processes."""
         output, errors, rest = bytearray(), bytearray(), bytearray()
         data = memoryview(data) if data is not None else None
         ended_at = None
@@ -576,7 +577,7 @@ class _Call:
                 if ended_at is None and _has_ended(child.pid):
                     ended_at = now
                 if ended_at is not None and now > ended_at + 2:
-                    break  # something that it started holds the pipes
+                    break  # a process that it started has the pipes open
                 for key, _ in ready.select(0.2):
                     if key.fileobj is child.stdin:
                         try:
@@ -608,7 +609,7 @@ class _Call:
         if on_line and rest:
             on_line(bytes(rest))
         deadline = None
-        while not _has_ended(child.pid):  # it has closed its output and still runs
+        while not _has_ended(child.pid):  # its output is closed, but it still runs
             if self._cancelled_at:
                 deadline = deadline or time.monotonic() + GRACE
                 if time.monotonic() > deadline:
@@ -617,11 +618,11 @@ class _Call:
         return bytes(output), bytes(errors)
 
     def _end(self, child):
-        """Ends what is left of the group: asked first, then not."""
+        """Terminates the remaining processes of the group: by SIGTERM, then by SIGKILL."""
         if self.is_cancelled or not _has_ended(child.pid):
             _kill_group(child.pid, signal.SIGTERM)
             _close(child.stdin)
-            # While one of the group holds a pipe, it may still be cleaning up.
+            # A process of the group that has a pipe open may still be cleaning up.
             pipes = {each for each in (child.stdout, child.stderr) if not each.closed}
             for pipe in pipes:
                 os.set_blocking(pipe.fileno(), False)
@@ -631,7 +632,7 @@ class _Call:
                     with contextlib.suppress(BlockingIOError):
                         if not os.read(pipe.fileno(), 65536):
                             pipes.discard(pipe)
-        # Before it is reaped, its number can't be another group's.
+        # Before it is reaped, its number is not reused for another group.
         _kill_group(child.pid, signal.SIGKILL)
         with self._lock:
             self._groups.discard(child.pid)
@@ -670,9 +671,9 @@ TYPES = {
 
 
 def _checked(value, schema, place):
-    """Returns the value with defaults filled in, and what is wrong with it or None.
+    """Returns the value with defaults, and its error or None.
 
-    Alight has checked it already; this is for those who call a plugin by hand.
+    Alight has already validated it; this is for plugins that are called manually.
     """
     shown = "it" if schema.get("writeOnly") else f"'{show(value) if isinstance(value, str) else json.dumps(value)}'"
     kind = schema.get("type")
@@ -689,7 +690,7 @@ def _checked(value, schema, place):
     if isinstance(value, str):
         if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             return value, f"'{place}' is too {'short' if len(value) < schema.get('minLength', 0) else 'long'}: {shown}"
-        # In JSON Schema nothing may follow what `$` stands behind, in Python a newline may.
+        # In JSON Schema `$` matches only at the end, in Python also before a final newline.
         pattern = re.sub(r"(?<!\\)\$$", r"\\Z", schema.get("pattern", ""))
         if not re.search(pattern, value):
             return value, f"'{place}' must match {schema['pattern']}, and {shown} does not"
@@ -709,7 +710,7 @@ def _checked(value, schema, place):
                 return value, f"'{key}' is missing"
         for key, each in value.items():
             if key not in properties and schema.get("additionalProperties", True) is False:
-                return value, f"there is no parameter '{show(key)}'"
+                return value, f"unknown parameter '{show(key)}'"
             value[key], wrong = _checked(each, properties.get(key, {}), key)
             if wrong:
                 return value, wrong
@@ -720,9 +721,9 @@ def _checked(value, schema, place):
 
 
 class _YAML:
-    """Reads the part of YAML in which descriptions are written.
+    """Reads the subset of YAML for descriptions.
 
-    Mappings and lists by indentation or in brackets, texts plain or in quotes, each on one line; comments.
+    Mappings and lists by indentation or in brackets, strings plain or quoted, each on one line; comments.
     """
 
     PLAIN = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -735,9 +736,9 @@ class _YAML:
                 self.lines.append((number, len(body) - len(body.lstrip()), body.strip()))
         self.at = 0
 
-    def fault(self, what):
+    def error(self, problem):
         number = self.lines[min(self.at, len(self.lines) - 1)][0] if self.lines else 1
-        return ValueError(f"line {number}: {what}; use mappings, lists and texts of one line each")
+        return ValueError(f"line {number}: {problem}; use mappings, lists and strings of one line each")
 
     def block(self, indent):
         if self.at >= len(self.lines) or self.lines[self.at][1] < indent:
@@ -749,13 +750,13 @@ class _YAML:
             text = self.lines[self.at][2]
             if is_list:
                 if not text.startswith("- "):
-                    raise self.fault("a list goes on without '- '")
+                    raise self.error("a list item does not start with '- '")
                 found.append(self.scalar(text[2:].strip()))
                 self.at += 1
                 continue
             key = re.match(r"""("(?:\\.|[^"\\])*"|'(?:''|[^'])*'|[^\s:'"\[\]{}][^:]*):(?:\s+(.*))?$""", text)
             if not key:
-                raise self.fault(f"'{text}' has no 'key:'")
+                raise self.error(f"'{text}' has no 'key:'")
             name, value = self.scalar(key[1]), key[2]
             if value:
                 found[name] = self.scalar(value)
@@ -764,13 +765,13 @@ class _YAML:
                 self.at += 1
                 found[name] = self.block(indent + 1)
         if self.at < len(self.lines) and self.lines[self.at][1] > indent:
-            raise self.fault("this line is further in than the one before")
+            raise self.error("unexpected indentation")
         return found
 
     def scalar(self, text):
         value, rest = self.flow(text, is_outside=True)
         if rest.strip():
-            raise self.fault(f"'{rest.strip()}' is too much")
+            raise self.error(f"'{rest.strip()}' is unexpected")
         return value
 
     def flow(self, text, is_outside=False):
@@ -780,14 +781,14 @@ class _YAML:
             found, text = [] if is_list else {}, text[1:].lstrip()
             while not text.startswith(close):
                 if not text:
-                    raise self.fault(f"there is no '{close}'")
+                    raise self.error(f"missing '{close}'")
                 value, text = self.flow(text)
                 text = text.lstrip()
                 if is_list:
                     found.append(value)
                 else:
                     if not text.startswith(":"):
-                        raise self.fault(f"'{value}' has no ':'")
+                        raise self.error(f"'{value}' has no ':'")
                     found[value], text = self.flow(text[1:])
                     text = text.lstrip()
                 if text.startswith(","):
@@ -796,13 +797,13 @@ class _YAML:
         if text.startswith('"'):
             if quoted := re.match(r'"(?:\\.|[^"\\])*"', text):
                 return json.loads(quoted[0]), text[quoted.end():]
-            raise self.fault("a quoted text has no end")
+            raise self.error("unterminated quoted string")
         if text.startswith("'"):
             if quoted := re.match(r"'((?:''|[^'])*)'", text):
                 return quoted[1].replace("''", "'"), text[quoted.end():]
-            raise self.fault("a quoted text has no end")
+            raise self.error("unterminated quoted string")
         if text[:1] in ("|", ">", "&", "*", "!", "?"):
-            raise self.fault(f"'{text[:1]}' isn't read here")
+            raise self.error(f"'{text[:1]}' is not supported here")
         plain = text if is_outside else re.match(r"(?:[^,\[\]{}:]|:(?!\s|$))*", text)[0]
         rest, plain = text[len(plain):], plain.strip()
         if plain in self.PLAIN:
@@ -815,12 +816,12 @@ class _YAML:
 
 
 def read_description(path):
-    """Reads a plugin.yaml; ValueError names the line of what it can't read."""
+    """Reads a plugin.yaml; a ValueError names the line of the error."""
     with open(path, encoding="utf-8") as file:
         reader = _YAML(file.read())
     found = reader.block(0)
     if reader.at < len(reader.lines):
-        raise reader.fault("this line doesn't belong to the mapping above")
+        raise reader.error("this line is not part of the mapping above")
     return found or {}
 
 
@@ -841,10 +842,10 @@ def handler(function=None, *, batch=False):
 
 
 def main(function=None, *, batch=False, check=None, description=None):
-    """Does what the first argument asks for, and ends the program.
+    """Executes the verb in the first argument, and exits.
 
     `check` is a function without arguments for the verb of that name: it returns or raises as a handler does.
-    `description` stands for plugin.yaml, for a plugin that is one file.
+    `description` replaces plugin.yaml, for a plugin in one file.
     """
     if function:
         handler(function, batch=batch)
@@ -874,7 +875,7 @@ def _main(arguments, check, description):
     if verb not in modes:
         print(f"usage: {name} {' | '.join([*modes, 'describe', 'check'])}", file=sys.stderr)
         return 64
-    # Nothing but answers may come out of standard output, whoever prints there.
+    # Only responses are written to standard output; other output goes to standard error.
     output = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -905,11 +906,11 @@ def _run(description, output):
         return 65
     lock = threading.Lock()
 
-    def tell(fraction, message):
+    def report(fraction, message):
         line = {"progress": round(fraction, 4), **({"message": message} if message else {})}
         _write(2, json.dumps(line) + "\n", _log_lock)
 
-    call = _Call(tell)
+    call = _Call(report)
     received = []
 
     def interrupt(number, frame):
@@ -921,14 +922,14 @@ def _run(description, output):
     try:
         response = _handle(request, description, call)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)  # the work is done: say so
+            signal.signal(number, signal.SIG_IGN)  # the work is done: respond
     except Cancelled:
-        # No signal interrupts any more, so that what was left half done can be finished.
+        # Signals are ignored now, so that interrupted cleanup can be finished.
         for path in list(_temporaries):
             with contextlib.suppress(OSError):
                 _remove(path)
         call.kill()
-        # Everything is cleaned up: die of the signal, so that the parent sees why.
+        # After the cleanup, terminate by the signal, so that the parent sees the cause.
         number = received[0] if received else signal.SIGTERM
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -939,7 +940,7 @@ def _run(description, output):
 
 
 def _handle(request, description, call):
-    """Hands the events of a request to the handler, and makes one response of what it says."""
+    """Passes the events of a request to the handler, and combines the outcomes in one response."""
     jobs, results = [], []
     for raw in request["events"]:
         try:
@@ -981,7 +982,7 @@ def _handle(request, description, call):
 
 
 def _guarded(work, jobs):
-    """Does the work and returns its answer, whatever it raises."""
+    """Calls the handler and returns its response, also for any exception."""
     try:
         answer = work()
         return answer if isinstance(answer, (list, tuple)) else _answer(answer)
@@ -993,10 +994,10 @@ def _guarded(work, jobs):
         if isinstance(error, FileNotFoundError) and mine:
             return Skipped("the file is gone", "gone").response
         log(traceback.format_exc(), "debug")
-        return trouble(f"'{show(path)}'" if path is not None else "a call of the system failed", error).response
+        return trouble(f"'{show(path)}'" if path is not None else "a system call failed", error).response
     except Exception as error:
         log(traceback.format_exc(), "error")
-        return Failed(f"the plugin has a mistake: {type(error).__name__}: {error}", "exception").response
+        return Failed(f"error in the plugin: {type(error).__name__}: {error}", "exception").response
 
 
 def _answer(answer):
@@ -1008,11 +1009,11 @@ def _answer(answer):
         return {**answer, **({"outputs": [
             each if isinstance(each, dict) else json_path(each) for each in answer["outputs"]]}
             if answer.get("outputs") else {})}
-    raise TypeError(f"a handler returns None, a text or succeeded(…), and not {type(answer).__name__}")
+    raise TypeError(f"a handler must return None, a string or succeeded(…), not {type(answer).__name__}")
 
 
 class _Server:
-    """Answers requests until standard input ends, several at once, each in a thread of its own."""
+    """Handles requests until standard input ends, several at once, each in its own thread."""
 
     def __init__(self, description, output):
         self.description, self.output = description, output
@@ -1022,7 +1023,7 @@ class _Server:
         self.signal = None
 
     def serve(self):
-        from concurrent.futures import ThreadPoolExecutor  # takes long to load, and only `serve` needs it
+        from concurrent.futures import ThreadPoolExecutor  # slow to load, and only `serve` requires it
 
         waker, wake = os.pipe()
         os.set_blocking(wake, False)
@@ -1041,7 +1042,7 @@ class _Server:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     self.take(line, pool)
-            # Leaving the block waits for what is open.
+            # The end of the block waits for open requests.
         if self.signal is not None:
             signal.signal(self.signal, signal.SIG_DFL)
             os.kill(os.getpid(), self.signal)
@@ -1056,7 +1057,7 @@ class _Server:
         try:
             _write(self.output, json.dumps(message) + "\n", self.lock)
         except BrokenPipeError:
-            os._exit(0)  # nobody listens any more
+            os._exit(0)  # no process reads the responses
 
     def take(self, line, pool):
         try:
@@ -1075,11 +1076,11 @@ class _Server:
         elif kind == "run":
             identifier = message.get("id")
 
-            def tell(fraction, text):
+            def report(fraction, text):
                 progress = {"type": "progress", "id": identifier, "fraction": round(fraction, 4)}
                 self.say({**progress, **({"message": text} if text else {})})
 
-            call = self.calls[identifier] = _Call(tell)
+            call = self.calls[identifier] = _Call(report)
             pool.submit(self.work, message, call)
 
     def work(self, message, call):
@@ -1096,7 +1097,7 @@ class _Server:
             response = Retry("cancelled", "cancelled").response
         except BaseException as error:
             log(traceback.format_exc(), "error")
-            response = Failed(f"the plugin has a mistake: {type(error).__name__}: {error}", "exception").response
+            response = Failed(f"error in the plugin: {type(error).__name__}: {error}", "exception").response
         finally:
             self.calls.pop(identifier, None)
         self.say({"type": "result", "id": identifier, "attempt": message.get("attempt", 1), **response})

@@ -1,7 +1,7 @@
 import FileObserving
 import Glibc
 
-/// Prints the path of each event in a folder, as soon as the file is finished: the least that uses the library.
+/// Prints the path of each event in a directory as soon as the file is finished: a minimal program with the library.
 @main
 struct Observer {
     static func main() async throws {

@@ -13,7 +13,7 @@ import time
 from ..processes import TICKS, Failure, limit_descriptors, stat_fields, status_field, switches
 from ..tables import table
 
-PATIENCE = 300
+TIMEOUT = 300
 
 STORM = """
 rules:
@@ -55,9 +55,9 @@ class Program:
 
     def wait_ready(self):
         """Waits until it reports that it watches, and returns the seconds since its start."""
-        self.ready.wait(PATIENCE)
+        self.ready.wait(TIMEOUT)
         if self.seconds is None:
-            raise Failure("%s never was ready: %s" % (self.process.args[0], self.lines[-3:]))
+            raise Failure("%s did not become ready: %s" % (self.process.args[0], self.lines[-3:]))
         return self.seconds
 
     def overflows(self):
@@ -86,7 +86,7 @@ class Program:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-                raise Failure("%s did not end" % self.process.args[0])
+                raise Failure("%s did not exit" % self.process.args[0])
         seconds = time.monotonic() - begin
         self.reader.join(5)
         self.process.stderr.close()
@@ -114,7 +114,7 @@ class Bench:
         return self.options.runs or self.size(5, 3)
 
     @contextlib.contextmanager
-    def folder(self, root=None):
+    def directory(self, root=None):
         """An empty directory, removed afterwards."""
         path = tempfile.mkdtemp(prefix="alight-bench-", dir=root or self.work)
         try:
@@ -124,43 +124,43 @@ class Bench:
 
     def load(self, *arguments, **keywords):
         argv = [self.program("load"), *map(str, arguments)]
-        done = subprocess.run(argv, capture_output=True, timeout=PATIENCE, **keywords)
+        done = subprocess.run(argv, capture_output=True, timeout=TIMEOUT, **keywords)
         if done.returncode != 0:
             raise Failure("%s: %s" % (" ".join(argv), done.stderr.decode(errors="replace").strip()))
         return [int(number) for number in done.stdout.split()]
 
-    def alight(self, folder, rules=LINES, output=subprocess.DEVNULL, journal=None, options=()):
+    def alight(self, directory, rules=LINES, output=subprocess.DEVNULL, journal=None, options=()):
         # In a separate directory, as users have it: Alight watches it, and would receive an event for each journal
         # write.
         path = os.path.join(self.work, "rules", "rules.yaml")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as file:
-            file.write(rules.replace("%s", folder))
+            file.write(rules.replace("%s", directory))
         return Program([self.options.alight, "run", "--journal", journal or self.new_journal(), *options, path],
                        output, self.environment)
 
-    def new_journal(self, folder=None):
+    def new_journal(self, directory=None):
         self.journals += 1
-        return os.path.join(folder or self.work, "journal-%d.db" % self.journals)
+        return os.path.join(directory or self.work, "journal-%d.db" % self.journals)
 
-    def watch(self, folder, output=subprocess.DEVNULL):
-        return Program([self.options.alight, "watch", "--settle", "0", folder], output)
+    def watch(self, directory, output=subprocess.DEVNULL):
+        return Program([self.options.alight, "watch", "--settle", "0", directory], output)
 
-    def observer(self, folder, output=subprocess.DEVNULL):
-        return Program([self.options.observer, folder], output)
+    def observer(self, directory, output=subprocess.DEVNULL):
+        return Program([self.options.observer, directory], output)
 
     def subjects(self):
         """Returns the watchers by the suffix of their figures: rules, the command, a program with the library."""
         subjects = {
-            "": lambda folder, output=subprocess.DEVNULL: self.alight(folder, LINES, output),
+            "": lambda directory, output=subprocess.DEVNULL: self.alight(directory, LINES, output),
             ", `alight watch`": self.watch,
         }
         if os.access(self.options.observer, os.X_OK):
             subjects[", the library"] = self.observer
         return subjects
 
-    def reference(self, folder, mode="lines", output=subprocess.DEVNULL):
-        return Program([self.program("reference"), mode, folder], output)
+    def reference(self, directory, mode="lines", output=subprocess.DEVNULL):
+        return Program([self.program("reference"), mode, directory], output)
 
     def heard(self, start, *task):
         """Runs a task of `load` with the program's output as its input; returns the numbers and the program."""
@@ -185,7 +185,7 @@ class Bench:
                 result.append(measure())
         return results
 
-    def tell(self, name, unit, alight, reference=None, budget=None, most=None, least=None, samples=None, on="ratio"):
+    def report(self, name, unit, alight, reference=None, budget=None, most=None, least=None, samples=None, on="ratio"):
         """Records a figure; the bound applies to its ratio to the reference, or to the figure itself."""
         ratio = alight / reference if reference and unit else None
         bounded = ratio if on == "ratio" else alight
@@ -200,19 +200,19 @@ class Bench:
         self.figures.append(figure)
 
     def compare(self, name, alight, reference, budget=None, most=None, scale=1000, unit="ms"):
-        self.tell(
+        self.report(
             name, unit, statistics.median(alight) * scale, statistics.median(reference) * scale, budget, most=most,
             samples=dict(alight=[value * scale for value in alight], reference=[value * scale for value in reference]))
 
     def rates(self, name, alight, reference):
-        self.tell(name, "events/s", statistics.median(alight), statistics.median(reference), ">= 0.5 x", least=0.5,
+        self.report(name, "events/s", statistics.median(alight), statistics.median(reference), ">= 0.5 x", least=0.5,
                   samples=dict(alight=alight, reference=reference))
 
-    def once(self, folder, journal, rules=LINES):
+    def once(self, directory, journal, rules=LINES):
         """Runs until all files in the directory are handled, and returns the seconds."""
         begin = time.monotonic()
-        program = self.alight(folder, rules, journal=journal, options=["--once"])
-        program.process.wait(PATIENCE)
+        program = self.alight(directory, rules, journal=journal, options=["--once"])
+        program.process.wait(TIMEOUT)
         seconds = time.monotonic() - begin
         program.stop()
         return seconds

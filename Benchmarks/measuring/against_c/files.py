@@ -11,17 +11,17 @@ from ..tables import grouped
 
 
 def files(bench):
-    """Copies and moves beside cp and mv: one large file, and many small ones"""
+    """Copies and moves, compared with cp and mv: one large file, and many small ones"""
     large = bench.size(1 << 30, 256 << 20)
     count = bench.size(10_000, 2_000)
     scrap = contextlib.ExitStack()
 
-    def fill(folder, size, count):
-        os.mkdir(os.path.join(folder, "in"))
-        os.mkdir(os.path.join(folder, "out"))
+    def fill(directory, size, count):
+        os.mkdir(os.path.join(directory, "in"))
+        os.mkdir(os.path.join(directory, "out"))
         block = os.urandom(1 << 20)
         for number in range(count):
-            with open(os.path.join(folder, "in", "f%05d" % number), "wb") as file:
+            with open(os.path.join(directory, "in", "f%05d" % number), "wb") as file:
                 for _ in range(max(size >> 20, 1)):
                     file.write(block[:size])
 
@@ -42,12 +42,12 @@ def files(bench):
             # For five seconds, an ext4 without a journal remembers freed inodes and checks each of them for each
             # new file. So trees of small files are removed after all have been measured.
             stack = scrap if count > 1 else own
-            here = stack.enter_context(bench.folder(source))
-            there = stack.enter_context(bench.folder(target))
+            here = stack.enter_context(bench.directory(source))
+            there = stack.enter_context(bench.directory(target))
             fill(here, size, count)
             fill(there, 0, 0)
-            for folder in here, there:
-                subprocess.run(["sync", "-f", folder], check=True)
+            for directory in here, there:
+                subprocess.run(["sync", "-f", directory], check=True)
             inner, outer = os.path.join(here, "in"), os.path.join(there, "out")
             result = timed(command(inner, outer))
             if command.arrives and len(os.listdir(outer)) != count:
@@ -74,7 +74,7 @@ def files(bench):
         command.arrives = action != "log"
         return command
 
-    def told(name, size, count, source, target, reference, commands):
+    def compare(name, size, count, source, target, reference, commands):
         def measure(size, command):
             return lambda: run(size, count, command, source, target)
 
@@ -93,10 +93,10 @@ def files(bench):
             seconds = median(runs) - median(start)
             amount = count if count > 1 else size >> 20
             bound = None if "lane" in words or "log" in words else 0.95 if count == 1 else 1 if "sync" in name else 0.5
-            bench.tell(name + words, "files/s" if count > 1 else "MiB/s", amount / seconds, amount / least,
+            bench.report(name + words, "files/s" if count > 1 else "MiB/s", amount / seconds, amount / least,
                       ">= %.2f x" % bound if bound else None, least=bound)
             if count == 1:
-                bench.tell("  peak resident", "MiB", max(peak for _, peak in runs),
+                bench.report("  peak resident", "MiB", max(peak for _, peak in runs),
                           max(peak for _, peak in measured[0]))
 
     os.makedirs(bench.options.disk, exist_ok=True)
@@ -106,15 +106,15 @@ def files(bench):
     cp = ("cp", "--preserve=mode,timestamps")
     for size, number, noun in ((large, 1, "one file of %d MiB" % (large >> 20)),
                                (4096, count, "%s files of 4 KiB" % grouped(count))):
-        told("copy on disk, %s, cp" % noun, size, number, disk, disk, plain(*cp),
+        compare("copy on disk, %s, cp" % noun, size, number, disk, disk, plain(*cp),
              {"": rule(copy), ", `durable: false`": rule(loose),
               ", `batch`": rule(copy, further="    batch: { files: 500 }\n")})
-        told("copy on disk, %s, cp and sync" % noun, size, number, disk, disk, plain(*cp, flushed=True),
+        compare("copy on disk, %s, cp and sync" % noun, size, number, disk, disk, plain(*cp, flushed=True),
              {"": rule(copy)})
-        told("copy in memory, %s, cp" % noun, size, number, memory, memory, plain(*cp),
+        compare("copy in memory, %s, cp" % noun, size, number, memory, memory, plain(*cp),
              {"": rule(copy), ", one lane": rule(copy, lanes=1)})
-        told("move from memory to disk, %s, mv" % noun, size, number, memory, disk, plain("mv"), {"": rule(move)})
-        told("move from memory to disk, %s, cp, sync and rm" % noun, size, number, memory, disk,
+        compare("move from memory to disk, %s, mv" % noun, size, number, memory, disk, plain("mv"), {"": rule(move)})
+        compare("move from memory to disk, %s, cp, sync and rm" % noun, size, number, memory, disk,
              plain(*cp, flushed=True, removed=True), {"": rule(move)})
-    told("move on disk, %s files, mv" % grouped(count), 4096, count, disk, disk, plain("mv"),
+    compare("move on disk, %s files, mv" % grouped(count), 4096, count, disk, disk, plain("mv"),
          {"": rule(move), ", `log` instead": rule("log")})

@@ -33,10 +33,10 @@ def growth(bench):
         nothing, _ = spent(bench, measure, 0)
         points = [(10**power, *spent(bench, measure, 10**power)) for power in range(least[name], most[name] + 1)]
         curves[name] = [(count, seconds - nothing) for count, seconds, _ in points if seconds - nothing >= LEAST]
-        bench.tell("growth with %s, exponent" % name, "", exponent(curves[name]), None, "<= 1.1", most=1.1, on="figure")
+        bench.report("growth with %s, exponent" % name, "", exponent(curves[name]), None, "<= 1.1", most=1.1, on="figure")
         (few, _, small), (many, seconds, large) = points[-2:]
-        bench.tell("  %s %s" % (grouped(many), name), "s", seconds - nothing)
-        bench.tell("  resident for each", "bytes", (large - small) / (many - few), None,
+        bench.report("  %s %s" % (grouped(many), name), "s", seconds - nothing)
+        bench.report("  resident for each", "bytes", (large - small) / (many - few), None,
                    *(["<= 150", 150] if measure is due else []), on="figure")
     if bench.options.json:
         draw(curves, os.path.splitext(bench.options.json)[0] + "-growth.png")
@@ -64,10 +64,10 @@ def until_rest(program):
 
 
 def files(bench, count, text=EXISTING):
-    with bench.folder() as folder:
+    with bench.directory() as directory:
         if count:
-            bench.load("tree", folder, max(1, count // 1000), min(count, 1000))
-        return until_rest(bench.alight(folder, text))
+            bench.load("tree", directory, max(1, count // 1000), min(count, 1000))
+        return until_rest(bench.alight(directory, text))
 
 
 def due(bench, count):
@@ -75,22 +75,22 @@ def due(bench, count):
 
 
 def directories(bench, count):
-    with bench.folder() as folder:
-        bench.load("tree", folder, count, 0)
-        return until_rest(bench.alight(folder))
+    with bench.directory() as directory:
+        bench.load("tree", directory, count, 0)
+        return until_rest(bench.alight(directory))
 
 
 def rules(bench, count):
     others = "".join(
         "  - { name: other%d, path: \"%%s/*/n%d-*.log\", settle: 0, action: log }\n" % (number, number)
         for number in range(count))
-    with bench.folder() as folder:
-        return until_rest(bench.alight(folder, LINES + others))
+    with bench.directory() as directory:
+        return until_rest(bench.alight(directory, LINES + others))
 
 
-def draw(curves, picture):
+def draw(curves, image):
     """Draws a curve for each, by gnuplot, with a line of exponent 1 for comparison."""
-    script = ["set terminal pngcairo size 1000,600", "set output '%s'" % picture, "set logscale xy", "set grid",
+    script = ["set terminal pngcairo size 1000,600", "set output '%s'" % image, "set logscale xy", "set grid",
               "set key left top", "set xlabel 'number'", "set ylabel 'processor time, seconds'"]
     for index, points in enumerate(curves.values()):
         script += ["$c%d << END" % index, *("%d %g" % point for point in points), "END"]

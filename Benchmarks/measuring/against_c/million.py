@@ -10,19 +10,19 @@ from ..processes import Failure
 def million(bench):
     """A million files: it starts, stays small, and can be stopped in the middle"""
     folders, files = 50_000, 20
-    with bench.folder() as folder:
-        bench.load("tree", folder, folders, files)
+    with bench.directory() as directory:
+        bench.load("tree", directory, folders, files)
         time.sleep(61)
 
         def find():
             begin = time.monotonic()
-            subprocess.run(["find", folder, "-printf", "%s %T@\n"], stdout=subprocess.DEVNULL, check=True)
+            subprocess.run(["find", directory, "-printf", "%s %T@\n"], stdout=subprocess.DEVNULL, check=True)
             return time.monotonic() - begin
 
         peaks = []
 
         def run():
-            program = bench.alight(folder)
+            program = bench.alight(directory)
             try:
                 seconds = program.wait_ready()
                 peaks.append(program.memory("VmHWM"))
@@ -35,30 +35,30 @@ def million(bench):
             alight.append(run())
             found.append(find())
         bench.compare("set-up, 1,000,000 files, against `find -printf`", alight, found, "<= 4 x", most=4)
-        bench.tell("  peak resident", "MiB", max(peaks) / 2**20)
-        bench.tell("  peak resident for each file", "bytes", max(peaks) / (folders * files))
+        bench.report("  peak resident", "MiB", max(peaks) / 2**20)
+        bench.report("  peak resident for each file", "bytes", max(peaks) / (folders * files))
         journal = bench.new_journal()
-        program = bench.alight(folder, journal=journal)
+        program = bench.alight(directory, journal=journal)
         try:
             program.wait_ready()
         finally:
             program.stop()
         again, peaks = [], []
         for _ in range(3):
-            program = bench.alight(folder, journal=journal)
+            program = bench.alight(directory, journal=journal)
             try:
                 again.append(program.wait_ready())
                 peaks.append(program.memory("VmHWM"))
             finally:
                 program.stop()
         bench.compare("the next start, nothing changed, against `find -printf`", again, found, "<= 2 x", most=2)
-        bench.tell("  peak resident", "MiB", max(peaks) / 2**20, budget="<= 100", most=100, on="figure")
-        bench.tell("  size of the journal for each file", "bytes", os.path.getsize(journal) / (folders * files))
+        bench.report("  peak resident", "MiB", max(peaks) / 2**20, budget="<= 100", most=100, on="figure")
+        bench.report("  size of the journal for each file", "bytes", os.path.getsize(journal) / (folders * files))
         stops = []
         for _ in range(3):
-            program = bench.alight(folder)
+            program = bench.alight(directory)
             time.sleep(0.5)
             if program.ready.is_set():
                 raise Failure("the tree was listed before it could be interrupted")
             stops.append(program.stop())
-        bench.tell("  from SIGTERM in the middle of the listing to the end", "ms", max(stops) * 1000)
+        bench.report("  from SIGTERM in the middle of the listing to the exit", "ms", max(stops) * 1000)

@@ -14,27 +14,27 @@ rules:
 
 
 def pending(bench):
-    """Pending settles: memory for each, and how late others are told meanwhile"""
+    """Settling files: memory per file, and the delay of other files"""
     count, later = bench.size(1_000_000, 100_000), bench.size(30, 8)
-    with bench.folder() as folder:
+    with bench.directory() as directory:
         reading, writing = os.pipe()
-        program = bench.alight(folder, RULES, writing)
+        program = bench.alight(directory, RULES, writing)
         os.close(writing)
         try:
             program.wait_ready()
             # The first files cost more than each further one.
-            bench.load("pending", folder, 100, 100, stdin=reading)
+            bench.load("pending", directory, 100, 100, stdin=reading)
             before = program.memory("VmRSS")
-            bench.load("pending", folder, count, 1000, stdin=reading)
+            bench.load("pending", directory, count, 1000, stdin=reading)
             each = (program.memory("VmRSS") - before) / count
-            median, most = late(bench.load("latency", folder, later, 2000, stdin=reading))
+            median, most = late(bench.load("latency", directory, later, 2000, stdin=reading))
         finally:
             os.close(reading)
             program.stop()
     name = "%s pending files" % grouped(count)
-    bench.tell("resident for each of %s" % name, "bytes", each, None, "<= 150", most=150, on="figure")
-    bench.tell("how late a file is told beside %s, median" % name, "ms", median, None, "<= 50", most=50, on="figure")
-    bench.tell("  the latest of %d" % later, "ms", most, None, "<= 50", most=50, on="figure")
+    bench.report("resident for each of %s" % name, "bytes", each, None, "<= 150", most=150, on="figure")
+    bench.report("delay of another file beside %s, median" % name, "ms", median, None, "<= 50", most=50, on="figure")
+    bench.report("  maximum of %d" % later, "ms", most, None, "<= 50", most=50, on="figure")
 
 
 def late(numbers):

@@ -14,12 +14,12 @@ rules:
 
 
 def startup(bench):
-    """Start-up beside /bin/true, and the size of what is installed"""
+    """Start-up compared with /bin/true, and the installed size"""
     count = bench.size(40, 20)
-    with bench.folder() as folder:
-        rules = os.path.join(folder, "rules.yaml")
+    with bench.directory() as directory:
+        rules = os.path.join(directory, "rules.yaml")
         with open(rules, "w", encoding="utf-8") as file:
-            file.write(RULE % folder)
+            file.write(RULE % directory)
 
         def once(*argv):
             begin = time.monotonic()
@@ -36,15 +36,15 @@ def startup(bench):
     for name, times, most, words in (
             ("alight --version, against /bin/true", version, 10, "<= 10 ms"),
             ("alight check, one rule, against /bin/true", check, 15, "<= 15 ms")):
-        bench.tell(name, "ms", statistics.median(times), true, words, most=most, on="figure",
+        bench.report(name, "ms", statistics.median(times), true, words, most=most, on="figure",
                    samples=dict(alight=times, reference=nothing))
-    bench.tell("the program, stripped", "MB", stripped(bench.options.alight) / 1e6, None, "< 80 MB", most=80, on="figure")
+    bench.report("the program, stripped", "MB", stripped(bench.options.alight) / 1e6, None, "< 80 MB", most=80, on="figure")
 
 
 def stripped(path):
     """Returns the size of the program without its symbols."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = os.path.join(folder, "copy")
+    with tempfile.TemporaryDirectory() as directory:
+        copy = os.path.join(directory, "copy")
         shutil.copy(path, copy)
         subprocess.run([shutil.which("strip") or "llvm-strip", copy], check=True)
         return os.path.getsize(copy)

@@ -17,13 +17,13 @@ ENOUGH = 40
 LATE = 20
 
 
-def put(folder, name):
+def put(directory, name):
     """Creates a file, and returns the time of its close."""
-    file = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT, 0o644)
+    file = os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT, 0o644)
     os.write(file, b"x")
-    moment = time.monotonic_ns()
+    closed = time.monotonic_ns()
     os.close(file)
-    return moment
+    return closed
 
 
 class Folders(Scenario):
@@ -53,7 +53,7 @@ class Folders(Scenario):
         return self.size(45, 8)
 
     def title(self):
-        return "%s folders: until no file is missed anywhere; wake-ups in %d idle seconds; %d files that come later" % (
+        return "%s directories: until no file is missed anywhere; wake-ups in %d idle seconds; %d later files" % (
             grouped(self.count()), self.idle(), LATE)
 
     def systems(self):
@@ -73,10 +73,10 @@ class Folders(Scenario):
                 place.wait_ready(system)
                 return system.tree.memory("VmRSS")
             finally:
-                system.end_if_begun()
+                system.end_if_started()
 
     def measure(self, place, system):
-        tree = [folder for folder, _, _ in os.walk(place.watched)]
+        tree = [directory for directory, _, _ in os.walk(place.watched)]
         chance = random.Random(7)
         system.start()
         probes = {}

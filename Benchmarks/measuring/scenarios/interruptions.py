@@ -24,7 +24,7 @@ class Writer(Scenario):
 
     name = "writer"
     columns = (
-        ("reopened", "actions, reopened"), ("open", "actions, kept open"), ("incomplete", "on an incomplete file"),
+        ("reopened", "actions, reopened"), ("open", "actions, open"), ("incomplete", "on an incomplete file"),
         ("lost", "never on the whole, all runs"))
     chunks = 50
 
@@ -35,7 +35,7 @@ class Writer(Scenario):
         return self.options.runs or self.size(5, 1)
 
     def title(self):
-        return "Slow writers: %d times 1 KiB, one each %d ms; one file reopened for each, one kept open" % (
+        return "Slow writers: %d times 1 KiB, one each %d ms; one file reopened for each, one remains open" % (
             self.chunks, self.pause() * 1000)
 
     def systems(self):
@@ -81,7 +81,7 @@ class Crash(Scenario):
         return self.options.runs or self.size(5, 1)
 
     def title(self):
-        return "kill -9 in a storm of %s files, 2,000 a second, and another start" % grouped(self.files())
+        return "kill -9 in a storm of %s files, 2,000 per second, and another start" % grouped(self.files())
 
     def systems(self):
         return [Reference, Alight, *self.peers()]

@@ -38,7 +38,7 @@ class Latency(Scenario):
         actions, first = place.actions(), {}
         for action in actions:
             first[action.name] = min(first.get(action.name, action.time), action.time)
-        waits = [(first[name] - moment) / 1e6 for name, moment in closed.items() if name in first]
+        waits = [(first[name] - time) / 1e6 for name, time in closed.items() if name in first]
         result = dict(tally([action.name for action in actions], closed), cpu=usage)
         if not done:
             result["stopped"] = "stopped after 20 s"

@@ -24,7 +24,7 @@ class Storm(Scenario):
         return self.size(60, 3)
 
     def title(self):
-        return "Storm: %s files of 1 kB at once into one folder" % grouped(self.count())
+        return "Storm: %s files of 1 kB at once into one directory" % grouped(self.count())
 
     def systems(self):
         return [*REFERENCES, *WAYS, *(peer for peer in peers.PEERS if not peer.is_fixed)]

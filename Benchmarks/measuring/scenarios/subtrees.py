@@ -43,11 +43,11 @@ class Subtrees(Scenario):
         place.wait_ready(system)
         total, missed = {}, {}
         for part in self.parts:
-            folder = os.path.join(place.watched, "by-" + part)
-            os.mkdir(folder)
+            directory = os.path.join(place.watched, "by-" + part)
+            os.mkdir(directory)
             place.wait_quiet(system, 0, 5)
             place.set_mark()
-            expected = getattr(self, "by_" + part)(place, folder)
+            expected = getattr(self, "by_" + part)(place, directory)
             place.wait_quiet(system, len(expected), 20)
             counts = tally([action.name for action in place.actions()], expected)
             missed[part] = counts["lost"]
@@ -55,40 +55,40 @@ class Subtrees(Scenario):
                 total[key] = total.get(key, 0) + counts[key]
         return total | missed
 
-    def by_shell(self, _place, folder):
-        subprocess.run(["bash", "-c", SHELL, "-", folder, str(self.folders())], check=True)
+    def by_shell(self, _place, directory):
+        subprocess.run(["bash", "-c", SHELL, "-", directory, str(self.folders())], check=True)
         return ["shell%d" % number for number in range(1, self.folders() + 1)]
 
-    def by_deep(self, place, folder):
-        return place.arrive("deep", folder, self.folders(), "deep")
+    def by_deep(self, place, directory):
+        return place.arrive("deep", directory, self.folders(), "deep")
 
     def tree(self, place, part):
         """Creates a tree beside the watched directory; returns it and the names of its files."""
         top, names = os.path.join(place.aside, part), []
         for number in range(self.files()):
-            folder = os.path.join(top, "a%d" % (number // 100), "b%d" % (number // 10))
-            os.makedirs(folder, exist_ok=True)
+            directory = os.path.join(top, "a%d" % (number // 100), "b%d" % (number // 10))
+            os.makedirs(directory, exist_ok=True)
             names.append("%s%06d" % (part, number))
-            with open(os.path.join(folder, names[-1]), "w", encoding="ascii") as file:
+            with open(os.path.join(directory, names[-1]), "w", encoding="ascii") as file:
                 file.write("data\n")
         return top, names
 
-    def by_cp(self, place, folder):
+    def by_cp(self, place, directory):
         top, names = self.tree(place, "cp")
-        subprocess.run(["cp", "-r", top, folder], check=True)
+        subprocess.run(["cp", "-r", top, directory], check=True)
         return names
 
-    def by_tar(self, place, folder):
+    def by_tar(self, place, directory):
         top, names = self.tree(place, "tar")
         archive = os.path.join(place.aside, "tree.tar")
         with tarfile.open(archive, "w") as tar:
             tar.add(top, "tree")
-        subprocess.run(["tar", "-x", "-f", archive, "-C", folder], check=True)
+        subprocess.run(["tar", "-x", "-f", archive, "-C", directory], check=True)
         return names
 
-    def by_mv(self, place, folder):
+    def by_mv(self, place, directory):
         top, names = self.tree(place, "mv")
-        os.rename(top, os.path.join(folder, "tree"))
+        os.rename(top, os.path.join(directory, "tree"))
         return names
 
     def budgets(self, system):

@@ -41,9 +41,7 @@ extension Handler {
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { [] }
 
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        invocations.map { invocation in
-            invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation)
-        }
+        invocations.map { invocation in invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation) }
     }
 }
 

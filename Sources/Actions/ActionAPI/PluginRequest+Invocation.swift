@@ -32,7 +32,7 @@ extension PluginRequest {
             interrupted: invocations.contains { $0.job.isInterrupted },
             deadline: invocation.now.advanced(by: invocation.timeout).description,
             rule: RuleReference(name: job.rule, file: invocation.rulesFile.description, line: invocation.rule.line),
-            with: invocation.parameters.json, scratch: scratch.description, previous: job.previous?.told, steps: steps,
+            with: invocation.parameters.json, scratch: scratch.description, previous: job.previous?.sent, steps: steps,
             events: events)
     }
 }
@@ -44,7 +44,7 @@ extension Invocation {
 
 extension PreviousAttempt {
     /// The part of the attempt that plugins receive.
-    fileprivate var told: PreviousAttempt { PreviousAttempt(attempt: attempt, outcome: outcome, message: message) }
+    fileprivate var sent: PreviousAttempt { PreviousAttempt(attempt: attempt, outcome: outcome, message: message) }
 }
 
 extension PluginEvent {
@@ -111,9 +111,8 @@ extension PluginTail {
     fileprivate init(_ tail: TailText) {
         let text = String(validating: tail.bytes, as: UTF8.self)
         self.init(
-            offset: Int64(clamping: tail.offset), text: text,
-            base64: text == nil ? Base64.encoded(tail.bytes) : nil, reset: tail.isReset,
-            remaining: Int64(clamping: tail.remaining))
+            offset: Int64(clamping: tail.offset), text: text, base64: text == nil ? Base64.encoded(tail.bytes) : nil,
+            reset: tail.isReset, remaining: Int64(clamping: tail.remaining))
     }
 }
 

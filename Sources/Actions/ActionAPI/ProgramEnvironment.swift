@@ -21,16 +21,25 @@ package struct ProgramEnvironment: Sendable {
     /// The variables that every program gets.
     package var variables: [(name: String, value: [UInt8])] { variables(for: nil) }
 
-    /// Returns the variables of a program that runs as the given user; nil for Alight's own user.
-    package func variables(for user: ProgramUser?) -> [(name: String, value: [UInt8])] {
+    /// Returns the variables of a program.
+    ///
+    /// - Parameters:
+    ///   - user: The user that it runs as; nil for Alight's own user.
+    ///   - others: Further variables, which replace those of the same name.
+    /// - Returns: The variables, without duplicates if there are none in `others`.
+    package func variables(
+        for user: ProgramUser?, adding others: [(name: String, value: [UInt8])] = []
+    ) -> [(name: String, value: [UInt8])] {
         var variables: [(name: String, value: [UInt8])] = [
             ("PATH", Array(Self.searchPath.utf8)), ("HOME", user?.home.bytes ?? home.bytes),
             ("LANG", Array("C.UTF-8".utf8)),
         ]
-        if let name = user?.name {
-            variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))]
-        }
+        if let name = user?.name { variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))] }
         if let timeZone { variables.append(("TZ", Array(timeZone.utf8))) }
-        return variables
+        if !others.isEmpty {
+            let given = Set(others.map(\.name))
+            variables.removeAll { given.contains($0.name) }
+        }
+        return variables + others
     }
 }

@@ -82,21 +82,16 @@ package enum ProgramFiles {
     }
 
     /// Returns the name without its version: `python` for `python3.11`.
-    private static func stem(of name: String) -> Substring {
-        name.prefix { !$0.isNumber && $0 != "." && $0 != "-" }
-    }
+    private static func stem(of name: String) -> Substring { name.prefix { !$0.isNumber && $0 != "." && $0 != "-" } }
 
     /// The words after which another command follows, or a file of commands.
     private static let keywords: Set<String> = [
         "!", ".", "command", "do", "elif", "else", "exec", "if", "nohup", "source", "then", "time", "until", "while",
     ]
     private static let shells: Set<String> = ["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"]
-    private static let interpreters: Set<Substring> = shells.reduce(
-        into: [
-            "fish", "guile", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python", "Rscript", "ruby",
-            "tclsh",
-        ]
-    ) { $0.insert(Substring($1)) }
+    private static let interpreters = Set(shells.map { $0[...] }).union([
+        "fish", "guile", "lua", "luajit", "node", "nodejs", "perl", "php", "pypy", "python", "Rscript", "ruby", "tclsh",
+    ])
 }
 
 /// The first line of a script.

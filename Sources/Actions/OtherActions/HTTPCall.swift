@@ -17,8 +17,12 @@ struct HTTPCall {
 
     enum Ending {
         case answered(Answer)
-        /// There was no response.
-        case failed(Fault, String)
+        /// The rule must be changed, for this reason.
+        case refused(String)
+        /// The certificate is not trusted, for this reason.
+        case notVerified(String)
+        /// There was no response, for this reason.
+        case networkError(String)
         case stopped
         case timedOut
     }
@@ -31,14 +35,6 @@ struct HTTPCall {
         var redirect: String?
         /// The first bytes of the body.
         var body: [UInt8]
-    }
-
-    enum Fault {
-        /// The rule must be changed.
-        case wrong
-        /// The certificate is not trusted.
-        case notVerified
-        case network
     }
 
     /// The reason why the library cannot be loaded, or nil; the first access loads it.
@@ -71,13 +67,13 @@ struct HTTPCall {
     }
 
     /// The number of bytes of a response that are stored, and the number that are read at most.
-    private static let keptBytes = 1 << 12
+    private static let storedBytes = 1 << 12
     private static let mostBytes = 1 << 20
     /// The interval in milliseconds at which the signal is checked if it has no descriptor.
     private static let tick: Int32 = 20
 
     private final class Content {
-        var kept: [UInt8] = []
+        var stored: [UInt8] = []
         var count = 0
     }
 
@@ -86,7 +82,7 @@ struct HTTPCall {
     /// The library must be loaded.
     func run() -> Ending {
         let content = Content()
-        guard let transfer = start(content) else { return .failed(.wrong, "out of memory") }
+        guard let transfer = start(content) else { return .refused("out of memory") }
         defer { clc_close(transfer) }
         while true {
             if stop.isRaised { return .stopped }
@@ -101,32 +97,31 @@ struct HTTPCall {
         guard clc_result(transfer) == 0 || kind == CLC_NOT_TAKEN && status != 0 else {
             let message = String(cString: clc_error(transfer))
             switch kind {
-            case CLC_UNSUPPORTED_PROTOCOL, CLC_BAD_URL, CLC_BAD_CA_FILE: return .failed(.wrong, message)
-            case CLC_NOT_VERIFIED: return .failed(.notVerified, message)
-            default: return .failed(.network, message)
+            case CLC_UNSUPPORTED_PROTOCOL, CLC_BAD_URL, CLC_BAD_CA_FILE: return .refused(message)
+            case CLC_NOT_VERIFIED: return .notVerified(message)
+            default: return .networkError(message)
             }
         }
         let pause = clc_retry_after(transfer)
         return .answered(
             Answer(
                 status: status, retryAfter: pause > 0 ? .seconds(pause) : nil,
-                redirect: clc_redirect(transfer).map { String(cString: $0) }, body: content.kept))
+                redirect: clc_redirect(transfer).map { String(cString: $0) }, body: content.stored))
     }
 
     private func start(_ content: Content) -> OpaquePointer? {
         guard let transfer = clc_open(url, method, body, body.count) else { return nil }
-        var isTaken = true
-        for header in headers {
+        var results = headers.map { header in
             let line = Array(header.name.utf8) + Array(header.value.isEmpty ? ";".utf8 : ": ".utf8) + header.value
-            if clc_add_header(transfer, line.map { CChar(bitPattern: $0) } + [0]) != 0 { isTaken = false }
+            return clc_add_header(transfer, line.map { CChar(bitPattern: $0) } + [0])
         }
         // No `Expect: 100-continue`, because not all servers answer it.
-        if clc_add_header(transfer, "Expect:") != 0 { isTaken = false }
-        if let authorities, clc_set_ca_file(transfer, authorities) != 0 { isTaken = false }
-        if let proxy, clc_set_proxy(transfer, proxy) != 0 { isTaken = false }
-        let connecting = Int64(max(1, min(30_000, (deadline - .now) / .milliseconds(1))))
-        guard isTaken, clc_set_connect_time(transfer, connecting) == 0,
-            clc_start(transfer, Self.take, Unmanaged.passUnretained(content).toOpaque()) == 0
+        results.append(clc_add_header(transfer, "Expect:"))
+        if let authorities { results.append(clc_set_ca_file(transfer, authorities)) }
+        if let proxy { results.append(clc_set_proxy(transfer, proxy)) }
+        results.append(clc_set_connect_time(transfer, Int64(max(1, min(30_000, (deadline - .now) / .milliseconds(1))))))
+        guard results.allSatisfy({ $0 == 0 }),
+            clc_start(transfer, Self.receive, Unmanaged.passUnretained(content).toOpaque()) == 0
         else {
             clc_close(transfer)
             return nil
@@ -134,11 +129,11 @@ struct HTTPCall {
         return transfer
     }
 
-    private static let take: clc_take = { context, bytes, count in
+    private static let receive: clc_take = { context, bytes, count in
         guard let context, let bytes else { return 0 }
         let content = Unmanaged<Content>.fromOpaque(context).takeUnretainedValue()
         let part = UnsafeRawBufferPointer(start: bytes, count: count)
-        content.kept += part.prefix(max(0, HTTPCall.keptBytes - content.kept.count))
+        content.stored += part.prefix(max(0, HTTPCall.storedBytes - content.stored.count))
         content.count += count
         return content.count <= HTTPCall.mostBytes ? 1 : 0
     }

@@ -11,25 +11,16 @@ package struct LogHandler: Handler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "log"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "message": ParameterSchema(
-                    type: "string", examples: ["${event} ${relative}"],
-                    description: "The message; placeholders are expanded."),
-                "level": ParameterSchema(
-                    type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
-                    description: "The log level."),
-            ], additionalProperties: false), traits: [.sharesFile, .isBrief])
+        "log",
+        [
+            "message": .string(
+                "The message; placeholders are expanded.", example: "${event} ${relative}", mayBeEmpty: true),
+            "level": .choice(["debug", "info", "notice", "warning", "error"], "The log level.", default: "info"),
+        ], events: nil, traits: [.sharesFile, .isBrief])
 
     package func run(_ invocation: Invocation) -> Outcome {
-        let event = invocation.job.event
-        let message =
-            invocation.parameters["message"]?.bytes.map { String(decoding: $0, as: UTF8.self) }
-            ?? Self.sentence(event)
-        let level = invocation.parameters["level"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "info"
-        if let level = Logger.Level(rawValue: level), level >= .warning {
+        let message = invocation.text("message") ?? Self.sentence(invocation.job.event)
+        if let level = invocation.text("level").flatMap(Logger.Level.init(rawValue:)), level >= .warning {
             invocation.log.log(level: level, "\(message)")
         }
         return Outcome(.succeeded, message)

@@ -30,23 +30,14 @@ package struct NotifyHandler: Handler {
     }
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "notify"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "title": ParameterSchema(
-                    type: "string", examples: ["New file"], minLength: 1,
-                    description: "The title. Default: the name of the rule."),
-                "body": ParameterSchema(
-                    type: "string", examples: ["${name}, ${size} bytes"],
-                    description: "The text. Default: the event and the path."),
-                "urgency": ParameterSchema(
-                    type: "string", enum: ["low", "normal", "critical"], default: "normal",
-                    description: "The urgency."),
-                "icon": ParameterSchema(
-                    type: "string", examples: ["document-new"], minLength: 1,
-                    description: "The name of an icon, or the path of an image."),
-            ], additionalProperties: false))
+        "notify",
+        [
+            "title": .string("The title. Default: the name of the rule.", example: "New file"),
+            "body": .string(
+                "The text. Default: the event and the path.", example: "${name}, ${size} bytes", mayBeEmpty: true),
+            "urgency": .choice(["low", "normal", "critical"], "The urgency.", default: "normal"),
+            "icon": .string("The name of an icon, or the path of an image.", example: "document-new"),
+        ], events: nil)
 
     package func run(_ invocation: Invocation) -> Outcome {
         guard let bus else {
@@ -66,9 +57,8 @@ package struct NotifyHandler: Handler {
         let event = invocation.job.event
         let title = invocation.text("title") ?? invocation.job.rule
         let body = invocation.text("body") ?? "\(event.kind.rawValue) \(event.path)"
-        var arguments = [
-            "--app-name=Alight", "--urgency=\(invocation.text("urgency") ?? "normal")",
-        ].map { Array($0.utf8) }
+        let urgency = invocation.text("urgency") ?? "normal"
+        var arguments = ["--app-name=Alight", "--urgency=\(urgency)"].map { Array($0.utf8) }
         if let icon = invocation.parameters["icon"]?.bytes { arguments.append(Array("--icon=".utf8) + icon) }
         arguments += [Array("--".utf8), Self.shown(title), Self.plain(body)]
         let command = Command(

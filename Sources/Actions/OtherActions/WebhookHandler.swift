@@ -14,45 +14,33 @@ package struct WebhookHandler: Handler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "webhook"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "url": ParameterSchema(
-                    type: "string", examples: ["https://example.org/hooks/files"], minLength: 1,
-                    pattern: "^https?://[^/]",
-                    description:
-                        "The URL, http:// or https://. The values of placeholders are percent-encoded, except "
-                        + "for slashes.",
-                    role: ParameterSchema.url),
-                "method": ParameterSchema(
-                    type: "string", enum: ["POST", "PUT", "PATCH"], default: "POST", description: "The method."),
-                "headers": ParameterSchema(
-                    type: "object", examples: [["Authorization": "Bearer ${env:WEBHOOK_TOKEN}"]],
-                    description: "Additional headers and their values; write secret values as ${env:NAME}.",
-                    writeOnly: true),
-                "body": ParameterSchema(
-                    examples: [["text": "${name}, ${size} bytes"]],
-                    description:
-                        "The body to send instead of the CloudEvent: a string as it is, a mapping or a list as JSON."),
-                "source": ParameterSchema(
-                    type: "string", examples: ["alight://example.org/inbox"], minLength: 1,
-                    description: "The source of the CloudEvent. Default: alight://HOST/RULE."),
-                "secret": ParameterSchema(
-                    type: "string", examples: ["${env:WEBHOOK_SECRET}"], minLength: 1,
-                    description: "The key to sign the request with HMAC-SHA256.", writeOnly: true),
-                "signature": WebhookSignature.schema,
-                "ca_file": ParameterSchema(
-                    type: "string", examples: ["/etc/ssl/certs/ca-certificates.crt"], minLength: 1,
-                    description:
-                        "A file of trusted certificates (PEM) to use instead of the system's. A relative path "
-                        + "is resolved from the directory of the rules file.",
-                    role: ParameterSchema.trusted),
-                "proxy": ParameterSchema(
-                    type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
-                    description: "The proxy to use; the proxy variables of the environment are ignored.",
-                    writeOnly: true),
-            ], required: ["url"], additionalProperties: false), traits: .sharesFile)
+        "webhook",
+        [
+            "url": .string(
+                "The URL, http:// or https://. The values of placeholders are percent-encoded, except for slashes.",
+                example: "https://example.org/hooks/files", pattern: "^https?://[^/]", role: ParameterSchema.url),
+            "method": .choice(["POST", "PUT", "PATCH"], "The method.", default: "POST"),
+            "headers": ParameterSchema(
+                type: "object", examples: [["Authorization": "Bearer ${env:WEBHOOK_TOKEN}"]],
+                description: "Additional headers and their values; write secret values as ${env:NAME}.",
+                writeOnly: true),
+            "body": ParameterSchema(
+                examples: [["text": "${name}, ${size} bytes"]],
+                description:
+                    "The body to send instead of the CloudEvent: a string as it is, a mapping or a list as JSON."),
+            "source": .string(
+                "The source of the CloudEvent. Default: alight://HOST/RULE.", example: "alight://example.org/inbox"),
+            "secret": .string(
+                "The key to sign the request with HMAC-SHA256.", example: "${env:WEBHOOK_SECRET}", isSecret: true),
+            "signature": WebhookSignature.schema,
+            "ca_file": .string(
+                "A file of trusted certificates (PEM) to use instead of the system's. A relative path "
+                    + "is resolved from the directory of the rules file.",
+                example: "/etc/ssl/certs/ca-certificates.crt", role: ParameterSchema.trusted),
+            "proxy": .string(
+                "The proxy to use; the proxy variables of the environment are ignored.",
+                example: "http://proxy.example.org:3128", isSecret: true),
+        ], required: ["url"], events: nil, traits: .sharesFile)
 
     private static let mostRedirects = 5
 
@@ -71,12 +59,12 @@ package struct WebhookHandler: Handler {
                 switch call.run() {
                 case .stopped: return .interrupted("stopped while waiting for \(place)")
                 case .timedOut: return .timedOut("\(place) did not answer within the timeout")
-                case .failed(.wrong, let reason): return Outcome(.failed, "\(place): \(reason)", code: "bad-request")
-                case .failed(.notVerified, let reason):
+                case .refused(let reason): return Outcome(.failed, "\(place): \(reason)", code: "bad-request")
+                case .notVerified(let reason):
                     let help = "; set 'ca_file' to trust your own certificate authority"
                     return Outcome(.failed, "\(place) is not trusted: \(reason)\(help)", code: "tls")
-                case .failed(.network, let reason): return Outcome(.retry, "\(place): \(reason)", code: "network")
-                case .answered(let taken): answer = taken
+                case .networkError(let reason): return Outcome(.retry, "\(place): \(reason)", code: "network")
+                case .answered(let received): answer = received
                 }
                 guard [301, 302, 307, 308].contains(answer.status), let next = answer.redirect else {
                     return outcome(of: answer, from: place, invocation)
@@ -101,16 +89,16 @@ package struct WebhookHandler: Handler {
     private func call(for invocation: Invocation) throws(WebhookProblem) -> HTTPCall {
         let parameters = invocation.parameters
         guard let url = invocation.text("url") else { throw WebhookProblem(message: "'url' is missing") }
-        let (body, usualType) = content(for: invocation)
-        var type: String? = usualType
+        let (body, type) = content(for: invocation)
         var headers: [(name: String, value: [UInt8])] = []
         if case .object(let members)? = parameters["headers"] {
             for (name, value) in members.sorted(by: { $0.key < $1.key }) {
                 headers.append((name, try Self.checked(value, name)))
             }
         }
-        if headers.contains(where: { $0.name.lowercased() == "content-type" }) { type = nil }
-        if let type { headers.append(("Content-Type", Array(type.utf8))) }
+        if !headers.contains(where: { $0.name.lowercased() == "content-type" }) {
+            headers.append(("Content-Type", Array(type.utf8)))
+        }
         if let secret = parameters["secret"]?.bytes {
             let signature = invocation.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
             headers += signature.headers(
@@ -217,11 +205,7 @@ package struct WebhookHandler: Handler {
             }
         }
         let isCut = !rest.isEmpty
-        // Do not split a character: remove its continuation bytes, then its first byte.
-        if let next = rest.first, next & 0xC0 == 0x80 {
-            while let last = shown.last, last & 0xC0 == 0x80 { shown.removeLast() }
-            if let last = shown.last, last >= 0xC0 { shown.removeLast() }
-        }
+        shown.removeSplitCharacter(before: rest.first)
         let words = String(decoding: shown, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard !words.isEmpty else { return "" }
         let line = String(cleaning: words.joined(separator: " ").utf8)

@@ -1,3 +1,4 @@
+import ActionAPI
 import Digests
 import JSON
 import PluginProtocol
@@ -9,11 +10,10 @@ enum WebhookSignature: String, CaseIterable {
     /// `X-Hub-Signature-256`: HMAC-SHA256 over the body, in hexadecimal digits.
     case github
 
-    static let schema = ParameterSchema(
-        type: "string", enum: allCases.map { .string($0.rawValue) }, default: .string(standard.rawValue),
-        description:
-            "With 'secret': the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), or X-Hub-Signature-256 as GitHub sends it."
-    )
+    static let schema = ParameterSchema.choice(
+        allCases.map(\.rawValue),
+        "With 'secret': the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), or X-Hub-Signature-256 as GitHub sends it.",
+        default: standard.rawValue)
 
     /// Returns the headers to add.
     ///

@@ -18,27 +18,23 @@ struct ServeLog {
 
     mutating func take(_ bytes: ArraySlice<UInt8>, _ open: [ServeRequest], _ logger: Logger) {
         for request in open { request.keep(bytes) }
-        renew(logger)
-        var complete: [ArraySlice<UInt8>] = []
-        lines.add(bytes) { complete.append($0) }
-        for line in complete { give(line, open) }
+        give(open, logger) { $0.add(bytes, $1) }
     }
 
     mutating func finish(_ open: [ServeRequest], _ logger: Logger) {
-        renew(logger)
-        var complete: [ArraySlice<UInt8>] = []
-        lines.finish { complete.append($0) }
-        for line in complete { give(line, open) }
+        give(open, logger) { $0.finish($1) }
         log?.finish()
     }
 
-    private mutating func give(_ line: ArraySlice<UInt8>, _ open: [ServeRequest]) {
-        guard line.contains(where: { $0 > 0x20 }) else { return }
-        last = Array(line)
-        if open.count == 1 {
-            open[0].take(line)
-        } else if case .line(let level, let text) = log?.report(line) {
-            log?.add(level, text)
+    private mutating func give(
+        _ open: [ServeRequest], _ logger: Logger, _ split: (inout LineSplitter, (ArraySlice<UInt8>) -> Void) -> Void
+    ) {
+        renew(logger)
+        var complete: [ArraySlice<UInt8>] = []
+        split(&lines) { complete.append($0) }
+        for line in complete where line.contains(where: { $0 > 0x20 }) {
+            last = Array(line)
+            if open.count == 1 { open[0].take(line) } else { _ = log?.take(line) }
         }
     }
 

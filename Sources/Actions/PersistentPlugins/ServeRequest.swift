@@ -124,10 +124,8 @@ package final class ServeRequest: Sendable {
 
     /// Logs a line that can only belong to this request.
     func take(_ line: ArraySlice<UInt8>) {
-        switch state.withLock({ $0.log.report(line) }) {
-        case .line(let level, let text): state.withLock { $0.log.add(level, text) }
-        case .progress(let fraction, let message): progress(fraction, message)
-        case nil: break
+        if case .progress(let fraction, let message) = state.withLock({ $0.log.take(line) }) {
+            progress(fraction, message)
         }
     }
 

@@ -53,7 +53,17 @@ package struct ServeSession: Sendable {
         case remark(String)
     }
 
-    let limits: ServeLimits
+    private struct Counts {
+        var requests = 0
+        /// The number of lines that are not JSON.
+        var unreadable = 0
+        /// The number of results for requests that are not open.
+        var strays = 0
+        /// The number of unknown lines since the last answer.
+        var unknown = 0
+    }
+
+    private let limits: ServeLimits
     private let born: ContinuousClock.Instant
     private var phase = Phase.starting
     private var commands: [ServeCommand] = [.hello]
@@ -62,17 +72,9 @@ package struct ServeSession: Sendable {
     private(set) var window: Int
     /// Whether it gets no further requests.
     private(set) var isRetired = false
-    private(set) var hasBeenReady = false
     private(set) var fault: Fault?
-    /// Whether it did not exit by itself.
-    private(set) var isTerminated = false
     private var readyAt: ContinuousClock.Instant?
-    private var requests = 0
-    private var unreadable = 0
-    /// The number of results for requests that are not open.
-    private var strays = 0
-    /// The number of unknown lines since the last answer.
-    private var unknown = 0
+    private var counts = Counts()
     private var pings = 0
     /// The time limit of the current phase: for the answer to `hello`, or for the exit.
     private var deadline: ContinuousClock.Instant
@@ -89,6 +91,9 @@ package struct ServeSession: Sendable {
         pingAt = now
     }
 
+    var hasBeenReady: Bool { readyAt != nil }
+    /// Whether it was asked to exit, or killed, and did not exit by itself.
+    private var isTerminated: Bool { phase == .ending }
     var isStarting: Bool { phase == .starting && !isRetired }
     /// Whether it counts as one of the plugin's processes.
     var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
@@ -116,9 +121,9 @@ package struct ServeSession: Sendable {
         precondition(canTake(request.id), "a request for a process that can't take it")
         // A timeout of more than a century has no effect, and would overflow the clock.
         open[request.id] = Open(request: request, deadline: now + min(request.timeout, .seconds(3_155_760_000)))
-        requests += 1
+        counts.requests += 1
         commands.append(.run(request))
-        if requests >= limits.requests { isRetired = true }
+        if counts.requests >= limits.requests { isRetired = true }
     }
 
     /// Cancels a request, unless that has already been done.
@@ -142,7 +147,6 @@ package struct ServeSession: Sendable {
             }
             if let concurrent { window = concurrent }
             window = min(max(window, 1), limits.window)
-            hasBeenReady = true
             phase = .serving
             readyAt = now
             rest(at: now)
@@ -152,14 +156,14 @@ package struct ServeSession: Sendable {
             return takeUnknown("progress of a request that isn't open")
         case .result(let id, let attempt, let line):
             guard let answered = open[id], attempt == nil || attempt == answered.request.attempt else {
-                strays += 1
-                guard strays <= limits.unreadable else { return nil }
+                counts.strays += 1
+                guard counts.strays <= limits.unreadable else { return nil }
                 let which = String(cleaning: id.utf8.prefix(64))
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
                 return .remark("answered \(what), which isn't open; the answer is ignored")
             }
             open[id] = nil
-            unknown = 0
+            counts.unknown = 0
             if open.isEmpty {
                 rest(at: now)
                 if isRetired && phase == .serving { closeInput(at: now) }
@@ -171,8 +175,8 @@ package struct ServeSession: Sendable {
         case .other(let type):
             return takeUnknown(type.map { "the type \"\($0)\"" } ?? "no 'type', or without its other members")
         case .unreadable(let start):
-            unreadable += 1
-            guard unreadable < limits.unreadable else {
+            counts.unreadable += 1
+            guard counts.unreadable < limits.unreadable else {
                 fail(.notJSON(start))
                 return nil
             }
@@ -182,8 +186,8 @@ package struct ServeSession: Sendable {
 
     /// Counts an unknown line; a later version of the protocol may have some, but not a flood of them.
     private mutating func takeUnknown(_ what: String) -> News? {
-        unknown += 1
-        if unknown > limits.unknown { fail(.unknownFlood(what)) }
+        counts.unknown += 1
+        if counts.unknown > limits.unknown { fail(.unknownFlood(what)) }
         return nil
     }
 
@@ -214,14 +218,14 @@ package struct ServeSession: Sendable {
         case .starting, .dying, .closing: return deadline
         case .ending: return nil
         case .serving:
-            var moments = open.values.map(\.deadline)
-            if let pongBy { moments.append(pongBy) }
-            if !isRetired { moments.append(born + limits.age) }
+            var deadlines = open.values.map(\.deadline)
+            if let pongBy { deadlines.append(pongBy) }
+            if !isRetired { deadlines.append(born + limits.age) }
             if open.isEmpty {
-                moments.append(idleSince + limits.idle)
-                if pongBy == nil { moments.append(pingAt) }
+                deadlines.append(idleSince + limits.idle)
+                if pongBy == nil { deadlines.append(pingAt) }
             }
-            return moments.min()
+            return deadlines.min()
         }
     }
 
@@ -271,7 +275,7 @@ package struct ServeSession: Sendable {
     /// retired.
     var givesWayAt: ContinuousClock.Instant? {
         guard phase == .serving, !isRetired, let readyAt else { return nil }
-        return open.isEmpty && requests > 0 ? readyAt : readyAt + limits.slice
+        return open.isEmpty && counts.requests > 0 ? readyAt : readyAt + limits.slice
     }
 
     /// Cancels all requests, and stops the process.
@@ -306,7 +310,6 @@ package struct ServeSession: Sendable {
     private mutating func end(by command: ServeCommand) {
         guard phase != .ending else { return }
         phase = .ending
-        isTerminated = true
         commands.append(command)
     }
 }

@@ -127,10 +127,10 @@ struct ServeSlots: Sendable {
     private mutating func makeWay(at now: ContinuousClock.Instant) {
         guard !processes.values.contains(where: \.givesWay) else { return }
         let able = processes.compactMap { number, process in
-            process.session.givesWayAt.map { (moment: max($0, now), open: process.session.open.count, number: number) }
+            process.session.givesWayAt.map { (time: max($0, now), open: process.session.open.count, number: number) }
         }
         guard let next = able.min(by: { $0 < $1 }) else { return }
-        guard next.moment <= now else { return look(at: next.moment) }
+        guard next.time <= now else { return look(at: next.time) }
         processes[next.number]?.givesWay = true
         processes[next.number]?.session.retire(at: now)
         // The requests that wait for such processes are now behind the others.
@@ -138,7 +138,7 @@ struct ServeSlots: Sendable {
         if let index { queues.append(queues.remove(at: index)) }
     }
 
-    private mutating func look(at moment: ContinuousClock.Instant) { nextLook = min(nextLook ?? moment, moment) }
+    private mutating func look(at time: ContinuousClock.Instant) { nextLook = min(nextLook ?? time, time) }
 
     private func isPausing(_ queue: Queue, at now: ContinuousClock.Instant) -> Bool {
         backOffs[queue.environment]?.isPausing(at: now) ?? false

@@ -98,9 +98,9 @@ package final class ServedPlugin: Sendable {
     }
 
     private func setTimer(_ state: inout State) {
-        guard let moment = state.slots.nextLook, state.timer.map({ moment < $0 }) ?? true else { return }
-        state.timer = moment
-        StarterThread.call(at: moment) { [weak self] in
+        guard let time = state.slots.nextLook, state.timer.map({ time < $0 }) ?? true else { return }
+        state.timer = time
+        StarterThread.call(at: time) { [weak self] in
             self?.state.withLock { $0.timer = nil }
             self?.change { $0.assign(at: $1) }
         }

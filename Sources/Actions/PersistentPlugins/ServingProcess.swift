@@ -1,6 +1,5 @@
 import ActionAPI
 import CAlightLinux
-import Foundation
 import Glibc
 import Logging
 import Programs
@@ -101,10 +100,8 @@ final class ServingProcess {
         process.input.close()
         // The launcher has waited for all processes that could write. If a process has escaped, no more is read than a
         // pipe can contain.
-        var most = 16
-        while most > 0, readError() { most -= 1 }
-        most = 16
-        while most > 0, readOutput() { most -= 1 }
+        for _ in 0..<16 where !readError() { break }
+        for _ in 0..<16 where !readOutput() { break }
         log.finish(open, logger)
         return process.end ?? .signalled(SIGKILL)
     }
@@ -145,18 +142,12 @@ final class ServingProcess {
     // MARK: - Streams
 
     private func write() {
-        while written < outbox.count, process.input.raw >= 0 {
-            let count = outbox.withUnsafeBytes { bytes in
-                Glibc.write(process.input.raw, bytes.baseAddress.map { $0 + written }, bytes.count - written)
-            }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN { return }
-            guard count >= 0 else {
+        if process.input.raw >= 0 {
+            guard process.input.write(outbox, from: &written) else {
                 closeInput()
-                lose(.closedInput)
-                return
+                return lose(.closedInput)
             }
-            written += count
+            if written < outbox.count { return }
         }
         outbox.removeAll(keepingCapacity: outbox.count < 1 << 16)
         written = 0
@@ -165,16 +156,14 @@ final class ServingProcess {
 
     private func closeInput() {
         process.input.close()
-        outbox = []
-        written = 0
+        (outbox, written) = ([], 0)
     }
 
     /// Reads once; returns false when no more is available now.
     private func readOutput() -> Bool {
-        guard let bytes = process.output.readAvailable() else { return false }
-        guard !bytes.isEmpty else {
-            process.output.close()
-            lose(.closedOutput)
+        let wasOpen = process.output.raw >= 0
+        guard let bytes = process.output.readOrClose() else {
+            if wasOpen, process.output.raw < 0 { lose(.closedOutput) }
             return false
         }
         for piece in lines.add(bytes) {
@@ -194,11 +183,7 @@ final class ServingProcess {
     }
 
     private func readError() -> Bool {
-        guard let bytes = process.error.readAvailable() else { return false }
-        guard !bytes.isEmpty else {
-            process.error.close()
-            return false
-        }
+        guard let bytes = process.error.readOrClose() else { return false }
         log.take(bytes, open, logger)
         return true
     }

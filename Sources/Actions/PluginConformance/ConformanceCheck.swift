@@ -1,4 +1,5 @@
 package import JSON
+import Rules
 package import System
 
 /// A requirement of the protocol, and the verdict on it.
@@ -32,6 +33,31 @@ package struct ConformanceCheck: Sendable, Hashable {
         self.name = name
         self.title = title
         self.verdict = verdict
+    }
+}
+
+/// The record of the checks of one plugin.
+final class ConformanceReport {
+    private let receive: (ConformanceCheck) -> Void
+    private(set) var failures = 0
+    /// Whether the plugin does its work for a plain name, without which little else can be judged.
+    var isSound = false
+
+    /// The verdict on other checks if it does not.
+    static let unsound = ConformanceCheck.Verdict.skipped("it doesn't do its work for a plain name")
+
+    init(_ receive: @escaping (ConformanceCheck) -> Void) { self.receive = receive }
+
+    func record(_ name: String, _ title: String, _ verdict: ConformanceCheck.Verdict) {
+        if verdict.word == .failed { failures += 1 }
+        receive(ConformanceCheck(name, title, verdict))
+    }
+
+    /// Runs a check, or skips it for a plugin that does not do its work for a plain name.
+    func recordIfSound(
+        _ name: String, _ title: String, _ verdict: (_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict
+    ) throws(HandlerProblem) {
+        record(name, title, isSound ? try verdict(name) : Self.unsound)
     }
 }
 

@@ -1,35 +1,18 @@
 package import ActionAPI
-import FileEvents
-import Foundation
 import Glibc
 import JSON
 import PluginProtocol
 package import Plugins
 package import Programs
 package import Rules
-import Settling
 package import System
 
 /// Tests whether a plugin conforms to the protocol, by calling it as Alight does.
 ///
 /// Every case has directories of its own, in one that is removed at the end.
-package final class PluginConformance {
-    let plugin: InstalledPlugin
-    let options: ConformanceOptions
-    let launcher: ProcessLauncher
-    let surroundings: ProgramEnvironment
-    /// The directory of all cases.
-    let base: PathBytes
-    private let report: (ConformanceCheck) -> Void
-    private var failures = 0
-    /// Whether the plugin does its work for a plain name, without which little else can be judged.
-    var isSound = false
-    /// The replies to events of files, for the checks that inspect all replies.
-    var replies: [ConformanceReply] = []
-    /// The content of `request.json`.
-    private(set) var shownRequest: JSONValue?
-    private(set) var sample: (content: [UInt8], suffix: String) = (Array("one line\nand another\n".utf8), ".txt")
-    private var cases = 0
+package struct PluginConformance {
+    private let cases: ConformanceCases
+    private let report: ConformanceReport
 
     /// - Parameters:
     ///   - plugin: The plugin to test.
@@ -40,15 +23,10 @@ package final class PluginConformance {
     ///   - report: Receives each check as soon as it is done.
     package init(
         of plugin: InstalledPlugin, options: ConformanceOptions, launcher: ProcessLauncher,
-        surroundings: ProgramEnvironment,
-        in base: PathBytes, report: @escaping (ConformanceCheck) -> Void
+        surroundings: ProgramEnvironment, in base: PathBytes, report: @escaping (ConformanceCheck) -> Void
     ) {
-        self.plugin = plugin
-        self.options = options
-        self.launcher = launcher
-        self.surroundings = surroundings
-        self.base = base
-        self.report = report
+        cases = ConformanceCases(of: plugin, options, launcher, surroundings, in: base)
+        self.report = ConformanceReport(report)
     }
 
     /// Runs all checks.
@@ -56,159 +34,61 @@ package final class PluginConformance {
     /// - Returns: The number of failed checks.
     /// - Throws: The reason why the test itself cannot be run.
     package func run() throws(HandlerProblem) -> Int {
-        tell("description", "it describes itself", .passed(description))
-        tell("describe-effects", "the verb describe has no side effects", try effectsOfDescribe())
-        try readCase()
+        report.record("description", "it describes itself", .passed(description))
+        report.record("describe-effects", "the verb describe has no side effects", try effectsOfDescribe())
+        try cases.read()
         let fit = try parametersThatFit()
-        tell("parameters", "there are parameters that fit", fit)
-        guard fit.word != .failed else { return failures }
-        try checkRequests()
-        checkReplies()
-        try checkSound("sigterm", "SIGTERM ends it within the grace", endings)
-        try checkServing()
-        tell("own-case", "request.json is answered by response.json", try ownCase())
-        return failures
+        report.record("parameters", "there are parameters that fit", fit)
+        guard fit.word != .failed else { return report.failures }
+        try RequestChecks(cases, report).run()
+        try report.recordIfSound("sigterm", "SIGTERM ends it within the grace", endings)
+        try ServingChecks(cases: cases, report: report).run()
+        report.record("own-case", "request.json is answered by response.json", try OwnCase(cases: cases).verdict())
+        return report.failures
     }
 
-    func tell(_ name: String, _ title: String, _ verdict: ConformanceCheck.Verdict) {
-        if verdict.word == .failed { failures += 1 }
-        report(ConformanceCheck(name, title, verdict))
+    // MARK: - Description
+
+    /// The plugin's description of itself; discovery has already checked that there is one.
+    private var description: String {
+        let plugin = cases.plugin
+        let modes = (plugin.description.modes ?? ["run"]).joined(separator: ", ")
+        let version = plugin.description.version.isEmpty ? "" : " \(plugin.description.version)"
+        let remark = plugin.remarks.first.map { "; \($0)" } ?? ""
+        return "\(plugin.description.name)\(version), \(modes)\(remark)"
     }
 
-    /// Runs a check, or skips it for a plugin that does not do its work for a plain name.
-    func checkSound(
-        _ name: String, _ title: String,
-        _ verdict: (_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict
-    ) throws(HandlerProblem) {
-        tell(name, title, isSound ? try verdict(name) : .skipped("it doesn't do its work for a plain name"))
-    }
-
-    // MARK: - Parts of a case
-
-    var timeout: Duration {
-        options.timeout ?? plugin.description.timeout.flatMap { try? DurationText.parse($0) } ?? .seconds(60)
-    }
-
-    /// The directory of the plugin; nil for a single-file plugin, which is located among other files.
-    var ownFolder: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
-
-    /// Whether the plugin accepts directories and no files.
-    var takesFolders: Bool {
-        guard let types = plugin.description.types else { return false }
-        return !types.contains("file") && !types.contains("any")
-    }
-
-    /// The directory whose content `request.json` works with.
-    var testdata: PathBytes? {
-        guard let folder = ownFolder?.appending("testdata"), case .present(let snapshot) = DiskProbe.look(at: folder),
-            snapshot.type == .directory
-        else { return nil }
-        return folder
-    }
-
-    func stage(_ name: String) throws(HandlerProblem) -> ConformanceStage {
-        cases += 1
-        return try ConformanceStage(in: base, name: "\(cases)-\(name)", testdata: testdata)
-    }
-
-    /// Returns the parameters for a case, with defaults.
-    func parameters(in stage: ConformanceStage) -> JSONValue {
-        var members = shownRequest?.object?["with"]?.object ?? [:]
-        for (key, property) in plugin.description.parameters?.properties ?? [:] where members[key] == nil {
-            if let value = property.default { members[key] = value }
+    private func effectsOfDescribe() throws(HandlerProblem) -> ConformanceCheck.Verdict {
+        guard
+            ConformanceCases.content(of: cases.plugin.location.appending("plugin.yaml")) == nil
+                || cases.ownFolder == nil
+        else {
+            return .skipped("plugin.yaml describes it")
         }
-        members.merge(options.parameters) { _, given in given }
-        return ConformanceToken.replaced(in: .object(members), by: stage.files)
-    }
-
-    /// The first kind of event that the plugin accepts, of those that a file can have.
-    private var kind: EventKind {
-        let kinds: [EventKind] = [.created, .modified, .moved, .attributes, .deleted]
-        guard let words = plugin.description.events else { return .created }
-        return kinds.first { words.contains($0.rawValue) } ?? .created
-    }
-
-    /// Writes a file, and creates a request for it.
-    ///
-    /// - Parameters:
-    ///   - fileName: The name of the file without the suffix of the sample.
-    ///   - stage: The directories of the case.
-    ///   - content: The content of the file; nil for that of the sample.
-    /// - Returns: The members of the request.
-    /// - Throws: The reason why the file cannot be written.
-    func request(
-        for fileName: some Collection<UInt8>, in stage: ConformanceStage, content: [UInt8]? = nil
-    ) throws(HandlerProblem) -> [String: JSONValue] {
-        let path = stage.files.appending(Array(fileName) + Array(sample.suffix.utf8))
-        stage.write(content ?? sample.content, to: path, asFolder: takesFolders)
-        guard case .present(let snapshot) = DiskProbe.look(at: path) else {
-            throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
+        let stage = try cases.stage("describe")
+        let before = cases.record(of: stage)
+        var command = cases.command("describe", in: stage)
+        command.timeout = .seconds(10)
+        let first = cases.launcher.run(command, stop: StopSignal()).output
+        let second = cases.launcher.run(command, stop: StopSignal()).output
+        if let difference = before.differences(to: cases.record(of: stage)).first(where: {
+            !TreeRecord.isCache($0.path)
+        }) {
+            return .failed(
+                "'\(difference.path)' was \(difference.verb.rawValue)",
+                help: "make describe only print; it is called whenever rules are loaded")
         }
-        let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil
-        let event = FileEvent(
-            kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: Self.now)
-        let request = PluginRequest(
-            id: JobID(now: Self.now).description, attempt: 1, maxAttempts: 5, interrupted: false,
-            deadline: Self.now.advanced(by: timeout).description,
-            rule: RuleReference(
-                name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
-            with: parameters(in: stage), scratch: stage.scratch.description, events: [PluginEvent(event)])
-        return request.json.object ?? [:]
-    }
-
-    private static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
-    }
-
-    /// Returns the command that calls a verb.
-    func command(
-        _ verb: String, in stage: ConformanceStage, input: [UInt8] = [], for request: [String: JSONValue]? = nil
-    ) -> Command {
-        Command(
-            executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)],
-            environment: stage.environment(surroundings, request: request),
-            directory: ProgramPath(stage.scratch), input: input, timeout: timeout, grace: options.grace)
-    }
-
-    func reply(to command: Command, title: String) -> ConformanceReply {
-        ConformanceReply(
-            title: title, ended: launcher.run(command, stop: StopSignal()), folder: command.directory.path,
-            limit: timeout)
-    }
-
-    // MARK: - The plugin's own case, and parameters
-
-    private func readCase() throws(HandlerProblem) {
-        if let folder = ownFolder, let data = Self.content(of: folder.appending("request.json")) {
-            shownRequest = JSONValue(json: data)
+        guard first == second else {
+            return .failed(
+                "it printed two different descriptions",
+                help: "make describe print the same each time; the answer is cached until the executable changes")
         }
-        if let path = options.sample {
-            guard let content = Self.content(of: path) else {
-                throw HandlerProblem(message: "cannot read '\(path)'", help: "name an existing file with --sample")
-            }
-            sample = (content, Self.suffix(of: path))
-        } else if let text = shownRequest?.object?["events"]?.array?.first?.object?["path"]?.string,
-            text.hasPrefix("\(ConformanceToken.text)/"), let testdata
-        {
-            let path = testdata.appending(String(text.dropFirst(ConformanceToken.text.count + 1)))
-            if let content = Self.content(of: path) { sample = (content, Self.suffix(of: path)) }
-        }
-    }
-
-    static func content(of path: PathBytes) -> [UInt8]? {
-        FileManager.default.contents(atPath: path.description).map { Array($0) }
-    }
-
-    private static func suffix(of path: PathBytes) -> String {
-        let name = String(decoding: path.lastComponent, as: UTF8.self)
-        return name.lastIndex(of: ".").map { String(name[$0...]) } ?? ""
+        return .passed(nil)
     }
 
     private func parametersThatFit() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard let schema = plugin.description.parameters else { return .passed("any are accepted") }
-        let parameters = parameters(in: try stage("parameters"))
+        guard let schema = cases.plugin.description.parameters else { return .passed("any are accepted") }
+        let parameters = cases.parameters(in: try cases.stage("parameters"))
         if let problem = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: schema).first {
             return .failed(problem.message, help: Self.help(for: problem, parameters, schema))
         }
@@ -225,5 +105,37 @@ package final class PluginConformance {
         guard case .key(let key)? = problem.path.first else { return "give it with --with NAME=VALUE, \(place)" }
         guard schema.properties?[key] == nil else { return "give it with --with \(key)=VALUE, \(place)" }
         return problem.help ?? "leave '\(key)' out"
+    }
+
+    // MARK: - Termination
+
+    /// Terminates the plugin while it waits for its request, and once it has received one.
+    private func endings(_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict {
+        for waits in [true, false] {
+            let stage = try cases.stage("\(name)-\(waits ? "waiting" : "working")")
+            let request = try cases.request(for: name.utf8, in: stage)
+            let conversation = try PluginConversation(cases.command("run", in: stage, for: request), cases.launcher)
+            // All but the newline, and no end-of-file, so that it has to wait for the rest.
+            _ = conversation.send(waits ? request.input.dropLast() : request.input, within: .seconds(5))
+            if waits {
+                conversation.waitUntilRead(within: .seconds(2))
+            } else {
+                conversation.closeInput()
+            }
+            // Most are done at once, which also passes; for others this is long enough to be at work.
+            guard conversation.end(within: waits ? .zero : .milliseconds(300)) == nil else { continue }
+            let start = ContinuousClock.now
+            conversation.terminate(grace: cases.options.grace)
+            let end = conversation.end(within: cases.options.grace + .seconds(10))
+            let took = ContinuousClock.now - start
+            if end == nil || end == .signalled(SIGKILL) || took >= cases.options.grace {
+                let what = waits ? "while it waited for its request" : "at work"
+                return .failed(
+                    "\(what), it kept running for \(ConformanceReply.shown(cases.options.grace)) after SIGTERM, and "
+                        + "was killed",
+                    help: "clean up and exit; a process that still runs after the grace period is killed")
+            }
+        }
+        return .passed(nil)
     }
 }

@@ -7,7 +7,7 @@ import System
 
 /// A conversation with a running program, which is killed when this value is released; used on one thread.
 final class PluginConversation {
-    enum Heard: Equatable {
+    enum Message: Equatable {
         case line([UInt8])
         /// It has closed standard output.
         case end
@@ -39,14 +39,10 @@ final class PluginConversation {
 
     /// Writes the bytes; returns false when the program does not accept them in time.
     func send(_ bytes: [UInt8], within limit: Duration) -> Bool {
-        var rest = bytes[...]
+        var written = 0
         return poll(within: limit, every: .milliseconds(20), for: Int16(POLLOUT)) {
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(process.input.raw, $0.baseAddress, $0.count) }
-                guard count > 0 else { return errno == EAGAIN || errno == EINTR ? nil : false }
-                rest = rest.dropFirst(count)
-            }
-            return true
+            guard process.input.write(bytes, from: &written) else { return false }
+            return written == bytes.count ? true : nil
         } ?? false
     }
 
@@ -64,7 +60,7 @@ final class PluginConversation {
     func terminate(grace: Duration) { process.terminate(grace: grace) }
 
     /// Returns the next line of standard output; nil when none arrives in time.
-    func next(within limit: Duration) -> Heard? {
+    func next(within limit: Duration) -> Message? {
         poll(within: limit, every: .milliseconds(200)) {
             guard let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) else {
                 return hasEnded ? .end : nil

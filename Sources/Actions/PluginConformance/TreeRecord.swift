@@ -49,6 +49,13 @@ struct TreeRecord: Equatable {
         }
     }
 
+    /// Returns whether a library created the path: what Python leaves next to a module, and the files from which ORC,
+    /// used by libvips and GStreamer, maps its code.
+    static func isCache(_ path: PathBytes) -> Bool {
+        path.lastComponent.starts(with: "orcexec.".utf8)
+            || path.andParents.contains { $0.lastComponent.elementsEqual("__pycache__".utf8) }
+    }
+
     enum Verb: String {
         case made, removed, changed
     }

@@ -72,11 +72,13 @@ extension ActionRunner {
                     plan.outputs = handler.plannedOutputs(of: invocation)
                     return plan
                 }
-            case .failure(let problem):
-                return [.impossible(problem.message, code: Outcome.cannotStartCode, action, invocations)]
+            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
             }
-        case .exec(let templates): return commands.plan(action, exec: templates, invocations)
-        case .shell(let line): return commands.plan(action, shell: line, invocations)
+        case .exec, .shell:
+            switch CommandCall.make(for: action, invocations.first) {
+            case .success(let call): return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
+            case .failure(let problem): return [.impossible(problem.message, action, invocations)]
+            }
         }
     }
 }
@@ -92,9 +94,23 @@ extension ActionPlan {
     }
 
     static func impossible(
-        _ message: String, code: String, _ action: Action, _ invocations: some Collection<Invocation>
-    ) -> ActionPlan {
-        ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations)
+        _ message: String, code: String = Outcome.cannotStartCode, _ action: Action,
+        _ invocations: some Collection<Invocation>
+    ) -> ActionPlan { ActionPlan(.impossible(Outcome(.failed, message, code: code)), action, invocations) }
+}
+
+extension Parameter {
+    /// Returns the value for display, with everything that the schema marks as secret replaced by `***`.
+    fileprivate func hidingSecrets(_ schema: ParameterSchema?) -> Parameter {
+        guard let schema else { return self }
+        if schema.writeOnly == true { return .text(Array("***".utf8)) }
+        switch self {
+        case .value, .text: return self
+        case .array(let elements): return .array(elements.map { $0.hidingSecrets(schema.items) })
+        case .object(let members):
+            let shown = members.map { name, member in (name, member.hidingSecrets(schema.properties?[name])) }
+            return .object(Dictionary(uniqueKeysWithValues: shown))
+        }
     }
 }
 

@@ -5,14 +5,14 @@ package import Rules
 /// The runner of a rule's steps, and the only entry point from the engine to handlers, plugins and commands.
 package struct ActionRunner: Sendable {
     let registry: HandlerRegistry
-    let commands: CommandHandler
+    let host: PluginHost
 
     /// - Parameters:
     ///   - registry: The registry of handlers and plugins.
     ///   - host: The host that runs the commands of `exec:` and `shell:`.
     package init(registry: HandlerRegistry, host: PluginHost) {
         self.registry = registry
-        commands = CommandHandler(host: host)
+        self.host = host
     }
 
     /// Runs the action and returns its outcomes; blocks, as the handlers do.
@@ -23,26 +23,27 @@ package struct ActionRunner: Sendable {
     /// - Returns: The outcome of the attempt for each invocation, in order.
     package func run(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
         var invocations = invocations
+        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         switch action.work {
         case .use(let reference, let with):
             switch handler(for: reference, filling: with, into: &invocations) {
             case .success(let handler):
                 // A plugin waits as late as possible; see `PluginHost`.
                 guard reference.location != nil || invocations.allSatisfy({ $0.mayStart() }) else {
-                    return invocations.map { _ in .interrupted("Alight stops") }
+                    return all(.interrupted("Alight stops"))
                 }
                 return handler.run(invocations)
             case .failure(let problem):
                 // The plugin was found when the rules were loaded, so it may be about to be replaced.
-                let ending: Outcome.Ending = reference.location == nil ? .failed : .retry
-                return invocations.map { _ in Outcome(ending, problem.message, code: Outcome.cannotStartCode) }
+                return all(.cannotStart(problem.message, mayPass: reference.location != nil))
             }
-        case .exec(let templates):
+        case .exec, .shell:
             for index in invocations.indices { invocations[index].parameters = .object([:]) }
-            return commands.exec(templates, invocations)
-        case .shell(let line):
-            for index in invocations.indices { invocations[index].parameters = .object([:]) }
-            return commands.shell(line, invocations)
+            switch CommandCall.make(for: action, invocations.first) {
+            case .success(let call): return host.run(invocations, most: invocations.first?.batch ?? 1, call)
+            case .failure(let problem):
+                return all(.cannotStart(problem.message, mayPass: CommandCall.wasThere(action)))
+            }
         }
     }
 
@@ -50,10 +51,8 @@ package struct ActionRunner: Sendable {
     package func isDone(_ action: Action, _ invocation: Invocation) -> Bool {
         guard case .use(let reference, let with) = action.work, reference.location == nil else { return false }
         var invocations = [invocation]
-        guard case .success(let handler) = handler(for: reference, filling: with, into: &invocations) else {
-            return false
-        }
-        return handler.isDone(invocations[0])
+        let handler = try? handler(for: reference, filling: with, into: &invocations).get()
+        return handler?.isDone(invocations[0]) ?? false
     }
 
     /// Returns the handler, and fills in the action's parameters for each invocation.
@@ -64,5 +63,13 @@ package struct ActionRunner: Sendable {
         let schema = (try? handler.get())?.summary.parameters
         for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
         return handler
+    }
+}
+
+extension Outcome {
+    /// Returns the outcome of an action that could not start: one whose cause may pass is retried, as often as the rule
+    /// specifies.
+    static func cannotStart(_ message: String, mayPass: Bool) -> Outcome {
+        Outcome(mayPass ? .retry : .failed, message, code: cannotStartCode)
     }
 }

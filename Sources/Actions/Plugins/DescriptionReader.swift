@@ -7,9 +7,7 @@ import System
 /// Reads the description of a plugin.
 struct DescriptionReader {
     /// Returns the description, and warnings about keys that this version does not know.
-    static func read(
-        _ value: JSONValue
-    ) throws(HandlerProblem) -> (description: PluginDescription, remarks: [String]) {
+    static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, remarks: [String]) {
         guard let members = value.object else {
             throw HandlerProblem(message: "the description is not a mapping", help: nil)
         }
@@ -28,11 +26,7 @@ struct DescriptionReader {
         if let version = members["version"] { description.version = version.shown }
         description.protocol = versions(members["protocol"]) ?? []
         description.summary = try fields.text("summary")
-        if let word = members["run"]?.string {
-            description.run = [word]
-        } else {
-            description.run = try fields.texts("run")
-        }
+        description.run = if let word = members["run"]?.string { [word] } else { try fields.texts("run") }
         description.modes = try words(fields, "modes", ["run", "serve"])
         if let modes = description.modes, !modes.contains("run") {
             throw HandlerProblem(

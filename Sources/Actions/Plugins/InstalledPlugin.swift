@@ -38,8 +38,7 @@ package struct InstalledPlugin: Sendable, Hashable {
             words.contains("any") ? nil : Set(words.compactMap(FileType.init(rawValue:)))
         }
         return HandlerDescription(
-            reference: HandlerReference(name: description.name, location: location),
-            parameters: description.parameters, events: events, types: types,
-            traits: description.sharesFile ?? false ? .sharesFile : [])
+            reference: HandlerReference(name: description.name, location: location), parameters: description.parameters,
+            events: events, types: types, traits: description.sharesFile ?? false ? .sharesFile : [])
     }
 }

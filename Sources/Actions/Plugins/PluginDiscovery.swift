@@ -87,12 +87,10 @@ package final class PluginDiscovery: Sendable {
     func problems(of plugin: InstalledPlugin, called name: String?) -> [HandlerProblem] {
         var problems: [HandlerProblem] = []
         if let name, plugin.description.name != name {
-            problems.append(
-                HandlerProblem(
-                    message:
-                        "the plugin at '\(plugin.location)' has the name '\(plugin.description.name)' in its "
-                        + "description",
-                    help: "use one name: rename it, or change 'name' in its description"))
+            let own = plugin.description.name
+            let message = "the plugin at '\(plugin.location)' has the name '\(own)' in its description"
+            let help = "use one name: rename it, or change 'name' in its description"
+            problems.append(HandlerProblem(message: message, help: help))
         }
         if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
         if environment.isRoot {
@@ -103,27 +101,24 @@ package final class PluginDiscovery: Sendable {
 
     /// Returns the plugin at a location that `find` has returned, and describes it again if it has changed since.
     package func plugin(at location: PathBytes) -> Result<InstalledPlugin, HandlerProblem> {
-        do throws(HandlerProblem) {
-            return .success(try load(location))
-        } catch {
-            return .failure(
-                HandlerProblem(
-                    message: "plugin '\(PathBytes(location.lastComponent))': \(error.message)", help: error.help))
+        Result { () throws(HandlerProblem) in try load(location) }.mapError { problem in
+            let message = "plugin '\(PathBytes(location.lastComponent))': \(problem.message)"
+            return HandlerProblem(message: message, help: problem.help)
         }
     }
 
     /// Returns the names of all plugins that `find` would find.
     package func names(from folder: PathBytes) -> [String] {
-        var names: Set<String> = []
-        for place in places(from: folder) {
-            guard let path = place.text, let entries = try? FileManager.default.contentsOfDirectory(atPath: path) else {
-                continue
-            }
-            for entry in entries where !entry.hasPrefix(".") && kind(of: place.appending(entry)) != nil {
-                names.insert(entry)
-            }
+        let names = places(from: folder).flatMap { place in
+            entries(of: place).filter { kind(of: place.appending($0)) != nil }
         }
-        return names.sorted()
+        return Set(names).sorted()
+    }
+
+    /// Returns the names in a directory without hidden ones, sorted; none for a directory that cannot be listed.
+    func entries(of place: PathBytes) -> [String] {
+        let entries = place.text.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0) } ?? []
+        return entries.filter { !$0.hasPrefix(".") }.sorted()
     }
 
     /// Returns the directories that are searched for plugins, in order, for a rules file in the given directory.
@@ -161,24 +156,22 @@ package final class PluginDiscovery: Sendable {
     private struct Entry {
         var stamp: FileStamp
         var result: Result<InstalledPlugin, HandlerProblem>
-        var moment = ContinuousClock.now
+        var time = ContinuousClock.now
 
         /// Whether the plugin must be described again: a failure may be temporary, such as a timeout on a busy machine.
-        var isOld: Bool {
-            if case .failure = result { ContinuousClock.now - moment > .seconds(5) } else { false }
-        }
+        var isOld: Bool { if case .failure = result { ContinuousClock.now - time > .seconds(5) } else { false } }
     }
 
     private func load(_ location: PathBytes) throws(HandlerProblem) -> InstalledPlugin {
         guard let kind = kind(of: location) else {
             throw nearMiss(location, name: String(decoding: location.lastComponent, as: UTF8.self))
         }
-        let source: PathBytes
-        switch kind {
-        case .described: source = location.appending("plugin.yaml")
-        case .folder: source = location.appending(location.lastComponent)
-        case .executable: source = location
-        }
+        let source =
+            switch kind {
+            case .described: location.appending("plugin.yaml")
+            case .folder: location.appending(location.lastComponent)
+            case .executable: location
+            }
         try checkOwner(source, [])
         let plugin = try described(kind, location, source)
         if var problem = ExecutableCheck.problem(with: plugin.executable) {
@@ -211,33 +204,25 @@ package final class PluginDiscovery: Sendable {
         if let entry = known.withLock({ $0[source] }), entry.stamp == stamp, !entry.isOld {
             return try entry.result.get()
         }
-        let result: Result<InstalledPlugin, HandlerProblem>
-        do throws(HandlerProblem) {
-            result = .success(try describe(kind, location, source))
-        } catch {
-            result = .failure(error)
-        }
+        let result = Result { () throws(HandlerProblem) in try describe(kind, location, source) }
         known.withLock { $0[source] = Entry(stamp: stamp, result: result) }
         return try result.get()
     }
 
-    private func describe(_ kind: Kind, _ location: PathBytes, _ source: PathBytes) throws(HandlerProblem)
-        -> InstalledPlugin
-    {
-        guard case .described = kind else {
-            guard startsPlugins else {
-                unasked.withLock { _ = $0.insert(source) }
-                let name = String(decoding: location.lastComponent, as: UTF8.self)
-                var description = PluginDescription(name: name, version: "", parameters: nil)
-                description.rawPaths = true
-                return InstalledPlugin(description: description, location: location, executable: source)
-            }
-            let (description, remarks) = try DescriptionReader.read(try answer(of: source))
-            return InstalledPlugin(
-                description: description, location: location, executable: source, arguments: [], remarks: remarks)
+    private func describe(
+        _ kind: Kind, _ location: PathBytes, _ source: PathBytes
+    ) throws(HandlerProblem) -> InstalledPlugin {
+        if kind != .described, !startsPlugins {
+            unasked.withLock { _ = $0.insert(source) }
+            let name = String(decoding: location.lastComponent, as: UTF8.self)
+            var description = PluginDescription(name: name, version: "", parameters: nil)
+            description.rawPaths = true
+            return InstalledPlugin(description: description, location: location, executable: source)
         }
-        let (description, remarks) = try DescriptionReader.read(try parse(source).get())
-        let command = command(description.run ?? [description.name], in: location)
+        let value = try kind == .described ? parse(source).get() : answer(of: source)
+        let (description, remarks) = try DescriptionReader.read(value)
+        let words = description.run ?? [description.name]
+        let command = kind == .described ? command(words, in: location) : [source.bytes]
         guard let executable = command.first else {
             throw HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
         }
@@ -253,10 +238,9 @@ package final class PluginDiscovery: Sendable {
     private func command(_ words: [String], in folder: PathBytes) -> [[UInt8]] {
         words.enumerated().map { index, word in
             let inside = folder.appending(word).normalized
-            if word.hasPrefix("/") { return Array(word.utf8) }
-            if word.hasPrefix("./") || word.hasPrefix("../") { return inside.bytes }
-            guard index == 0 else { return Array(word.utf8) }
-            if !exists(inside), let found = ExecutableCheck.find(word) { return found.bytes }
+            let isPath = word.hasPrefix("./") || word.hasPrefix("../")
+            if word.hasPrefix("/") || (index > 0 && !isPath) { return Array(word.utf8) }
+            if !isPath, !exists(inside), let found = ExecutableCheck.find(word) { return found.bytes }
             return inside.bytes
         }
     }

@@ -7,9 +7,7 @@ import Rules
 // Plans: the programs that would be run, for a dry run.
 extension PluginHost {
     /// Returns the plans of what ``run(_:most:_:)`` would do, and runs nothing.
-    func plan(
-        _ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call
-    ) -> [ActionPlan] {
+    func plan(_ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [ActionPlan] {
         var plans: [ActionPlan] = []
         var rest = invocations[...]
         while let first = rest.first {
@@ -23,32 +21,25 @@ extension PluginHost {
     private func plan(_ action: Action, _ invocations: ArraySlice<Invocation>, _ call: Call) -> ActionPlan {
         guard let first = invocations.first else { preconditionFailure("a plan for no event") }
         if let problem = ExecutableCheck.problem(with: call.executable) {
-            return .impossible(
-                "\(call.program): \(problem.message)", code: Outcome.cannotStartCode, action, invocations)
+            return .impossible("\(call.program): \(problem.message)", action, invocations)
         }
-        if let problem = ownershipProblem(of: call, for: first) {
-            return .impossible(problem, code: Outcome.cannotStartCode, action, invocations)
-        }
+        if let problem = ownershipProblem(of: call, for: first) { return .impossible(problem, action, invocations) }
         var request = PluginRequest(invocations, scratch: scratchFolders.example)
         request.dryRun = true
         let confinement: ProgramConfinement
         do throws(HandlerProblem) {
-            let scratch = scratchFolders.example
-            confinement = try self.confinement(of: call, invocations, scratch: scratch)
+            confinement = try self.confinement(of: call, invocations, scratch: scratchFolders.example)
         } catch {
-            return .impossible("\(call.program): \(error.message)", code: Outcome.cannotStartCode, action, invocations)
+            return .impossible("\(call.program): \(error.message)", action, invocations)
         }
         guard let line = try? request.encodedBytes() else {
-            let message = "the parameters can't be written as JSON"
-            return .impossible(message, code: "bad-request", action, invocations)
+            return .impossible("the parameters can't be written as JSON", code: "bad-request", action, invocations)
         }
         let shown = KeptRequest(request, sent: line, schema: call.parameters).value
-        let isShell: Bool
-        if case .shell = action.work { isShell = true } else { isShell = false }
+        let isShell = if case .shell = action.work { true } else { false }
         let program = ActionPlan.Program(
             plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
-            arguments: call.arguments,
-            parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
+            arguments: call.arguments, parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
             environment: first.environment, directory: first.directory?.path, confinement: confinement)
         return ActionPlan(.program(program), action, invocations)
     }

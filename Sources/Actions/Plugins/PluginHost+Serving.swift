@@ -13,16 +13,15 @@ extension PluginHost {
         _ call: Call, _ serving: PersistentPlugin, _ invocation: Invocation, _ request: PluginRequest, input: [UInt8],
         scratch: PathBytes, _ confinement: ProgramConfinement
     ) -> [Outcome] {
-        let given = Set(invocation.environment.map(\.name))
         var command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: environment.variables.filter { !given.contains($0.name) } + invocation.environment + [
+            environment: environment.variables(for: nil, adding: invocation.environment) + [
                 ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8))
             ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
         command.confinement = confinement
         guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
             let message = "\(call.program): \(LaunchFailure.holdsNUL.reason)"
-            return request.events.map { _ in Outcome(.failed, message, code: Outcome.cannotStartCode) }
+            return request.events.map { _ in .cannotStart(message, mayPass: false) }
         }
         guard invocation.mayStart(), let plugin = self.serving.plugin(serving) else {
             return request.events.map { _ in .interrupted("Alight stops") }
@@ -49,15 +48,11 @@ extension PluginHost {
             let table = OutcomeTable(
                 program: call.program, isIdempotent: call.isIdempotent, answers: true,
                 folder: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
-            var (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
+            let (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
             for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
             let kept = KeptRequest(request, sent: input, schema: call.parameters)
-            for index in outcomes.indices {
-                var facts = ProcessFacts(request: kept.text(for: index))
-                if case .lost(_, let way) = reply { facts = ProcessFacts(way, request: facts.request) }
-                outcomes[index].process = facts
-            }
-            return outcomes
+            if case .lost(_, let way) = reply { return kept.recorded(with: outcomes, of: way) }
+            return kept.recorded(with: outcomes, of: nil)
         }
     }
 }
@@ -98,10 +93,8 @@ extension OutcomeTable {
             return all(.uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died"))
         case .refused(.notLaunched(let reason)): return ended(.notLaunched(reason))
         case .refused(.couldNotStart(let reason)): return ended(.couldNotStart(reason))
-        case .refused(.unusable(let reason)):
-            return all(Outcome(.failed, "\(program) \(reason)", code: Outcome.cannotStartCode))
-        case .refused(.failing(let reason)):
-            return all(Outcome(.retry, "\(program) \(reason)", code: Outcome.cannotStartCode))
+        case .refused(.unusable(let reason)): return all(.cannotStart("\(program) \(reason)", mayPass: false))
+        case .refused(.failing(let reason)): return all(.cannotStart("\(program) \(reason)", mayPass: true))
         }
     }
 }

@@ -95,7 +95,7 @@ package struct PluginHost: Sendable {
         let program = call(first)
         guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
         if let problem = ownershipProblem(of: program, for: first) {
-            return all(Outcome(program.wasThere ? .retry : .failed, problem, code: Outcome.cannotStartCode))
+            return all(.cannotStart(problem, mayPass: program.wasThere))
         }
         // For a program that is started for this request, execve(2) detects that.
         if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
@@ -105,49 +105,40 @@ package struct PluginHost: Sendable {
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
-        if program.serving == nil, invocations.count == 1, first.hasSmallRequest {
-            defer { remove(scratch, first.log) }
-            return runAtOnce(program, first, scratch: scratch)
-        }
-        let request = PluginRequest(invocations, scratch: scratch)
-        guard let input = try? request.encodedBytes() else {
-            remove(scratch, first.log)
-            return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
-        }
-        guard input.count <= Self.requestLimit else {
-            remove(scratch, first.log)
-            guard invocations.count > 1 else {
-                let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
-                return all(Outcome(.failed, message, code: "bad-request"))
+        var made: (request: PluginRequest, input: [UInt8])?
+        // A request for one event that is never too large is written while the program starts.
+        if program.serving != nil || invocations.count > 1 || !first.hasSmallRequest {
+            let request = PluginRequest(invocations, scratch: scratch)
+            guard let input = try? request.encodedBytes() else {
+                remove(scratch, first.log)
+                return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
             }
-            let half = invocations.count / 2
-            return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
+            guard input.count <= Self.requestLimit else {
+                remove(scratch, first.log)
+                guard invocations.count > 1 else {
+                    let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
+                    return all(Outcome(.failed, message, code: "bad-request"))
+                }
+                let half = invocations.count / 2
+                return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
+            }
+            made = (request, input)
         }
         defer { remove(scratch, first.log) }
         do throws(HandlerProblem) {
             let confinement = try confinement(of: program, invocations, scratch: scratch)
-            guard let serving = program.serving else {
-                return run(program, first, scratch: scratch, confinement) { (request, input) }
+            if let serving = program.serving, let (request, input) = made {
+                let outcomes = serve(program, serving, first, request, input: input, scratch: scratch, confinement)
+                return explained(outcomes, program, mayPass: false)
             }
-            let outcomes = serve(program, serving, first, request, input: input, scratch: scratch, confinement)
-            return explained(outcomes, program, mayPass: false)
-        } catch {
-            return all(Outcome(.failed, "\(program.program): \(error.message)", code: Outcome.cannotStartCode))
-        }
-    }
-
-    /// Runs the program for one event whose request is never too large, so that it can be written while the program
-    /// starts.
-    private func runAtOnce(_ program: Call, _ invocation: Invocation, scratch: PathBytes) -> [Outcome] {
-        do throws(HandlerProblem) {
-            let confinement = try confinement(of: program, [invocation], scratch: scratch)
-            return run(program, invocation, scratch: scratch, confinement) {
-                let request = PluginRequest([invocation], scratch: scratch)
+            return run(program, first, scratch: scratch, confinement) {
+                if let made { return made }
+                let request = PluginRequest(invocations, scratch: scratch)
                 // Without parameters the request contains no number that JSON cannot represent.
                 return (request, (try? request.encodedBytes()) ?? [])
             }
         } catch {
-            return [Outcome(.failed, "\(program.program): \(error.message)", code: Outcome.cannotStartCode)]
+            return all(.cannotStart("\(program.program): \(error.message)", mayPass: false))
         }
     }
 
@@ -161,12 +152,10 @@ package struct PluginHost: Sendable {
     private func explained(_ outcomes: [Outcome], _ program: Call, mayPass: Bool) -> [Outcome] {
         outcomes.map { outcome in
             guard outcome.ending == .failed, outcome.code == Outcome.cannotStartCode, outcome.process?.status == nil
-            else {
-                return outcome
-            }
+            else { return outcome }
             if let missing = absence(of: program) { return missing }
             guard mayPass, program.wasThere else { return outcome }
-            return Outcome(.retry, outcome.message, code: Outcome.cannotStartCode)
+            return .cannotStart(outcome.message, mayPass: true)
         }
     }
 
@@ -175,9 +164,8 @@ package struct PluginHost: Sendable {
     /// A program is often replaced in two steps, so one that could be run before is retried, as often as the rule
     /// specifies.
     private func absence(of call: Call) -> Outcome? {
-        guard let problem = ExecutableCheck.problem(with: call.executable) else { return nil }
-        return Outcome(
-            call.wasThere ? .retry : .failed, "\(call.program): \(problem.message)", code: Outcome.cannotStartCode)
+        ExecutableCheck.problem(with: call.executable)
+            .map { .cannotStart("\(call.program): \($0.message)", mayPass: call.wasThere) }
     }
 
     /// Returns the reason why root must not run the program; nil when it may.
@@ -219,11 +207,7 @@ package struct PluginHost: Sendable {
             return made?.input ?? []
         }
         func take(_ line: ArraySlice<UInt8>) {
-            switch log.report(line) {
-            case .line(let level, let text): log.add(level, text)
-            case .progress(let fraction, let message): invocation.progress(fraction, message)
-            case nil: break
-            }
+            if case .progress(let fraction, let message) = log.take(line) { invocation.progress(fraction, message) }
         }
         let ended = launcher.run(command, stop: invocation.stop, report: take, lateInput: lateInput)
         log.finish(unread: ended.unread)
@@ -231,13 +215,11 @@ package struct PluginHost: Sendable {
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory.path,
             timeout: invocation.timeout, limits: confinement.limits)
-        var (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
+        let (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
         let kept = KeptRequest(request, sent: input, schema: call.parameters)
-        for index in outcomes.indices {
-            outcomes[index].process = ProcessFacts(ended.way, request: kept.text(for: index))
-        }
-        return explained(outcomes, call, mayPass: ended.miss?.mayPass(in: confinement) ?? false)
+        let mayPass = ended.miss?.mayPass(in: confinement) ?? false
+        return explained(kept.recorded(with: outcomes, of: ended.way), call, mayPass: mayPass)
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {
@@ -253,13 +235,7 @@ package struct PluginHost: Sendable {
         let job = invocation.job
         let event = job.event
         func text(_ text: String) -> [UInt8] { Array(text.utf8) }
-        var variables = environment.variables(for: invocation.confinement.user)
-        if !invocation.environment.isEmpty {
-            let given = Set(invocation.environment.map(\.name))
-            variables.removeAll { given.contains($0.name) }
-            variables += invocation.environment
-        }
-        variables += [
+        return environment.variables(for: invocation.confinement.user, adding: invocation.environment) + [
             ("TMPDIR", scratch.bytes), ("ALIGHT_PROTOCOL", text("\(ProtocolVersion.current)")),
             ("ALIGHT_ID", text(job.id.description)), ("ALIGHT_ATTEMPT", text("\(job.attempt)")),
             ("ALIGHT_RULE", text(job.rule)), ("ALIGHT_EVENT", text(event.kind.rawValue)),
@@ -269,7 +245,6 @@ package struct PluginHost: Sendable {
             ("ALIGHT_REASON", text(job.previous?.message ?? "").filter { $0 != 0 }),
             ("ALIGHT_SCRATCH", scratch.bytes),
         ]
-        return variables
     }
 }
 

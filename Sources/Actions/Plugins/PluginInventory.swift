@@ -1,5 +1,5 @@
 import ActionAPI
-import Foundation
+import Glibc
 package import Rules
 package import System
 
@@ -32,9 +32,7 @@ extension PluginDiscovery {
     ///   - first: The directories that are searched before the others.
     ///   - builtIn: The names of built-in handlers, which take precedence.
     /// - Returns: The plugins that were found; a directory that does not exist is not an error.
-    package func inventory(
-        from folder: PathBytes, first: [PathBytes] = [], builtIn: Set<String>
-    ) -> [PluginListing] {
+    package func inventory(from folder: PathBytes, first: [PathBytes] = [], builtIn: Set<String>) -> [PluginListing] {
         var taken: [String: PathBytes] = [:]
         var seen: Set<PathBytes> = []
         var listings: [PluginListing] = []
@@ -42,18 +40,17 @@ extension PluginDiscovery {
             for name in entries(of: place) {
                 let path = place.appending(name)
                 var listing: PluginListing
-                if kind(of: path) != nil {
+                let isPlugin = kind(of: path) != nil
+                if isPlugin {
                     listing = self.listing(of: path, called: name)
-                    listing.shadow = taken[name].map { .plugin($0) }
-                    // `find` uses the first plugin that exists, even if it is broken.
-                    if taken[name] == nil { taken[name] = path }
                 } else if isMeantAsPlugin(path) {
                     listing = PluginListing(name: name, location: path, problems: [nearMiss(path, name: name)])
-                    listing.shadow = taken[name].map { .plugin($0) }
                 } else {
                     continue
                 }
-                if builtIn.contains(name) { listing.shadow = .builtIn }
+                listing.shadow = builtIn.contains(name) ? .builtIn : taken[name].map { .plugin($0) }
+                // `find` uses the first plugin that exists, even if it is broken.
+                if isPlugin, taken[name] == nil { taken[name] = path }
                 listings.append(listing)
             }
         }
@@ -71,13 +68,6 @@ extension PluginDiscovery {
             return PluginListing(name: shown, location: path, plugin: plugin, problems: problems)
         case .failure(let problem): return PluginListing(name: shown, location: path, problems: [problem])
         }
-    }
-
-    private func entries(of place: PathBytes) -> [String] {
-        guard let path = place.text, let entries = try? FileManager.default.contentsOfDirectory(atPath: path) else {
-            return []
-        }
-        return entries.filter { !$0.hasPrefix(".") }.sorted()
     }
 
     /// Returns whether something that is not a plugin appears to be meant as one: a script that is not executable, or a

@@ -55,8 +55,7 @@ enum RequiredPrograms {
         "ocrmypdf": "ocrmypdf", "pandoc": "pandoc", "pdfinfo": "poppler-utils", "pdftoppm": "poppler-utils",
         "pdftotext": "poppler-utils", "perl": "perl", "php": "php-cli", "python3": "python3", "qpdf": "qpdf",
         "rclone": "rclone", "rsync": "rsync", "ruby": "ruby", "soffice": "libreoffice", "sox": "sox",
-        "sqlite3": "sqlite3", "ssh": "openssh-client", "tesseract": "tesseract-ocr", "unar": "unar",
-        "unzip": "unzip", "vips": "libvips-tools", "vipsthumbnail": "libvips-tools", "xz": "xz-utils", "zip": "zip",
-        "zstd": "zstd",
+        "sqlite3": "sqlite3", "ssh": "openssh-client", "tesseract": "tesseract-ocr", "unar": "unar", "unzip": "unzip",
+        "vips": "libvips-tools", "vipsthumbnail": "libvips-tools", "xz": "xz-utils", "zip": "zip", "zstd": "zstd",
     ]
 }

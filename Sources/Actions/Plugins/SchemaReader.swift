@@ -19,6 +19,13 @@ struct SchemaReader {
                 help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys))
         }
         let fields = SchemaFields(members: members, place: place)
+        func part<Value>(
+            _ key: String, _ noun: String, _ read: (JSONValue) -> Value?
+        ) throws(HandlerProblem) -> Value? {
+            guard let value = members[key] else { return nil }
+            guard let part = read(value) else { throw misfit("\(place).\(key)", noun) }
+            return part
+        }
         if let type = try fields.text("type"), !types.contains(type) {
             let help = Spelling.help(for: type, candidates: types, noun: "types")
             throw HandlerProblem(message: "'\(place).type' is '\(type)'", help: help)
@@ -29,33 +36,22 @@ struct SchemaReader {
                 message: "'\(place).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
         }
         var properties: [String: ParameterSchema]?
-        if let value = members["properties"] {
-            guard let inner = value.object else { throw misfit("\(place).properties", "a mapping") }
-            var read: [String: ParameterSchema] = [:]
+        if let inner = try part("properties", "a mapping", \.object) {
+            properties = [:]
             for (key, schema) in inner.sorted(by: { $0.key < $1.key }) {
-                read[key] = try Self.read(schema, at: "\(place).properties.\(key)")
+                properties?[key] = try read(schema, at: "\(place).properties.\(key)")
             }
-            properties = read
         }
-        var oneOf: [ParameterSchema]?
-        if let value = members["oneOf"] {
-            guard let schemas = value.array else { throw misfit("\(place).oneOf", "a list") }
-            var read: [ParameterSchema] = []
-            for (index, schema) in schemas.enumerated() {
-                read.append(try Self.read(schema, at: "\(place).oneOf[\(index)]"))
-            }
-            oneOf = read
+        let oneOf = try part("oneOf", "a list", \.array)?.enumerated().map { index, schema throws(HandlerProblem) in
+            try read(schema, at: "\(place).oneOf[\(index)]")
         }
         var dependentRequired: [String: [String]]?
-        if let value = members["dependentRequired"] {
-            let lists = value.object.map { SchemaFields(members: $0, place: "\(place).dependentRequired") }
-            guard let lists else { throw misfit("\(place).dependentRequired", "a mapping") }
-            var read: [String: [String]] = [:]
-            for key in lists.members.keys { read[key] = try lists.texts(key) }
-            dependentRequired = read
+        if let lists = try part("dependentRequired", "a mapping", \.object) {
+            let lists = SchemaFields(members: lists, place: "\(place).dependentRequired")
+            dependentRequired = [:]
+            for key in lists.members.keys { dependentRequired?[key] = try lists.texts(key) }
         }
-        var items: ParameterSchema?
-        if let value = members["items"] { items = try Self.read(value, at: "\(place).items") }
+        let items = try members["items"].map { value throws(HandlerProblem) in try read(value, at: "\(place).items") }
         let role = try fields.text("x-alight")
         if let role, role != ParameterSchema.destination {
             throw HandlerProblem(
@@ -80,8 +76,7 @@ struct SchemaReader {
             maxLength: try fields.count("maxLength"), pattern: pattern, items: items,
             minItems: try fields.count("minItems"), maxItems: try fields.count("maxItems"),
             title: try fields.text("title"), description: try fields.text("description"),
-            writeOnly: try fields.bool("writeOnly"),
-            role: role, extensions: extensions)
+            writeOnly: try fields.bool("writeOnly"), role: role, extensions: extensions)
         if let value = schema.default,
             let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
         {

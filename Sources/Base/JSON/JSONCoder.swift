@@ -158,9 +158,8 @@ package struct JSONCoder {
         case 0x0C: raw("\\f")
         case 0x0D: raw("\\r")
         case 0..<0x20:
-            raw("\\u00")
-            bytes.append(Self.hexadecimal(byte >> 4))
-            bytes.append(Self.hexadecimal(byte & 15))
+            raw(byte < 0x10 ? "\\u000" : "\\u00")
+            bytes.append(contentsOf: String(byte, radix: 16).utf8)
         default:
             bytes.append(UInt8(ascii: "\\"))
             bytes.append(byte)
@@ -202,10 +201,6 @@ package struct JSONCoder {
             }
         }
     }
-
-    private static func hexadecimal(_ digit: UInt8) -> UInt8 {
-        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
-    }
 }
 
 /// A value with a JSON representation.
@@ -231,10 +226,7 @@ extension JSONRecord {
         json.object { copy.code(with: &$0) }
     }
 
-    package init?(value: JSONValue) {
-        guard let read = try? Self(reading: value) else { return nil }
-        self = read
-    }
+    package init?(value: JSONValue) { if let read = try? Self(reading: value) { self = read } else { return nil } }
 
     /// Reads an object.
     package init(reading value: JSONValue) throws(JSONError) {
@@ -279,11 +271,7 @@ extension JSONForm where Self: FixedWidthInteger {
 
     package init?(value: JSONValue) {
         guard case .integer(let integer) = value else { return nil }
-        guard Self.bitWidth < 64 else {
-            self.init(truncatingIfNeeded: integer)
-            return
-        }
-        self.init(exactly: integer)
+        if Self.bitWidth < 64 { self.init(exactly: integer) } else { self.init(truncatingIfNeeded: integer) }
     }
 }
 
@@ -304,26 +292,17 @@ extension UInt64: JSONForm {}
 
 extension Bool: JSONForm {
     package func write(to json: inout JSONCoder) { json.value(.bool(self)) }
-    package init?(value: JSONValue) {
-        guard let bool = value.bool else { return nil }
-        self = bool
-    }
+    package init?(value: JSONValue) { if let bool = value.bool { self = bool } else { return nil } }
 }
 
 extension Double: JSONForm {
     package func write(to json: inout JSONCoder) { json.value(.number(self)) }
-    package init?(value: JSONValue) {
-        guard let number = value.double else { return nil }
-        self = number
-    }
+    package init?(value: JSONValue) { if let number = value.double { self = number } else { return nil } }
 }
 
 extension String: JSONForm {
     package func write(to json: inout JSONCoder) { json.string(self) }
-    package init?(value: JSONValue) {
-        guard let text = value.string else { return nil }
-        self = text
-    }
+    package init?(value: JSONValue) { if let text = value.string { self = text } else { return nil } }
 }
 
 extension JSONValue: JSONForm {
@@ -333,10 +312,7 @@ extension JSONValue: JSONForm {
 
 extension [String: JSONValue]: JSONForm {
     package func write(to json: inout JSONCoder) { json.value(.object(self)) }
-    package init?(value: JSONValue) {
-        guard let members = value.object else { return nil }
-        self = members
-    }
+    package init?(value: JSONValue) { if let members = value.object { self = members } else { return nil } }
 }
 
 extension Array: JSONForm where Element: JSONForm {
@@ -350,8 +326,7 @@ extension Array: JSONForm where Element: JSONForm {
     }
 
     package init?(value: JSONValue) {
-        guard let elements = value.array else { return nil }
-        self = elements.compactMap { Element(value: $0) }
-        if count != elements.count { return nil }
+        self = value.array?.compactMap { Element(value: $0) } ?? []
+        if count != value.array?.count { return nil }
     }
 }

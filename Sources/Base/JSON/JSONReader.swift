@@ -48,7 +48,7 @@ struct JSONReader {
     /// - Returns: The value.
     /// - Throws: The first error; if the input is nested too deep, nothing of it is stored.
     static func value(
-        of text: UnsafeBufferPointer<UInt8>, isRecord: Bool = false, isLenient: Bool = false
+        of text: UnsafeBufferPointer<UInt8>, isRecord: Bool, isLenient: Bool
     ) throws(JSONError) -> JSONValue {
         var reader = JSONReader(bytes: text, isRecord: isRecord, isLenient: isLenient)
         let value = try reader.value()
@@ -240,8 +240,7 @@ struct JSONReader {
     }
 
     private func text(_ content: some Collection<UInt8>) throws(JSONError) -> String {
-        guard let text = String(validating: content, as: UTF8.self) else { throw invalid }
-        return text
+        if let text = String(validating: content, as: UTF8.self) { return text } else { throw invalid }
     }
 
     /// Continues to parse a string that contains escapes.
@@ -264,8 +263,7 @@ struct JSONReader {
             case UInt8(ascii: "b"): content.append(0x08)
             case UInt8(ascii: "f"): content.append(0x0C)
             case UInt8(ascii: "u"):
-                let scalar = try escapedScalar()
-                content += UTF8.encode(scalar).map { Array($0) } ?? []
+                content += Array(String(try escapedScalar()).utf8)
             default: throw invalid
             }
         }
@@ -295,13 +293,7 @@ struct JSONReader {
         guard position + 4 <= bytes.count else { throw invalid }
         var number: UInt32 = 0
         for byte in bytes[position..<(position + 4)] {
-            let digit: UInt8
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-            default: throw invalid
-            }
+            guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { throw invalid }
             number = number << 4 + UInt32(digit)
         }
         position += 4
@@ -317,17 +309,14 @@ extension JSONValue {
 
     /// Parses external JSON; nil when it is invalid.
     package init?(json bytes: some Collection<UInt8>) {
-        guard let value = try? JSONValue(reading: bytes) else { return nil }
-        self = value
+        if let value = try? JSONValue(reading: bytes) { self = value } else { return nil }
     }
 
     fileprivate static func read(
         _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool
     ) throws(JSONError) -> JSONValue {
         func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONError> {
-            Result { () throws(JSONError) in
-                try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient)
-            }
+            Result { () throws(JSONError) in try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient) }
         }
         let found =
             bytes.withContiguousStorageIfAvailable { value(of: $0) }

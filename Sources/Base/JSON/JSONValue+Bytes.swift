@@ -2,11 +2,8 @@
 extension JSONValue {
     /// Creates a string from bytes, or `{"base64": …}` if they are not UTF-8.
     package init(bytes: [UInt8]) {
-        if let text = String(validating: bytes, as: UTF8.self) {
-            self = .string(text)
-        } else {
-            self = ["base64": .string(Base64.encoded(bytes))]
-        }
+        let text = String(validating: bytes, as: UTF8.self)
+        self = text.map { .string($0) } ?? ["base64": .string(Base64.encoded(bytes))]
     }
 
     /// The bytes of a string, or of `{"base64": …}` for one that isn't UTF-8.
@@ -38,9 +35,7 @@ package enum Base64 {
         for start in stride(from: 0, to: bytes.count, by: 3) {
             let group = bytes[start..<min(start + 3, bytes.count)]
             let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0..<4 {
-                text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 63] : padding)
-            }
+            for place in 0..<4 { text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 63] : padding) }
         }
         return String(decoding: text, as: UTF8.self)
     }
@@ -60,22 +55,11 @@ package enum Base64 {
         bytes.reserveCapacity(text.utf8.count / 4 * 3)
         var bits: UInt32 = 0
         for (index, digit) in digits.enumerated() {
-            guard let value = value(of: digit) else { return nil }
-            bits = bits << 6 | value
+            guard let value = alphabet.firstIndex(of: digit) else { return nil }
+            bits = bits << 6 | UInt32(value)
             // The first digit of a group completes no byte, each later one completes one.
             if index % 4 > 0 { bytes.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * UInt32(index % 4)))) }
         }
         return bytes
-    }
-
-    private static func value(of digit: UInt8) -> UInt32? {
-        switch digit {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
-        case UInt8(ascii: "+"): 62
-        case UInt8(ascii: "/"): 63
-        default: nil
-        }
     }
 }

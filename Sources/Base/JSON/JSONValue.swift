@@ -22,28 +22,16 @@ public enum JSONValue: Sendable, Hashable {
     }
 
     /// The members, if this is an object.
-    public var object: [String: JSONValue]? {
-        guard case .object(let members) = self else { return nil }
-        return members
-    }
+    public var object: [String: JSONValue]? { if case .object(let members) = self { members } else { nil } }
 
     /// The string, if this is one.
-    public var string: String? {
-        guard case .string(let text) = self else { return nil }
-        return text
-    }
+    public var string: String? { if case .string(let text) = self { text } else { nil } }
 
     /// The boolean, if this is one.
-    public var bool: Bool? {
-        guard case .bool(let isTrue) = self else { return nil }
-        return isTrue
-    }
+    public var bool: Bool? { if case .bool(let isTrue) = self { isTrue } else { nil } }
 
     /// The elements, if this is an array.
-    public var array: [JSONValue]? {
-        guard case .array(let elements) = self else { return nil }
-        return elements
-    }
+    public var array: [JSONValue]? { if case .array(let elements) = self { elements } else { nil } }
 
     /// The number, if this is an integer or a number.
     public var double: Double? {

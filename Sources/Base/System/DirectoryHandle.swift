@@ -66,8 +66,7 @@ package final class DirectoryHandle: Sendable {
         guard cal_stat_descriptor(descriptor, &here) == 0, cal_stat_descriptor(other.descriptor, &there) == 0 else {
             return false
         }
-        return here.inode == there.inode && here.device_major == there.device_major
-            && here.device_minor == there.device_minor
+        return FileIdentity(here).withoutBirth == FileIdentity(there).withoutBirth
     }
 
     /// Renames a name of this directory; returns 0 or the errno: EEXIST if the new name exists and may not be replaced.
@@ -84,18 +83,16 @@ package final class DirectoryHandle: Sendable {
     /// The name is first claimed in a way that can succeed only once: as a directory, by a hard link, or, where there
     /// are no hard links, as an empty file. A directory or an empty file is then replaced.
     package func renameToNew(_ name: PathBytes, to folder: DirectoryHandle, _ new: PathBytes) -> Int32 {
-        guard let facts = try? stat(name) else { return ENOENT }
-        if facts.type == .directory {
+        guard let snapshot = try? stat(name) else { return ENOENT }
+        if snapshot.type == .directory {
             guard new.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else { return errno }
             // A directory can replace only an empty directory.
             return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
         }
-        let linked = name.withCString { from in
-            new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) }
-        }
+        let linked = name.withCString { from in new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) } }
         if linked == 0 {
             // A file that another process has put there in the meantime is a different file, and remains.
-            guard (try? stat(name))?.identity == facts.identity else { return 0 }
+            guard (try? stat(name))?.identity == snapshot.identity else { return 0 }
             return unlink(name)
         }
         guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else { return errno }
@@ -110,9 +107,7 @@ package final class DirectoryHandle: Sendable {
     private func replace(
         _ name: PathBytes, in folder: DirectoryHandle, _ new: PathBytes, remove: (UnsafePointer<CChar>) -> Int32
     ) -> Int32 {
-        let renamed = name.withCString { from in
-            new.withCString { renameat(descriptor, from, folder.descriptor, $0) }
-        }
+        let renamed = name.withCString { from in new.withCString { renameat(descriptor, from, folder.descriptor, $0) } }
         guard renamed != 0 else { return 0 }
         let error = errno
         _ = new.withCString { remove($0) }

@@ -21,30 +21,22 @@ package struct DirectoryReader {
     /// - Parameters:
     ///   - path: The directory.
     ///   - root: The root that contains it, or the directory itself; links in the path of the root are followed.
-    ///   - error: Set to the errno if the result is nil.
-    package init?(_ path: PathBytes, below root: PathBytes, error: inout Int32) {
-        guard let relative = path.relative(to: root) else {
-            error = EXDEV
-            return nil
-        }
+    /// - Throws: The error of opening it; `EXDEV` for a path that is not inside the root.
+    package init(_ path: PathBytes, below root: PathBytes) throws(SystemError) {
+        guard let relative = path.relative(to: root) else { throw SystemError(errno: EXDEV) }
         var device: UInt64 = 0
-        let descriptor = root.withCString { root in
+        let opened = root.withCString { root in
             PathBytes(relative).withCString { cal_open_listing(root, $0, &device) }
         }
-        guard descriptor >= 0 else {
-            error = -descriptor
-            return nil
-        }
-        self.descriptor = descriptor
-        self.device = device
+        try self.init(opened: opened, device: device)
     }
 
     /// Takes ownership of a directory that was opened for listing; the argument is negative if opening failed with that
     /// errno.
-    init(opened descriptor: Int32) throws(SystemError) {
+    init(opened descriptor: Int32, device: UInt64 = 0) throws(SystemError) {
         guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
         self.descriptor = descriptor
-        device = 0
+        self.device = device
     }
 
     /// Restarts at the first entry, including entries added since the directory was opened.
@@ -80,7 +72,7 @@ package struct DirectoryReader {
     /// Calls the closure for each remaining entry; it must not store the entry.
     ///
     /// - Throws: The error that stopped the listing.
-    func forEach(_ body: (Entry) -> Void) throws(SystemError) {
+    package func forEach(_ body: (Entry) -> Void) throws(SystemError) {
         let result = withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 8) { buffer in
             while true {
                 let count = next(into: buffer, body)
@@ -92,7 +84,7 @@ package struct DirectoryReader {
     }
 
     /// Whether an entry is a directory; a symbolic link to one is not.
-    package func isFolder(_ entry: Entry) -> Bool {
+    package func isDirectory(_ entry: Entry) -> Bool {
         if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
         var status = cal_stat()
         return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)

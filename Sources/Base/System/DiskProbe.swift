@@ -45,9 +45,8 @@ package enum DiskProbe {
             var snapshot = Snapshot(status)
             snapshot.extended = extended
             return .present(snapshot)
-        case ENOENT, ENOTDIR: return .absent
-        // The file system cannot store a name of this length, so nothing exists there.
-        case ENAMETOOLONG: return .absent
+        // ENAMETOOLONG: the file system cannot store a name of this length, so nothing exists there.
+        case ENOENT, ENOTDIR, ENAMETOOLONG: return .absent
         default: return .unreadable(errno: error)
         }
     }
@@ -64,6 +63,16 @@ package enum DiskProbe {
         return PathBytes(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
     }
 
+    /// Returns the target of a symbolic link, as it is stored; nil for any other path.
+    package static func target(of link: PathBytes) -> PathBytes? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            guard let base = buffer.baseAddress else { return nil }
+            let count = link.withCString { readlink($0, base, buffer.count) }
+            guard count > 0, count < buffer.count else { return nil }
+            return PathBytes(UnsafeRawBufferPointer(start: base, count: count))
+        }
+    }
+
     /// The result of a check for processes that have a file open for writing, or locked against writing.
     package enum Holders: Sendable, Hashable {
         case nobody
@@ -78,20 +87,16 @@ package enum DiskProbe {
     /// microseconds waits for the release. For a file of another user, where the kernel grants no lease, the check
     /// searches the open files of all processes that may be inspected. A writer that is found is certain; if none is
     /// found, there may still be one.
-    package static func writers(of path: PathBytes) -> Holders {
-        writers(of: path, in: AT_FDCWD)
-    }
+    package static func writers(of path: PathBytes) -> Holders { writers(of: Place(path)) }
 
-    package static func writers(of place: Place) -> Holders { writers(of: place.name, in: place.descriptor) }
-
-    static func writers(of path: PathBytes, in directory: Int32) -> Holders {
-        switch path.withCString({ cal_probe_entry_writers(directory, $0) }) {
+    static func writers(of place: Place) -> Holders {
+        switch place.name.withCString({ cal_probe_entry_writers(place.descriptor, $0) }) {
         case 0: return .nobody
         case EAGAIN: return .somebody
         case EACCES:
             var status = cal_stat()
-            guard path.withCString({ cal_stat_entry(directory, $0, 0, &status) }) == 0 else { return .unknown }
-            return WriterSearch.hasFound(WriterSearch.File(status)) ? .somebody : .unknown
+            let isKnown = place.name.withCString { cal_stat_entry(place.descriptor, $0, 0, &status) } == 0
+            return isKnown && WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .somebody : .unknown
         default: return .unknown
         }
     }
@@ -112,11 +117,7 @@ package enum DiskProbe {
     }
 
     /// Returns the time of the system clock.
-    package static func now() -> Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
-    }
+    package static func now() -> Timestamp { time(CLOCK_REALTIME) }
 
     /// Returns the time since boot, including the time in suspend.
     package static func sinceBoot() -> Duration {
@@ -130,9 +131,11 @@ package enum DiskProbe {
     /// The kernel stamps files with the system clock of its last tick, some milliseconds before ``now()``. Changes from
     /// now on never get an earlier timestamp than this. A file with exactly this timestamp may also have changed
     /// before.
-    package static func fileTime() -> Timestamp {
+    package static func fileTime() -> Timestamp { time(CLOCK_REALTIME_COARSE) }
+
+    private static func time(_ clock: clockid_t) -> Timestamp {
         var time = timespec()
-        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        clock_gettime(clock, &time)
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
@@ -165,6 +168,16 @@ package enum DiskProbe {
     }
 }
 
+extension FileIdentity {
+    /// Creates the identity from the result of statx(2).
+    package init(_ status: cal_stat) {
+        let birth = status.btime_seconds &* 1_000_000_000 &+ Int64(status.btime_nanoseconds)
+        self.init(
+            deviceMajor: status.device_major, deviceMinor: status.device_minor, inode: status.inode,
+            birth: status.has_btime == 0 ? 0 : birth)
+    }
+}
+
 extension Snapshot {
     /// Creates a snapshot from the result of statx(2).
     package init(_ status: cal_stat) {
@@ -177,10 +190,7 @@ extension Snapshot {
             }
         let born = Timestamp(seconds: status.btime_seconds, nanoseconds: status.btime_nanoseconds)
         self.init(
-            identity: FileIdentity(
-                deviceMajor: status.device_major, deviceMinor: status.device_minor, inode: status.inode,
-                birth: status.has_btime == 0 ? 0 : born.seconds &* 1_000_000_000 &+ Int64(born.nanoseconds)),
-            type: type, size: status.size,
+            identity: FileIdentity(status), type: type, size: status.size,
             modified: Timestamp(seconds: status.mtime_seconds, nanoseconds: status.mtime_nanoseconds),
             changed: Timestamp(seconds: status.ctime_seconds, nanoseconds: status.ctime_nanoseconds),
             born: status.has_btime == 0 ? nil : born, mode: UInt16(status.mode & 0o7777), uid: status.uid,

@@ -74,10 +74,12 @@ extension FileSystem {
 package struct KernelFileSystem: FileSystem {
     package init() {}
 
-    package func open(root: PathBytes) throws(SystemError) -> OpenDirectory { try OpenDirectory(root: root) }
+    package func open(root: PathBytes) throws(SystemError) -> OpenDirectory {
+        try OpenDirectory(opened: root.withCString { cal_open_root($0) })
+    }
 
     package func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory {
-        try OpenDirectory(path, beneath: directory)
+        try OpenDirectory(opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_FOLDER, 0) })
     }
 
     package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
@@ -92,10 +94,26 @@ package struct KernelFileSystem: FileSystem {
 
     package func locks(of place: DiskProbe.Place) -> DiskProbe.Holders { DiskProbe.locks(of: place) }
 
-    package func isOnOverlay(_ place: DiskProbe.Place) -> Bool { DiskProbe.isOnOverlay(place) }
+    package func isOnOverlay(_ place: DiskProbe.Place) -> Bool {
+        var type: UInt64 = 0
+        return cal_file_system(place.descriptor, &type) == 0 && type == 0x794C_7630
+    }
 
     package func read(_ place: DiskProbe.Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
-        DiskProbe.read(place, inode: inode, from: offset, count: count)
+        let descriptor = place.openForReading()
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var status = Glibc.stat()
+        guard fstat(descriptor, &status) == 0, UInt64(status.st_ino) == inode else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let end = buffer.baseAddress?.advanced(by: filled)
+                let got = pread(descriptor, end, count - filled, off_t(offset) + off_t(filled))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else { break }
+                filled += got
+            }
+        }
     }
 
     package func resolve(_ path: PathBytes) -> PathBytes? { DiskProbe.resolve(path) }

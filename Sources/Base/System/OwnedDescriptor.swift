@@ -41,8 +41,8 @@ package final class OwnedDescriptor {
 extension ContinuousClock.Instant? {
     /// The remaining time in nanoseconds, for `cal_poll`; negative for no limit.
     package var pollLimit: Int64 {
-        guard let moment = self else { return -1 }
-        let (seconds, attoseconds) = max(moment - .now, .zero).components
+        guard let instant = self else { return -1 }
+        let (seconds, attoseconds) = max(instant - .now, .zero).components
         return seconds > 1 << 32 ? -1 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }

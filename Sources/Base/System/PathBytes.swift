@@ -15,9 +15,7 @@ public struct PathBytes: Hashable, Sendable {
     /// Creates a path of the UTF-8 of a string.
     public init(_ text: String) { bytes = Array(text.utf8) }
 
-    public func hash(into hasher: inout Hasher) {
-        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-    }
+    public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 
     /// The bytes after the last slash; the whole path if there is none.
     public var lastComponent: ArraySlice<UInt8> {
@@ -81,21 +79,21 @@ public struct PathBytes: Hashable, Sendable {
     /// Symbolic links are not resolved: `link/..` becomes the directory of the link.
     public var normalized: PathBytes {
         if isCertainlyNormal { return self }
-        var kept: [ArraySlice<UInt8>] = []
+        var parts: [ArraySlice<UInt8>] = []
         let isAbsolute = bytes.first == .slash
         for part in bytes.split(separator: .slash) {
             if part.elementsEqual([.dot]) { continue }
             if part.elementsEqual([.dot, .dot]) {
-                if let last = kept.last, !last.elementsEqual([.dot, .dot]) {
-                    kept.removeLast()
+                if let last = parts.last, !last.elementsEqual([.dot, .dot]) {
+                    parts.removeLast()
                 } else if !isAbsolute {
-                    kept.append(part)
+                    parts.append(part)
                 }
                 continue
             }
-            kept.append(part)
+            parts.append(part)
         }
-        let joined = Array(kept.joined(separator: [.slash]))
+        let joined = Array(parts.joined(separator: [.slash]))
         if isAbsolute { return PathBytes([.slash] + joined) }
         return joined.isEmpty ? PathBytes(".") : PathBytes(joined)
     }
@@ -134,21 +132,50 @@ extension PathBytes: CustomStringConvertible {
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
+extension PathBytes: Codable {
+    /// Decodes a string, or an array of bytes for a path that is not UTF-8.
+    ///
+    /// - Parameter decoder: The decoder of one value.
+    /// - Throws: An error if the value is neither.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let text = try? container.decode(String.self) {
+            self.init(text)
+        } else {
+            self.init(try container.decode([UInt8].self))
+        }
+    }
+
+    /// Encodes the path as a string if it is UTF-8, and otherwise as an array of bytes.
+    ///
+    /// - Parameter encoder: The encoder of one value.
+    /// - Throws: The errors of the encoder.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let text { try container.encode(text) } else { try container.encode(bytes) }
+    }
+}
+
 extension PathBytes: ExpressibleByStringLiteral {
     public init(stringLiteral value: String) { self.init(value) }
 }
 
 extension PathBytes: Comparable {
     public static func < (left: PathBytes, right: PathBytes) -> Bool {
-        // Large sets of paths are sorted, and the generic comparison takes several times as long.
-        let length = min(left.bytes.count, right.bytes.count)
-        let order = left.bytes.withUnsafeBytes { left in
-            right.bytes.withUnsafeBytes { right in
-                guard let left = left.baseAddress, let right = right.baseAddress else { return 0 as Int32 }
-                return memcmp(left, right, length)
-            }
+        left.bytes.withUnsafeBytes { left in right.bytes.withUnsafeBytes { left.compare($0) < 0 } }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Returns a negative number when these bytes sort before the others, 0 when they are equal.
+    ///
+    /// Large sets of paths are sorted, and the generic comparison takes several times as long.
+    package func compare(_ other: UnsafeRawBufferPointer) -> Int {
+        if let left = baseAddress, let right = other.baseAddress {
+            let order = memcmp(left, right, Swift.min(count, other.count))
+            if order != 0 { return Int(order) }
         }
-        return order == 0 ? left.bytes.count < right.bytes.count : order < 0
+        return count - other.count
     }
 }
 

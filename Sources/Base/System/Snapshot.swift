@@ -32,9 +32,7 @@ public struct FileIdentity: Hashable, Sendable, Codable, CustomStringConvertible
     }
 
     /// Whether the other identity is equal, or has the same device and inode where this one has no birth time.
-    package func includes(_ other: FileIdentity) -> Bool {
-        self == other || birth == 0 && self == other.withoutBirth
-    }
+    package func includes(_ other: FileIdentity) -> Bool { self == other || birth == 0 && self == other.withoutBirth }
 }
 
 /// The metadata of a path at one time, as returned by statx(2) without following links.

@@ -36,8 +36,8 @@ package enum TemporaryName {
             bytes.suffix(ending.count).elementsEqual(ending)
         else { return nil }
         guard bytes.suffix(takenEnding.count).elementsEqual(takenEnding) else { return .staged }
-        let kept = bytes.dropFirst().dropLast(takenEnding.count + randomLength + 1)
-        return kept.isEmpty ? .staged : .taken(PathBytes(kept))
+        let former = bytes.dropFirst().dropLast(takenEnding.count + randomLength + 1)
+        return former.isEmpty ? .staged : .taken(PathBytes(former))
     }
 
     /// Takes the lock that marks an open file as in use; returns false if a cleanup holds it.

@@ -99,9 +99,7 @@ extension Timestamp: CustomStringConvertible {
         }
 
         /// Removes the trailing zeros.
-        mutating func removeZeros() {
-            while buffer[count - 1] == UInt8(ascii: "0") { count -= 1 }
-        }
+        mutating func removeZeros() { while buffer[count - 1] == UInt8(ascii: "0") { count -= 1 } }
     }
 
     /// The proleptic Gregorian date of a day count since 1970-01-01, by Hinnant's algorithm.

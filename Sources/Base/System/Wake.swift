@@ -34,13 +34,8 @@ package final class Wake: Sendable {
     ///
     /// Only one thread may call this. A signal before the call makes it return at once.
     package func wait(until deadline: ContinuousClock.Instant?) {
-        var rest: Int64 = -1
-        if let deadline {
-            let (seconds, attoseconds) = ContinuousClock.now.duration(to: deadline).components
-            rest = max(0, min(seconds, 1 << 30) * 1_000_000_000 + attoseconds / 1_000_000_000)
-        }
         var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        _ = cal_poll(&waited, 1, rest)
+        _ = cal_poll(&waited, 1, deadline.pollLimit)
         // Takes no lock: the signaling thread may still hold it, and this thread would wait for it.
         if waited.revents != 0 {
             var count: UInt64 = 0

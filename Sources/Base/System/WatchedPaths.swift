@@ -3,8 +3,6 @@ import Glibc
 
 /// Resolves watched paths: the one place where they are opened.
 ///
-/// Resolves watched paths: the one place where they are opened.
-///
 /// The directory of a path is opened beneath the innermost root that contains it, without following any link. So a
 /// process that replaces directories by links cannot lead an access out of the root. The root itself is opened by its
 /// path, as by `cal_open_root`.
@@ -85,9 +83,7 @@ package final class WatchedPaths {
 
     private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
         if let last, last.path == path, last.root == root { return last.directory }
-        if self.root?.path != root {
-            self.root = (root, try fileSystem.open(root: root))
-        }
+        if self.root?.path != root { self.root = (root, try fileSystem.open(root: root)) }
         guard let base = self.root?.directory else { throw SystemError(errno: ENOENT) }
         var directory = base
         if path != root {
@@ -110,18 +106,10 @@ package final class OpenDirectory: Sendable {
         self.close = close
     }
 
-    private convenience init(opened: Int32) throws(SystemError) {
+    /// Takes ownership of a directory of the kernel; the argument is negative if opening failed with that errno.
+    convenience init(opened: Int32) throws(SystemError) {
         guard opened >= 0 else { throw SystemError(errno: -opened) }
         self.init(opened) { Glibc.close($0) }
-    }
-
-    convenience init(root: PathBytes) throws(SystemError) {
-        try self.init(opened: root.withCString { cal_open_root($0) })
-    }
-
-    convenience init(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) {
-        try self.init(
-            opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_FOLDER, 0) })
     }
 
     deinit { close(descriptor) }
@@ -150,29 +138,6 @@ extension DiskProbe {
         ///
         /// Returns the descriptor or a negative errno.
         package func openForReading() -> Int32 { name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_READING) } }
-    }
-
-    static func isOnOverlay(_ place: Place) -> Bool {
-        var type: UInt64 = 0
-        return cal_file_system(place.descriptor, &type) == 0 && type == 0x794C_7630
-    }
-
-    /// Reads bytes of a regular file that still has the inode.
-    static func read(_ place: Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
-        let descriptor = place.openForReading()
-        guard descriptor >= 0 else { return [] }
-        defer { close(descriptor) }
-        var status = Glibc.stat()
-        guard fstat(descriptor, &status) == 0, UInt64(status.st_ino) == inode else { return [] }
-        return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            while filled < count {
-                let end = buffer.baseAddress?.advanced(by: filled)
-                let got = pread(descriptor, end, count - filled, off_t(offset) + off_t(filled))
-                if got < 0, errno == EINTR { continue }
-                guard got > 0 else { break }
-                filled += got
-            }
-        }
     }
 
     /// Returns the current metadata of the path, below the root that it is watched by.

@@ -3,14 +3,7 @@ import Glibc
 
 /// A dedicated thread for blocking work, which must not run in Swift's cooperative pool.
 package struct WorkerThread: Sendable {
-    private final class Box: Sendable {
-        let name: String
-        let body: @Sendable () -> Void
-        init(name: String, body: @escaping @Sendable () -> Void) {
-            self.name = name
-            self.body = body
-        }
-    }
+    private typealias Start = Box<(name: String, body: @Sendable () -> Void)>
 
     private let handle: pthread_t
 
@@ -20,19 +13,19 @@ package struct WorkerThread: Sendable {
     ///   - name: The name for ps and top, which show at most 15 bytes.
     ///   - body: The closure to run on the thread.
     package init?(name: String, body: @escaping @Sendable () -> Void) {
-        let box = Unmanaged.passRetained(Box(name: name, body: body))
+        let start = Unmanaged.passRetained(Start((name, body)))
         var handle = pthread_t()
         let result = pthread_create(
             &handle, nil,
             { raw in
                 guard let raw else { return nil }
-                let box = Unmanaged<Box>.fromOpaque(raw).takeRetainedValue()
-                cal_name_thread(box.name)
-                box.body()
+                let start = Unmanaged<Start>.fromOpaque(raw).takeRetainedValue().value
+                cal_name_thread(start.name)
+                start.body()
                 return nil
-            }, box.toOpaque())
+            }, start.toOpaque())
         guard result == 0 else {
-            box.release()
+            start.release()
             return nil
         }
         self.handle = handle

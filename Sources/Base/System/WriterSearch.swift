@@ -11,19 +11,6 @@ import Synchronization
 /// times as long as the search took. So searching takes at most a twentieth of the time, for any number of files. An
 /// outdated result can only cause a delay, because a writer that is not found proves nothing.
 package enum WriterSearch {
-    /// The identity of an open file.
-    struct File: Hashable {
-        var deviceMajor: UInt32
-        var deviceMinor: UInt32
-        var inode: UInt64
-
-        init(_ status: cal_stat) {
-            deviceMajor = status.device_major
-            deviceMinor = status.device_minor
-            inode = status.inode
-        }
-    }
-
     /// A process that has a file open for writing.
     package struct Writer: Sendable, Hashable {
         package var process: Int32
@@ -32,7 +19,8 @@ package enum WriterSearch {
     }
 
     private struct Findings {
-        var files: Set<File> = []
+        /// The files, by identity without the birth time.
+        var files: Set<FileIdentity> = []
         var expiry: ContinuousClock.Instant?
     }
 
@@ -42,13 +30,12 @@ package enum WriterSearch {
     private static let findings = Mutex(Findings())
 
     /// Whether a process was found that has the file open for writing.
-    static func hasFound(_ file: File) -> Bool {
+    static func hasFound(_ file: FileIdentity) -> Bool {
         findings.withLock { findings in
             let start = ContinuousClock.now
             if findings.expiry.map({ start >= $0 }) ?? true {
-                var files: Set<File> = []
-                search { _, file in files.insert(file) }
-                findings.files = files
+                findings.files = []
+                search { _, file in findings.files.insert(file) }
                 let end = ContinuousClock.now
                 findings.expiry = end + (end - start) * 20
             }
@@ -61,17 +48,15 @@ package enum WriterSearch {
     ///
     /// Blocks for the duration of a search.
     package static func writers(of paths: [PathBytes]) -> [PathBytes: [Writer]] {
-        var places: [File: [PathBytes]] = [:]
+        var places: [FileIdentity: [PathBytes]] = [:]
         for path in paths {
             var status = cal_stat()
             guard path.withCString({ cal_stat_entry(AT_FDCWD, $0, 0, &status) }) == 0 else { continue }
-            places[File(status), default: []].append(path)
+            places[FileIdentity(status).withoutBirth, default: []].append(path)
         }
         guard !places.isEmpty else { return [:] }
         var found: [PathBytes: Set<Int32>] = [:]
-        search { process, file in
-            for path in places[file] ?? [] { found[path, default: []].insert(process) }
-        }
+        search { process, file in for path in places[file] ?? [] { found[path, default: []].insert(process) } }
         return found.mapValues { $0.sorted().map { Writer(process: $0, name: name(of: $0)) } }
     }
 
@@ -85,7 +70,7 @@ package enum WriterSearch {
     }
 
     /// Calls the closure for each regular file that a process has open for writing.
-    private static func search(_ body: (Int32, File) -> Void) {
+    private static func search(_ body: (Int32, FileIdentity) -> Void) {
         var left = bound
         for process in DiskProbe.names(in: "/proc") {
             guard left > 0 else { return }
@@ -105,7 +90,7 @@ package enum WriterSearch {
                     descriptors.look(at: descriptor, following: true, &file) == 0,
                     file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
                 else { return }
-                body(number, File(file))
+                body(number, FileIdentity(file).withoutBirth)
             }
         }
     }

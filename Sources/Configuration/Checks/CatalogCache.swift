@@ -3,22 +3,16 @@ import System
 
 /// Queries the catalog once per name, since a query may read the disk or start a plugin.
 final class CatalogCache {
-    private struct Key: Hashable {
-        var name: String
-        var folder: PathBytes
-    }
-
     private let catalog: any HandlerCatalog
-    private var found: [Key: Result<HandlerDescription, HandlerProblem>] = [:]
+    private var found: [PathBytes: [String: Result<HandlerDescription, HandlerProblem>]] = [:]
     private var names: [PathBytes: [String]] = [:]
 
     init(_ catalog: any HandlerCatalog) { self.catalog = catalog }
 
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
-        let key = Key(name: name, folder: folder)
-        if let known = found[key] { return known }
+        if let known = found[folder]?[name] { return known }
         let result = catalog.find(name, from: folder)
-        found[key] = result
+        found[folder, default: [:]][name] = result
         return result
     }
 

@@ -39,17 +39,17 @@ struct LoopCheck {
         var links: [Int: [Link]] = [:]
         for source in sources { links[source] = self.links(from: source) }
         for (index, found) in links.sorted(by: { $0.key < $1.key }) {
-            for link in found where link.to == index { tellSelf(index, link) }
+            for link in found where link.to == index { reportSelf(index, link) }
         }
         let certain = links.mapValues { $0.filter(\.isCertain) }
-        var told: Set<Set<Int>> = []
+        var reported: Set<Set<Int>> = []
         for index in sources {
             // A certain chain is an error, even if a shorter chain exists that is not certain.
-            for ways in [certain, links] {
-                guard let chain = shortestChain(from: index, ways),
-                    told.insert(Set([index] + chain.map(\.to))).inserted
+            for graph in [certain, links] {
+                guard let chain = shortestChain(from: index, graph),
+                    reported.insert(Set([index] + chain.map(\.to))).inserted
                 else { continue }
-                tell(index, chain)
+                reportCycle(index, chain)
             }
         }
     }
@@ -80,10 +80,7 @@ struct LoopCheck {
             }
         }
         // Of several links to one rule, the most certain comes first.
-        return links.enumerated().sorted { left, right in
-            left.element.isCertain == right.element.isCertain
-                ? left.offset < right.offset : left.element.isCertain
-        }.map(\.element)
+        return links.sorted { $0.isCertain && !$1.isCertain }
     }
 
     /// The types of the files at a destination: those of the moved files, or a regular file.
@@ -98,9 +95,7 @@ struct LoopCheck {
     }
 
     private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
-        let arrivals: EventMask = [
-            .created, .modified, .moved, .arriving, .extended, .truncated, .overwritten,
-        ]
+        let arrivals: EventMask = [.created, .modified, .moved, .arriving, .extended, .truncated, .overwritten]
         guard !rule.events.isDisjoint(with: arrivals) else { return false }
         return rule.filter.isTree || !rule.types.isDisjoint(with: types(destination, of: source))
     }
@@ -140,21 +135,15 @@ struct LoopCheck {
 
     private static let help = "or set 'allow_loop: true' if the loop is intended and terminates"
 
-    private func tellSelf(_ index: Int, _ link: Link) {
+    private func reportSelf(_ index: Int, _ link: Link) {
         let name = quoted(rules[index].rule.name)
         let place = "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) matches"
         let help = "write elsewhere, add the path to 'outputs', remove 'own_writes: report', \(Self.help)"
-        if link.isCertain {
-            link.destination.problems.error(
-                "the rule \(name) triggers itself indefinitely: it writes to \(place)", at: link.destination.range,
-                help: help)
-        } else {
-            link.destination.problems.warning(
-                "the rule \(name) may trigger itself: it writes to \(place)", at: link.destination.range, help: help)
-        }
+        let verb = link.isCertain ? "triggers itself indefinitely" : "may trigger itself"
+        report("the rule \(name) \(verb): it writes to \(place)", link, isCertain: link.isCertain, help: help)
     }
 
-    private func tell(_ start: Int, _ chain: [Link]) {
+    private func reportCycle(_ start: Int, _ chain: [Link]) {
         guard let first = chain.first else { return }
         func shown(_ index: Int) -> String { "\(quoted(rules[index].rule.name)) (\(rules[index].rule.place))" }
         var at = start
@@ -168,12 +157,17 @@ struct LoopCheck {
             at = link.to
         }
         let help = "change a destination, narrow a glob with 'exclude', \(Self.help)"
-        if chain.allSatisfy(\.isCertain) {
-            first.destination.problems.error(
-                "rules trigger each other indefinitely: \(text)", at: first.destination.range, help: help)
+        let isCertain = chain.allSatisfy(\.isCertain)
+        let verb = isCertain ? "trigger each other indefinitely" : "may trigger each other in a loop"
+        report("rules \(verb): \(text)", first, isCertain: isCertain, help: help)
+    }
+
+    private func report(_ message: String, _ link: Link, isCertain: Bool, help: String) {
+        let problems = link.destination.problems
+        if isCertain {
+            problems.error(message, at: link.destination.range, help: help)
         } else {
-            first.destination.problems.warning(
-                "rules may trigger each other in a loop: \(text)", at: first.destination.range, help: help)
+            problems.warning(message, at: link.destination.range, help: help)
         }
     }
 }

@@ -37,26 +37,10 @@ extension RuleLoader {
 
 /// The user accounts of the machine.
 package struct Accounts: Sendable {
-    package struct Account: Sendable, Hashable {
-        package var name: String
-        package var uid: UInt32
-        package var gid: UInt32
-        package var home: PathBytes
+    package typealias Account = (name: String, uid: UInt32, gid: UInt32, home: PathBytes)
 
-        package init(name: String, uid: UInt32, gid: UInt32, home: PathBytes) {
-            self.name = name
-            self.uid = uid
-            self.gid = gid
-            self.home = home
-        }
-    }
-
-    package var named: @Sendable (String) -> Account? = { name in
-        read { getpwnam_r(name, $0, $1, $2, $3) }
-    }
-    package var numbered: @Sendable (UInt32) -> Account? = { number in
-        read { getpwuid_r(number, $0, $1, $2, $3) }
-    }
+    package var named: @Sendable (String) -> Account? = { name in read { getpwnam_r(name, $0, $1, $2, $3) } }
+    package var numbered: @Sendable (UInt32) -> Account? = { number in read { getpwuid_r(number, $0, $1, $2, $3) } }
     /// All groups of the named user, including the given group.
     package var groups: @Sendable (String, UInt32) -> [UInt32] = { Self.groups(of: $0, $1) }
 
@@ -77,10 +61,18 @@ package struct Accounts: Sendable {
                 let name = entry.pw_name
             else { return nil }
             let home = entry.pw_dir.map { PathBytes(String(cString: $0)) } ?? "/"
-            return Account(
-                name: String(cString: name), uid: entry.pw_uid, gid: entry.pw_gid,
-                home: home.bytes.first == .slash ? home : "/")
+            return (String(cString: name), entry.pw_uid, entry.pw_gid, home.bytes.first == .slash ? home : "/")
         }
+    }
+
+    /// Returns the gid of a group of this machine.
+    static func group(named name: String) -> UInt32? {
+        var record = Glibc.group()
+        var found: UnsafeMutablePointer<Glibc.group>?
+        // All members of a group go into the buffer, and there may be many.
+        var buffer = [CChar](repeating: 0, count: 1 << 20)
+        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
+        return found?.pointee.gr_gid
     }
 
     private static func groups(of name: String, _ gid: UInt32) -> [UInt32] {

@@ -4,11 +4,11 @@ import System
 
 // Warnings about paths that can't match, as far as it can be determined cheaply, and about patterns of the wrong
 // kind.
-extension RuleDecoder {
+extension RuleChecks {
     /// Warns about a glob that can't match anything.
-    func checkReach(of pattern: PathPattern, _ draft: RuleDraft) {
+    func checkReach(of pattern: PathPattern) {
         let warning =
-            refusal(of: pattern, filter: draft.rule.filter) ?? hiding(of: pattern, draft)
+            refusal(of: pattern, filter: draft.rule.filter) ?? hiding(of: pattern)
             ?? absence(of: pattern, draft.rule)
         if let warning { problems.warning(warning.message, at: mark(pattern.node), help: warning.help) }
     }
@@ -16,7 +16,7 @@ extension RuleDecoder {
     /// Returns the filter that excludes everything the glob matches.
     private func refusal(of pattern: PathPattern, filter: PathFilter) -> (message: String, help: String)? {
         let root = PathBytes(pattern.glob.root)
-        func covered(by set: GlobSet, _ globs: [Glob] = []) -> Bool {
+        func covered(by set: GlobSet, _ globs: [Glob]) -> Bool {
             guard !set.isEmpty else { return false }
             func isCovered(_ sample: [UInt8]) -> Bool {
                 PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false
@@ -28,21 +28,16 @@ extension RuleDecoder {
             let samples = pattern.glob.samples(PathWords(of: [pattern.glob] + globs))
             return !samples.isEmpty && samples.allSatisfy(isCovered)
         }
-        if covered(by: filter.exclude, filter.exclude.globs) {
-            return (
-                "this can't match: 'exclude' excludes all that it matches", "narrow 'exclude', or remove this path"
-            )
-        }
-        if covered(by: filter.outputs, filter.outputs.globs) {
-            return (
-                "this can't match: 'outputs' excludes all that it matches", "narrow 'outputs', or remove this path"
-            )
-        }
-        if covered(by: filter.ignores) {
-            return (
-                "this can't match: the built-in ignores exclude all that it matches",
+        let sets = [
+            (filter.exclude, filter.exclude.globs, "'exclude' excludes", "narrow 'exclude', or remove this path"),
+            (filter.outputs, filter.outputs.globs, "'outputs' excludes", "narrow 'outputs', or remove this path"),
+            (
+                filter.ignores, [], "the built-in ignores exclude",
                 "write 'ignore_defaults: false' to include such files"
-            )
+            ),
+        ]
+        for (set, globs, subject, help) in sets where covered(by: set, globs) {
+            return ("this can't match: \(subject) all that it matches", help)
         }
         if let depth = filter.depth, let names = pattern.glob.leastNames, names > depth + 1 {
             return (
@@ -54,7 +49,7 @@ extension RuleDecoder {
     }
 
     /// Returns a warning for a pattern that requires hidden names although wildcards do not match them.
-    private func hiding(of pattern: PathPattern, _ draft: RuleDraft) -> (message: String, help: String)? {
+    private func hiding(of pattern: PathPattern) -> (message: String, help: String)? {
         guard !draft.matchesHidden else { return nil }
         let bytes = pattern.glob.pattern
         let names = bytes.split(separator: .slash)
@@ -68,9 +63,7 @@ extension RuleDecoder {
             "*?".utf8.contains(last), let wanted = draft.rule.condition?.certainNames,
             wanted.contains(where: { $0.allSatisfy { $0.pattern.first == .dot } })
         else { return nil }
-        return (
-            "this can't match: 'where' requires hidden names, which wildcards do not match", "write 'hidden: true'"
-        )
+        return ("this can't match: 'where' requires hidden names, which wildcards do not match", "write 'hidden: true'")
     }
 
     /// Returns a warning for a path that does not exist or has another file type.
@@ -83,8 +76,7 @@ extension RuleDecoder {
             )
         }
         guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()),
-            samples.count == 1,
-            case .folder = FileReading.kind(of: PathBytes(samples[0]))
+            samples.count == 1, case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
             "this is a directory, and the rule does not match directories",
@@ -95,24 +87,24 @@ extension RuleDecoder {
     // MARK: - Groups
 
     /// Warns about a kind that a group requires and the rule never matches, so that no group is ever complete.
-    func checkKinds(_ draft: RuleDraft, patterns: [PathPattern]) {
+    func checkKinds() {
         let filter = draft.rule.filter
         guard draft.group != nil, !patterns.isEmpty else { return }
         let paths = patterns.map { quoted($0.node.text ?? $0.glob.description) }
         let shown = paths.prefix(3).joined(separator: " or ") + (paths.count > 3 ? " …" : "")
         for required in draft.required {
-            let kind = required.kind
-            if !mayHold(filter, kind.glob) {
-                problems.warning(
-                    "no group can be complete: \(shown) matches no file of the kind \(quoted(kind.text))",
-                    at: required.mark,
-                    help: "add a glob for such files to 'path', or remove \(quoted(kind.text)) from 'require'")
-            } else if kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
-                problems.warning(
-                    "no group can be complete: the built-in ignores exclude all files of the kind \(quoted(kind.text))",
-                    at: required.mark,
-                    help: "write 'ignore_defaults: false', or remove \(quoted(kind.text)) from 'require'")
+            let kind = quoted(required.kind.text)
+            let (reason, remedy): (String, String)
+            if !mayHold(filter, required.kind.glob) {
+                (reason, remedy) = ("\(shown) matches no file", "add a glob for such files to 'path'")
+            } else if required.kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
+                (reason, remedy) = ("the built-in ignores exclude all files", "write 'ignore_defaults: false'")
+            } else {
+                continue
             }
+            problems.warning(
+                "no group can be complete: \(reason) of the kind \(kind)", at: required.mark,
+                help: "\(remedy), or remove \(kind) from 'require'")
         }
     }
 
@@ -127,38 +119,6 @@ extension RuleDecoder {
                 kind.matches(PathBytes(path).lastComponent) && filter.glob(taking: path) != nil
             }
         }
-    }
-
-    // MARK: - Patterns of the wrong kind
-
-    /// Warns about a regular expression in place of a glob, although it is also a valid glob.
-    func warnOfExpression(_ text: String, _ node: YAMLNode, key: String) {
-        // Most paths contain none of these characters and need no search.
-        guard text.utf8.contains(where: { #"\^$("#.utf8.contains($0) }) else { return }
-        let signs = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?:", #".*\."#, #".+\."#]
-        let isEnded = text.hasSuffix("$") && !text.hasSuffix(#"\$"#)
-        let isMiddle = text.contains(#"\."#) || text.contains(".*") || text.contains(".+")
-        guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else { return }
-        problems.warning(
-            "\(quoted(text)) looks like a regular expression, but '\(key)' expects globs", at: mark(node),
-            help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' to match names")
-    }
-
-    /// Warns about a glob such as `IMG_*.jpg` in place of a regular expression, although it is also a valid
-    /// expression.
-    func warnOfGlob(_ text: String, _ node: YAMLNode) {
-        guard let star = text.lastIndex(of: "*") else { return }
-        let head = text[..<star].utf8
-        let tail = text[star...].utf8.dropFirst()
-        let isWord = { (byte: UInt8) in
-            Unicode.Scalar(byte).properties.isAlphabetic || (0x30...0x39).contains(byte)
-        }
-        guard !head.isEmpty, head.allSatisfy({ isWord($0) || "_- ".utf8.contains($0) }), tail.first == .dot,
-            (2...6).contains(tail.count), tail.dropFirst().allSatisfy(isWord)
-        else { return }
-        problems.warning(
-            "\(quoted(text)) looks like a glob, but 'regex' expects regular expressions", at: mark(node),
-            help: "write 'name: \"\(escaped(text, limit: 80))\"'")
     }
 }
 

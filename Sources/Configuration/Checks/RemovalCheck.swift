@@ -13,7 +13,7 @@ struct Removal {
     let problems: DiagnosticCollector
 }
 
-extension RuleDecoder {
+extension ActionDecoder {
     /// Returns how the step removes the file from its path; nil if the file stays or if that is unknown.
     func removal(_ step: DecodedStep, _ parameters: ParameterTemplate, at range: Range<Int>) -> Removal? {
         guard let handler = step.handler, handler.reference.location == nil else { return nil }
@@ -23,9 +23,7 @@ extension RuleDecoder {
         switch handler.reference.name {
         case "delete": return removal("deletes")
         case "trash": return removal("moves to the trash")
-        case "move":
-            guard let destination = step.destinations.first else { return nil }
-            return removal("moves", to: destination)
+        case "move": return step.destinations.first.map { removal("moves", to: $0) }
         case "rename":
             guard case .object(let members) = parameters, case .text(let name) = members["name"] else { return nil }
             let path = Template(parts: [.placeholder(.directory), .literal([.slash])] + name.parts)
@@ -159,9 +157,7 @@ struct RemovalCheck {
 
 extension Glob {
     /// The bytes before the first special character, in lower case.
-    fileprivate var literalStart: [UInt8] {
-        pattern.prefix { !"*?[{\\".utf8.contains($0) }.map(\.lowercased)
-    }
+    fileprivate var literalStart: [UInt8] { pattern.prefix { !"*?[{\\".utf8.contains($0) }.map(\.lowercased) }
 }
 
 extension [UInt8] {

@@ -1,37 +1,43 @@
-/// Checks whether bytes are text that YAML accepts.
+import Rules
+import System
+
+/// Reads text files, and checks whether YAML accepts their text.
 enum TextCheck {
-    /// Returns the text of a file without its byte order mark, or a diagnostic.
-    static func source(file: String, bytes: [UInt8]) -> Result<SourceText, Diagnostic> {
+    /// Reads the text of a file, without its byte order mark.
+    static func source(_ path: PathBytes, shown file: String, limit: Int) throws(Diagnostic) -> SourceText {
+        let bytes: [UInt8]
+        do throws(HandlerProblem) {
+            bytes = try FileReading.read(path, limit: limit)
+        } catch {
+            throw Diagnostic(.error, file: file, message: error.message, help: error.help)
+        }
         if let name = utf16Name(bytes) {
-            return .failure(
-                Diagnostic(
-                    .error, file: file, message: "the file is \(name), not UTF-8",
-                    help: "save it as UTF-8, or convert it with 'iconv -f \(name) -t UTF-8'"))
+            throw Diagnostic(
+                .error, file: file, message: "the file is \(name), not UTF-8",
+                help: "save it as UTF-8, or convert it with 'iconv -f \(name) -t UTF-8'")
         }
         if let offset = firstInvalidOffset(bytes) {
             // Before the first invalid byte, the lossy text has the same offsets.
             let lossy = SourceText(file: file, bytes: Array(String(decoding: bytes, as: UTF8.self).utf8))
-            return .failure(
-                Diagnostic(
-                    .error, in: lossy, at: offset..<(offset + 1),
-                    message:
-                        "the file is not UTF-8: byte \(offset) is 0x\(String(bytes[offset], radix: 16, uppercase: true))",
-                    help: "save it as UTF-8"))
+            let byte = String(bytes[offset], radix: 16, uppercase: true)
+            throw Diagnostic(
+                .error, in: lossy, at: offset..<(offset + 1),
+                message: "the file is not UTF-8: byte \(offset) is 0x\(byte)", help: "save it as UTF-8")
         }
         let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
         let source = SourceText(file: file, bytes: content)
-        guard let offset = firstForbiddenOffset(content) else { return .success(source) }
+        guard let offset = firstForbiddenOffset(content) else { return source }
         let scalar = source.text(offset..<source.offset(after: offset)).unicodeScalars.first?.value ?? 0
         let digits = String(scalar, radix: 16, uppercase: true)
         let name = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-        let help =
-            scalar == 0 ? "this may not be a text file" : "remove it; in double quotes it can be written as an escape"
-        return .failure(
-            Diagnostic(
-                .error, in: source, at: offset..<(offset + 1),
-                message: scalar == 0
-                    ? "the file contains a NUL byte" : "the file contains the control character \(name)",
-                help: help))
+        let (message, help) =
+            scalar == 0
+            ? ("the file contains a NUL byte", "this may not be a text file")
+            : (
+                "the file contains the control character \(name)",
+                "remove it; in double quotes it can be written as an escape"
+            )
+        throw Diagnostic(.error, in: source, at: offset..<(offset + 1), message: message, help: help)
     }
 
     /// Returns the name of the encoding if the bytes start like UTF-16 or UTF-32.
@@ -49,9 +55,7 @@ enum TextCheck {
         do {
             _ = try UTF8Span(validating: bytes.span)
             return nil
-        } catch {
-            return error.byteOffsets.lowerBound
-        }
+        } catch { return error.byteOffsets.lowerBound }
     }
 
     /// Returns the offset of the first character that YAML forbids: controls, noncharacters, byte order marks.

@@ -8,34 +8,28 @@ package struct Diagnostic: Error, Sendable, Hashable {
     /// The location of the problem; line 0 stands for the whole file.
     package var place: SourcePlace
     /// The number of columns that the caret line underlines, at least 1.
-    package var length: Int
+    package var length = 1
     package var message: String
     package var help: String?
     /// The source line to show, shortened around the problem if it is long; nil if there is none.
     package var sourceLine: String?
     /// The number of characters of `sourceLine` before the caret.
-    package var caret: Int
+    package var caret = 0
 
     /// Creates a diagnostic for a whole file, such as one that can't be read.
     package init(_ severity: Severity, file: String, message: String, help: String?) {
         self.severity = severity
         place = SourcePlace(file: file, line: 0, column: 0)
-        length = 1
         self.message = message
         self.help = help
-        caret = 0
     }
 
     /// Creates a diagnostic for a range of a source text.
     package init(_ severity: Severity, in source: SourceText, at range: Range<Int>, message: String, help: String?) {
-        self.severity = severity
+        self.init(severity, file: source.file, message: message, help: help)
         place = source.place(at: range.lowerBound)
-        self.message = message
-        self.help = help
         let excerpt = Excerpt(of: source, at: range)
-        sourceLine = excerpt.text
-        caret = excerpt.caret
-        length = excerpt.length
+        (sourceLine, caret, length) = (excerpt.text, excerpt.caret, excerpt.length)
     }
 }
 
@@ -62,9 +56,7 @@ private struct Excerpt {
         var before = Array(source.text(from..<start).unicodeScalars)
         var after = Array(source.text(start..<to).unicodeScalars)
         length = max(1, min(source.character(at: end) - source.character(at: start), after.count))
-        let isCutBefore = from > line.lowerBound
-        let isCutAfter = to < line.upperBound
-        if isCutBefore || isCutAfter || before.count + after.count > Self.width {
+        if from > line.lowerBound || to < line.upperBound || before.count + after.count > Self.width {
             let lead = max(Self.lead, Self.width - after.count - 1)
             // An ellipsis in place of a single character would hide more than it saves.
             if before.count > lead + 1 { before = ["…"] + before.suffix(lead) }
@@ -73,8 +65,7 @@ private struct Excerpt {
             length = max(1, min(length, after.count))
         }
         caret = before.count
-        text = ""
-        for scalar in before + after { text.unicodeScalars.append(Self.shown(scalar)) }
+        text = String(String.UnicodeScalarView((before + after).map(Self.shown)))
     }
 
     /// Returns the character to show; control characters would affect the terminal.

@@ -1,5 +1,3 @@
-import Rules
-
 /// Collects the diagnostics of one file.
 ///
 /// Reading continues after an error, so that all errors are reported at once. The same problem is stored once,
@@ -8,7 +6,7 @@ final class DiagnosticCollector {
     /// More than a user fixes at once.
     static let shownLimit = 100
     /// The number of findings worth the memory; the rest is only counted.
-    private static let keptLimit = 20_000
+    private static let storedLimit = 20_000
 
     private struct Finding: Hashable {
         var range: Range<Int>
@@ -49,7 +47,7 @@ final class DiagnosticCollector {
     private var isCrowded: Bool { findings.count > 10 * Self.shownLimit }
 
     private func add(_ finding: Finding) {
-        if findings.count >= Self.keptLimit {
+        if findings.count >= Self.storedLimit {
             dropped += 1
         } else if known.insert(finding).inserted {
             findings.append(finding)
@@ -58,13 +56,10 @@ final class DiagnosticCollector {
 
     /// Returns all diagnostics in file order; beyond the limit, only the number of the remaining ones.
     func sorted() -> [Diagnostic] {
-        let sorted = findings.enumerated().sorted { left, right in
-            (left.element.range.lowerBound, left.offset) < (right.element.range.lowerBound, right.offset)
-        }.map(\.element)
+        let sorted = findings.sorted { $0.range.lowerBound < $1.range.lowerBound }
         let source = source.hiding(secrets)
         let shown = sorted.prefix(Self.shownLimit).map { finding in
-            Diagnostic(
-                finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)
+            Diagnostic(finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)
         }
         let rest = sorted.count - shown.count + dropped
         guard rest > 0 else { return shown }

@@ -32,6 +32,9 @@ enum CommandPiece: Hashable {
         }
     }
 
+    /// The text; nil for a value.
+    var text: String? { if case .text(let text) = self { text } else { nil } }
+
     /// Returns the pieces with directory, slash and name merged into the path.
     static func joined(_ pieces: [CommandPiece]) -> [CommandPiece] {
         var result: [CommandPiece] = []
@@ -59,17 +62,11 @@ enum CommandPiece: Hashable {
         var quote: Character?
         var isEscaped = false
         for piece in joined(pieces) {
-            guard case .text(let text) = piece else {
-                let variable = piece.variable ?? ""
-                switch quote {
-                case "'": line += "'\"\(variable)\"'"
-                case "\"": line += variable
-                default: line += "\"\(variable)\""
-                }
+            if let variable = piece.variable {
+                line += quote == "'" ? "'\"\(variable)\"'" : quote == "\"" ? variable : "\"\(variable)\""
                 isEscaped = false
-                continue
             }
-            for character in text {
+            for character in piece.text ?? "" {
                 line.append(character)
                 if isEscaped {
                     isEscaped = false
@@ -103,13 +100,12 @@ struct CommandWords {
         var isEscaped = false
         func add(_ piece: CommandPiece) { word = (word ?? []) + [piece] }
         for piece in pieces {
-            guard case .text(let text) = piece else {
+            if piece.text == nil {
                 if isEscaped, quote != nil { add(.text("\\")) }
                 add(piece)
                 isEscaped = false
-                continue
             }
-            for character in text {
+            for character in piece.text ?? "" {
                 if isEscaped {
                     // Within double quotes a backslash escapes only characters that are special there.
                     let isPlain = quote == "\"" && !["$", "`", "\"", "\\"].contains(character)
@@ -164,12 +160,5 @@ struct CommandWords {
         return option.hasPrefix("-") && !option.hasPrefix("--") && option.hasSuffix("c")
     }
 
-    private static func literal(_ word: [CommandPiece]) -> String? {
-        var text = ""
-        for piece in word {
-            guard case .text(let part) = piece else { return nil }
-            text += part
-        }
-        return text
-    }
+    private static func literal(_ word: [CommandPiece]) -> String? { word.map(\.text).complete()?.joined() }
 }

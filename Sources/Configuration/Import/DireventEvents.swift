@@ -16,14 +16,11 @@ struct DireventEvents {
     /// Creates the events from their names; no names stand for all events.
     init(_ names: [String]) {
         for name in names.isEmpty ? Self.generic.map(\.name) : names {
-            if let event = Self.generic.first(where: { $0.name == name }) {
-                mask.bits |= event.bits
-                only = names.count == 1 ? (event.name, event.number) : nil
-            } else {
-                let named = IncronMask("IN_\(name)")
-                if named.bits == 0 { unknown.append(name) }
-                mask.bits |= named.bits
-            }
+            let event = Self.generic.first { $0.name == name }
+            let bits = event?.bits ?? IncronMask("IN_\(name)").bits
+            if bits == 0 { unknown.append(name) }
+            mask.bits |= bits
+            if let event, names.count == 1 { only = (event.name, event.number) }
         }
         isCreationAlone = names.contains("create") && !mask.has(IncronMask.writing) && !names.contains("MOVED_TO")
     }

@@ -27,13 +27,10 @@ package struct DireventImport {
             nature: nature, lines: text.split(omittingEmptySubsequences: false) { $0.isNewline })
         var entries = statements.map { importer.entry($0) }
         if String(validating: bytes, as: UTF8.self) == nil {
-            entries.insert(
-                .dropped(
-                    origin: [],
-                    reason: "bytes that are not UTF-8, which YAML cannot represent; each is replaced by U+FFFD"),
-                at: 0)
+            let reason = "bytes that are not UTF-8, which YAML cannot represent; each is replaced by U+FFFD"
+            entries.insert(.dropped(origin: [], reason: reason), at: 0)
         }
-        entries += reader.remarks.map { .dropped(origin: ["line \($0.line)"], reason: $0.text) }
+        entries += reader.notices.map { .dropped(origin: ["line \($0.line)"], reason: $0.text) }
         return ImportedFile(
             head: [
                 "Rules converted from the direvent configuration '\(source)' by 'alight import direvent'.",
@@ -83,21 +80,18 @@ package struct DireventImport {
     private mutating func watcher(_ block: [DireventStatement], line: Int, origin: [String]) -> ImportedEntry {
         func texts(_ keyword: String) -> [String] { block.filter { $0.keyword == keyword }.flatMap(\.texts) }
         let paths = block.filter { $0.keyword == "path" && !$0.texts.isEmpty }
-        guard let first = paths.first?.texts.first else { return .dropped(origin: origin, reason: "it has no 'path'") }
-        guard let command = texts("command").last else {
-            return .dropped(origin: origin, reason: "it has no 'command'")
-        }
+        func dropped(_ reason: String) -> ImportedEntry { .dropped(origin: origin, reason: reason) }
+        guard let first = paths.first?.texts.first else { return dropped("it has no 'path'") }
+        guard let command = texts("command").last else { return dropped("it has no 'command'") }
         let relative = paths.compactMap(\.texts.first).filter { !$0.hasPrefix("/") }
-        guard relative.isEmpty else { return .dropped(origin: origin, reason: "'\(relative[0])' is not absolute") }
+        guard relative.isEmpty else { return dropped("'\(relative[0])' is not absolute") }
         var rule = ImportedRule(origin: origin, name: names.name(for: Array(first.utf8), line: line))
         let events = DireventEvents(texts("event"))
         let isFile = paths.allSatisfy { nature(PathBytes($0.texts[0]).normalized) == .file }
         rule.changes += events.unknown.map { "'\($0)' is not an event; it is ignored" }
         rule.events = events.words(ofFile: isFile)
-        guard !rule.events.isEmpty else {
-            return .dropped(origin: origin, reason: "it has no event that Alight reports")
-        }
-        rule.types = events.mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
+        guard !rule.events.isEmpty else { return dropped("it has no event that Alight reports") }
+        rule.types = events.mask.coversDirectories && !isFile ? ["any"] : ["file"]
         rule.changes += events.mask.changes(ofFile: isFile)
         addPaths(paths, patterns: texts("file"), to: &rule)
         addOptions(block, to: &rule)
@@ -130,7 +124,7 @@ package struct DireventImport {
                 }
             }
         }
-        rule.kept.append(rule.paths.count == 1 ? "the path" : "the paths")
+        rule.converted.append(rule.paths.count == 1 ? "the path" : "the paths")
     }
 
     /// Returns globs of the last path component for the patterns of `file`.
@@ -192,27 +186,20 @@ package struct DireventImport {
         let pieces = events.pieces(of: command, isShell: isShell, for: &rule)
         let name = events.only.map { YAMLText.literal($0.name) } ?? "${event}"
         var environment = ["DIREVENT_FILE=${name}", "DIREVENT_GENEV_NAME=\(name)"]
-        for statement in block where statement.keyword == "environ" {
-            for text in statement.texts {
-                guard let equals = text.firstIndex(of: "="), let first = text.first, first != "-",
-                    !text[..<equals].hasSuffix("+"), !text[text.index(after: equals)...].hasPrefix("+")
-                else {
-                    rule.addChange("'environ \(text)' is ignored; the environment is described above")
-                    continue
-                }
-                let value = events.pieces(of: String(text[text.index(after: equals)...]), for: &rule)
-                environment.append(YAMLText.literal(String(text[...equals])) + CommandPiece.template(value))
+        for text in block.filter({ $0.keyword == "environ" }).flatMap(\.texts) {
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, !text.hasPrefix("-"), !parts[0].hasSuffix("+"), !parts[1].hasPrefix("+") else {
+                rule.addChange("'environ \(text)' is ignored; the environment is described above")
+                continue
             }
+            let value = events.pieces(of: String(parts[1]), for: &rule)
+            environment.append(YAMLText.literal(parts[0] + "=") + CommandPiece.template(value))
         }
         rule.arguments = ["/usr/bin/env", "-C", "${directory}"] + environment
-        if isShell {
-            rule.arguments += ["/bin/sh", "-c", YAMLText.literal(CommandPiece.shellLine(pieces))]
-            rule.kept.append("the shell command, which receives the name in a variable")
-        } else {
-            let words = CommandWords(pieces)
-            if words.isOpen { rule.addChange("a quote is not closed") }
-            rule.arguments += words.arguments
-            rule.kept.append("the arguments")
-        }
+        let words = CommandWords(pieces)
+        if !isShell, words.isOpen { rule.addChange("a quote is not closed") }
+        let line = ["/bin/sh", "-c", YAMLText.literal(CommandPiece.shellLine(pieces))]
+        rule.arguments += isShell ? line : words.arguments
+        rule.converted.append(isShell ? "the shell command, which receives the name in a variable" : "the arguments")
     }
 }

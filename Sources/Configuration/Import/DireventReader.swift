@@ -25,7 +25,7 @@ struct DireventReader {
     /// The line on which the last token ends, after ``next()``.
     private var line: Int { lines[index] }
     /// Constructs that can't be read or are not followed, with their lines.
-    private(set) var remarks: [(line: Int, text: String)] = []
+    private(set) var notices: [(line: Int, text: String)] = []
 
     init(_ text: String) {
         self.text = Array(text)
@@ -40,11 +40,11 @@ struct DireventReader {
         while true {
             switch next() {
             case .end:
-                if isNested { remarks.append((line, "missing '}' at the end")) }
+                if isNested { notices.append((line, "missing '}' at the end")) }
                 return statements
             case .mark("}") where isNested: return statements
             case .mark(";"): continue
-            case .mark(let mark): remarks.append((line, "unexpected '\(mark)'"))
+            case .mark(let mark): notices.append((line, "unexpected '\(mark)'"))
             case .text(let keyword): statements.append(statement(keyword))
             }
         }
@@ -64,7 +64,7 @@ struct DireventReader {
             case .mark("}"), .end:
                 // A statement without ';' ends with its block.
                 index = before
-                remarks.append((statement.line, "missing ';' after '\(keyword)'"))
+                notices.append((statement.line, "missing ';' after '\(keyword)'"))
                 break reading
             case .mark: continue
             }
@@ -80,7 +80,7 @@ struct DireventReader {
             case .text(let text): texts.append(text)
             case .mark(")"), .end: return texts
             case .mark(";"), .mark("{"), .mark("}"):
-                remarks.append((line, "missing ')'"))
+                notices.append((line, "missing ')'"))
                 return texts
             case .mark: continue
             }
@@ -113,7 +113,7 @@ struct DireventReader {
             } else if text[index] == "#" || starts("//") {
                 let comment = restOfLine()
                 if comment.hasPrefix("#include") {
-                    remarks.append((line, "'\(comment)' is not followed; import that file separately"))
+                    notices.append((line, "'\(comment)' is not followed; import that file separately"))
                 }
             } else if starts("/*") {
                 index += 2
@@ -140,7 +140,7 @@ struct DireventReader {
         while index < text.count, text[index] != "\"" {
             if text[index] == "\\", index + 1 < text.count {
                 index += 1
-                result += Self.escape(text[index])
+                result += Self.escapes[text[index]] ?? (text[index].isNewline ? "" : String(text[index]))
             } else {
                 result.append(text[index])
             }
@@ -154,19 +154,9 @@ struct DireventReader {
         return result
     }
 
-    private static func escape(_ character: Character) -> String {
-        switch character {
-        case "a": "\u{07}"
-        case "b": "\u{08}"
-        case "f": "\u{0C}"
-        case "n": "\n"
-        case "r": "\r"
-        case "t": "\t"
-        case "v": "\u{0B}"
-        case _ where character.isNewline: ""
-        default: String(character)
-        }
-    }
+    private static let escapes: [Character: String] = [
+        "a": "\u{07}", "b": "\u{08}", "f": "\u{0C}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{0B}",
+    ]
 
     private mutating func hereDocument() -> String {
         index += 2

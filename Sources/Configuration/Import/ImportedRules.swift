@@ -30,16 +30,14 @@ struct ImportedRule {
     /// The argument vector, each a template.
     var arguments: [String] = []
     /// Short descriptions of what was preserved.
-    var kept: [String] = []
+    var converted: [String] = []
     /// The differences in behavior, with their reasons.
     var changes: [String] = []
     /// A suggested alternative, as lines of YAML.
     var suggestion: [String] = []
 
     /// Adds a difference once.
-    mutating func addChange(_ change: String) {
-        if !changes.contains(change) { changes.append(change) }
-    }
+    mutating func addChange(_ change: String) { if !changes.contains(change) { changes.append(change) } }
 }
 
 /// An entry of an imported file, in order.
@@ -62,9 +60,7 @@ struct ImportedFile {
     var entries: [ImportedEntry]
 
     var text: String {
-        var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" }
-        lines.append("")
-        lines.append("defaults:")
+        var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" } + ["", "defaults:"]
         let common = [
             ("hidden", "true", "\(program) reports names with a leading dot"),
             ("ignore_defaults", "false", "and temporary files"),
@@ -76,19 +72,15 @@ struct ImportedFile {
             let pair = "  \(key): \(value)"
             lines.append(pair + String(repeating: " ", count: max(1, 28 - pair.count)) + "# \(reason)")
         }
-        lines.append("")
         let hasRule = entries.contains { if case .rule = $0 { true } else { false } }
-        lines.append(hasRule ? "rules:" : "rules: []")
+        lines += ["", hasRule ? "rules:" : "rules: []"]
         for entry in entries {
             switch entry {
             case .comment(let text): lines.append(text.isEmpty ? "" : "  # \(YAMLText.comment(text))")
             case .dropped(let origin, let reason):
                 lines += origin.map { "  # \(YAMLText.comment($0))" }
-                lines.append("  # not converted: \(YAMLText.comment(reason))")
-                lines.append("")
-            case .rule(let rule):
-                lines += Self.lines(of: rule)
-                lines.append("")
+                lines += ["  # not converted: \(YAMLText.comment(reason))", ""]
+            case .rule(let rule): lines += Self.lines(of: rule) + [""]
             }
         }
         while lines.last == "" { lines.removeLast() }
@@ -97,26 +89,20 @@ struct ImportedFile {
 
     private static func lines(of rule: ImportedRule) -> [String] {
         var lines = rule.origin.map { "# \(YAMLText.comment($0))" }
-        if !rule.kept.isEmpty { lines.append("# converted: \(YAMLText.comment(rule.kept.joined(separator: ", ")))") }
+        let converted = rule.converted.joined(separator: ", ")
+        if !converted.isEmpty { lines.append("# converted: \(YAMLText.comment(converted))") }
         lines += rule.changes.map { "# differs: \(YAMLText.comment($0))" }
         lines.append("- name: \(YAMLText.scalar(rule.name))")
         if !rule.isEnabled { lines.append("  enabled: false") }
-        if rule.paths.count == 1 {
-            lines.append("  path: \(YAMLText.scalar(rule.paths[0]))")
-        } else {
-            lines.append("  path:")
-            lines += rule.paths.map { "    - \(YAMLText.scalar($0))" }
-        }
+        let paths = rule.paths.map(YAMLText.scalar)
+        lines += paths.count == 1 ? ["  path: \(paths[0])"] : ["  path:"] + paths.map { "    - \($0)" }
         if !rule.exclude.isEmpty { lines.append("  exclude: \(YAMLText.list(rule.exclude))") }
         if !rule.types.isEmpty, rule.types != ["file"] { lines.append("  types: \(YAMLText.list(rule.types))") }
         if let depth = rule.depth { lines.append("  depth: \(depth)") }
         lines.append("  events: \(YAMLText.list(rule.events))")
         lines += rule.keys.map { "  \($0.name): \($0.value)" }
-        lines.append("  action:")
-        lines.append("    exec: \(YAMLText.list(rule.arguments))")
-        if !rule.suggestion.isEmpty {
-            lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
-        }
+        lines += ["  action:", "    exec: \(YAMLText.list(rule.arguments))"]
+        lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
         return lines.map { "  " + $0 }
     }
 }
@@ -128,10 +114,7 @@ struct ImportedNames {
     /// Returns a name made of the watched path and the source line.
     mutating func name(for path: [UInt8], line: Int) -> String {
         let last = PathBytes(path).normalized.lastComponent
-        let allowed = last.filter { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
-        }
+        let allowed = last.filter { $0.isAlphanumeric || "_-.".utf8.contains($0) }
         let word = String(decoding: allowed.prefix(40), as: UTF8.self)
         let base = (word.isEmpty || word.hasPrefix("-") ? "line" : word) + "-\(line)"
         var name = base

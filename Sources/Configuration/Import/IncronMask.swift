@@ -60,7 +60,7 @@ struct IncronMask {
     }
 
     /// Whether directories also have events of this mask.
-    var tellsOfFolders: Bool { has(Self.allEvents & ~(Self.writing | Self.deleteSelf | Self.moveSelf)) }
+    var coversDirectories: Bool { has(Self.allEvents & ~(Self.writing | Self.deleteSelf | Self.moveSelf)) }
 
     /// Returns the event names for a rule that watches a directory or a file.
     func events(ofFile isFile: Bool) -> [String] {
@@ -78,31 +78,28 @@ struct IncronMask {
     /// Returns the differences between a rule with these events and incron.
     func changes(ofFile isFile: Bool) -> [String] {
         var changes = unknown.map { "'\($0)' is not an event; incron also ignores it" }
-        func note(_ condition: Bool, _ text: String) {
-            if condition { changes.append(text) }
-        }
+        func add(_ condition: Bool, _ text: String) { if condition { changes.append(text) } }
         if !isFile {
-            note(has(Self.create), "a new file is reported when it is complete, not when it is created")
-            note(
+            add(has(Self.create), "a new file is reported when it is complete, not when it is created")
+            add(
                 has(Self.create | Self.writing) && !has(Self.movedTo),
                 "a file that is moved in is also reported, though IN_MOVED_TO is not in the mask")
-            note(
+            add(
                 has(Self.movedTo) && !has(Self.create | Self.writing),
                 "a file that is written in the directory is also reported, like one that is moved in")
-            note(
+            add(
                 has(Self.delete) != has(Self.movedFrom),
                 has(Self.delete)
                     ? "a file that is moved away is also reported, though IN_MOVED_FROM is not in the mask"
                     : "a file that is deleted is also reported, though IN_DELETE is not in the mask")
-            note(
+            add(
                 has(Self.deleteSelf | Self.moveSelf),
                 "'root_gone' reports only the removal of the watched directory itself, without a file name")
         }
-        note(
-            has(Self.modify), "a change is reported once, when the writer has closed the file, not at each write")
-        note(has(Self.ignored), "the removal of a watch (IN_IGNORED) is not reported; see 'alight check'")
-        note(has(Self.once), "every event is reported, not only the first (IN_ONESHOT)")
-        note(has(Self.dontFollow), "a symbolic link at the path is followed (IN_DONT_FOLLOW)")
+        add(has(Self.modify), "a change is reported once, when the writer has closed the file, not at each write")
+        add(has(Self.ignored), "the removal of a watch (IN_IGNORED) is not reported; see 'alight check'")
+        add(has(Self.once), "every event is reported, not only the first (IN_ONESHOT)")
+        add(has(Self.dontFollow), "a symbolic link at the path is followed (IN_DONT_FOLLOW)")
         return changes
     }
 }

@@ -73,31 +73,25 @@ package struct IncrontabImport {
 
     /// Returns the next field; a backslash escapes the following character.
     private static func field(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
-        rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
+        rest = rest.drop(while: \.isBlank)
         var field: [UInt8] = []
-        while let byte = rest.first, byte != 0x20, byte != 0x09 {
+        while let byte = rest.first, !byte.isBlank {
             rest.removeFirst()
-            if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() {
-                field.append(escaped)
-            } else {
-                field.append(byte)
-            }
+            field.append(byte == UInt8(ascii: "\\") ? rest.popFirst() ?? byte : byte)
         }
         return field
     }
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        var bytes = bytes.drop { $0 == 0x20 || $0 == 0x09 }
-        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
-        return Array(bytes)
+        let end = bytes.lastIndex { !$0.isBlank }.map { $0 + 1 } ?? bytes.startIndex
+        return Array(bytes[..<end].drop(while: \.isBlank))
     }
 
     private mutating func rule(
         _ written: [UInt8], mask: IncronMask, _ command: String, line: Int, origin: [String]
     ) -> ImportedEntry {
         let path = PathBytes(written).normalized
-        let isWild =
-            written.contains { "*?[".utf8.contains($0) } && (try? Glob(YAMLText.wildGlob(path.bytes))) != nil
+        let isWild = written.contains { "*?[".utf8.contains($0) } && (try? Glob(YAMLText.wildGlob(path.bytes))) != nil
         let nature = nature(path)
         let isFile = nature == .file
         let events = mask.events(ofFile: isFile)
@@ -118,12 +112,9 @@ package struct IncrontabImport {
         rule.paths = [isFile ? glob : folder + (mask.isRecursive ? "/**" : "/*")]
         if !isFile, mask.isRecursive, !mask.entersHidden { rule.exclude = ["**/.*/**"] }
         rule.events = events
-        rule.types = mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
-        rule.kept.append(
-            isFile
-                ? "one file"
-                : mask.isRecursive
-                    ? "the directory and everything below it" : "the directory without its subdirectories")
+        rule.types = mask.coversDirectories && !isFile ? ["any"] : ["file"]
+        let extent = mask.isRecursive ? "and everything below it" : "without its subdirectories"
+        rule.converted.append(isFile ? "one file" : "the directory \(extent)")
         rule.changes += mask.changes(ofFile: isFile)
         switch (isFile, isWild, nature) {
         case (true, _, _) where mask.has(IncronMask.onlyFolders):
@@ -142,7 +133,7 @@ package struct IncrontabImport {
         }
         if mask.isDeaf {
             rule.keys.append(("while_busy", "drop"))
-            rule.kept.append("no events for changes while the command runs")
+            rule.converted.append("no events for changes while the command runs")
         }
         addCommand(
             command, to: &rule, mask: mask, isFile: isFile, hasSlash: written.last == .slash && path.bytes != [.slash])
@@ -156,7 +147,7 @@ package struct IncrontabImport {
     ) {
         var pieces: [CommandPiece] = []
         func add(_ text: String) { pieces.append(.text(text)) }
-        let sometimes = mask.tellsOfFolders && !isFile
+        let sometimes = mask.coversDirectories && !isFile
         // An event of the watched directory has the directory itself as its path.
         let isSelf = isFile || !mask.has(IncronMask.allEvents & ~(IncronMask.deleteSelf | IncronMask.moveSelf))
         var rest = command[...]
@@ -191,19 +182,18 @@ package struct IncrontabImport {
         pieces = CommandPiece.joined(pieces)
         let words = CommandWords(pieces)
         rule.arguments = words.arguments
-        if words.isShell { rule.kept.append("the shell command, which receives the name in a variable") }
+        if words.isShell { rule.converted.append("the shell command, which receives the name in a variable") }
         if words.isOpen { rule.addChange("a quote is not closed") }
         if !words.syntax.isEmpty {
             let list = words.syntax.map { "'\($0)'" }.joined(separator: " ")
             rule.addChange(
                 "no shell interprets \(list): it is passed literally, as in older versions of incron; "
-                    + "0.5.12 runs the line in a shell"
-            )
+                    + "0.5.12 runs the line in a shell")
             rule.suggestion = [
                 "to use a shell, replace 'exec' by:", "  shell: \(YAMLText.scalar(CommandPiece.shellLine(pieces)))",
             ]
         } else {
-            rule.kept.append("the arguments")
+            rule.converted.append("the arguments")
         }
         if rule.arguments.first?.contains("/") == true, rule.arguments.first?.hasPrefix("/") == false {
             rule.addChange("the program's path is relative to the directory of this file")

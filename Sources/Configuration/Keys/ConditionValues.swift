@@ -1,17 +1,16 @@
-import Glibc
 import Globbing
 import RegularExpressions
 import Rules
 import System
 
 // The values of single conditions.
-extension RuleDecoder {
+extension ConditionDecoder {
     // MARK: - Numbers
 
-    func sizeValue(_ text: String) throws(TextProblem) -> UInt64 { UInt64(try SizeText.parse(text)) }
+    static func sizeValue(_ text: String) throws(TextProblem) -> UInt64 { UInt64(try SizeText.parse(text)) }
 
     /// Parses an age; it can exceed any delay in Alight, so the maximum is a century.
-    func ageValue(_ text: String) throws(TextProblem) -> Duration {
+    static func ageValue(_ text: String) throws(TextProblem) -> Duration {
         do throws(TextProblem) {
             return try DurationText.parse(text, days: 36_500)
         } catch {
@@ -20,10 +19,8 @@ extension RuleDecoder {
         }
     }
 
-    func depthValue(_ text: String) throws(TextProblem) -> Int {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let depth = Int(text), depth <= 1_000
-        else {
+    static func depthValue(_ text: String) throws(TextProblem) -> Int {
+        guard text.utf8.allSatisfy(\.isDigit), let depth = Int(text), depth <= 1_000 else {
             throw TextProblem(
                 "invalid depth \(quoted(text))",
                 help: "write how many directories are above the file, 0 to 1000")
@@ -48,18 +45,13 @@ extension RuleDecoder {
         let lower = text.lowercased()
         let parts = lower.split(separator: "/", omittingEmptySubsequences: false)
         let isWord = { (part: Substring) in
-            !part.isEmpty
-                && part.utf8.allSatisfy {
-                    ("a"..."z").contains(Unicode.Scalar($0)) || ("0"..."9").contains(Unicode.Scalar($0))
-                        || "!#$&-^_.+".utf8.contains($0)
-                }
+            !part.isEmpty && part.utf8.allSatisfy { $0.isAlphanumeric || "!#$&-^_.+".utf8.contains($0) }
         }
         let isPattern = parts.count == 2 && parts.allSatisfy { $0 == "*" || isWord($0) }
         if let meant = Self.mediaSynonyms[lower] {
-            problems.error(
+            return reject(
                 isPattern ? "no file has the content type \(quoted(text))" : "invalid content type \(quoted(text))",
                 at: mark(node), help: "write '\(meant)'")
-            return nil
         }
         guard isPattern else {
             let help =
@@ -68,8 +60,7 @@ extension RuleDecoder {
                 : text.contains("*")
                     ? "write 'TYPE/*' for all of a type, such as image/*"
                     : "write TYPE/SUBTYPE, as `file --mime-type` prints it, such as application/pdf or image/*"
-            problems.error("invalid content type \(quoted(text))", at: mark(node), help: help)
-            return nil
+            return reject("invalid content type \(quoted(text))", at: mark(node), help: help)
         }
         return Condition.MediaPattern(
             type: parts[0] == "*" ? nil : String(parts[0]), subtype: parts[1] == "*" ? nil : String(parts[1]))
@@ -81,31 +72,15 @@ extension RuleDecoder {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let group = parts.count == 2 ? String(parts[1]) : ""
         guard !(parts[0].isEmpty && group.isEmpty) else {
-            problems.error(
+            return reject(
                 "\(quoted(text)) is not a user or group", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'"
             )
-            return nil
         }
-        var uid: UInt32?
-        var gid: UInt32?
-        if !parts[0].isEmpty {
-            uid = UInt32(parts[0]) ?? surroundings.user(String(parts[0]))
-            if uid == nil {
-                problems.error(
-                    "unknown user \(quoted(parts[0]))", at: mark(node),
-                    help: "write a user name of this machine, or a user ID")
-                return nil
-            }
-        }
-        if !group.isEmpty {
-            gid = UInt32(group) ?? surroundings.group(group)
-            if gid == nil {
-                problems.error(
-                    "unknown group \(quoted(group))", at: mark(node),
-                    help: "write a group name of this machine, or a group ID")
-                return nil
-            }
-        }
+        let user = String(parts[0])
+        let uid = user.isEmpty ? nil : UInt32(user) ?? machine.accounts.named(user)?.uid
+        if uid == nil, !user.isEmpty { return unknown("user", user, at: mark(node)) }
+        let gid = group.isEmpty ? nil : UInt32(group) ?? Accounts.group(named: group)
+        if gid == nil, !group.isEmpty { return unknown("group", group, at: mark(node)) }
         return Condition.Owner(uid: uid, gid: gid, text: text)
     }
 
@@ -115,18 +90,17 @@ extension RuleDecoder {
     func nameGlob(_ text: String, _ node: YAMLNode) -> Glob? {
         guard checkIsGlob(text, node, key: "name") else { return nil }
         guard !text.contains("/") else {
-            problems.error(
+            return reject(
                 "\(quoted(text)) contains '/', but 'name' matches only the last component of a path", at: mark(node),
                 help: "write 'path' to match the path relative to the root")
-            return nil
         }
-        return glob(Array(text.utf8), written: text, node)
+        return parsed(Array(text.utf8), written: text, node)
     }
 
     /// Parses a glob for the path below the root, or an absolute one.
     func conditionGlob(_ text: String, _ node: YAMLNode) -> Glob? {
-        guard checkIsGlob(text, node, key: "path"), let pattern = expanded(text, node) else { return nil }
-        return glob(pattern, written: text, node)
+        guard checkIsGlob(text, node, key: "path") else { return nil }
+        return expanded(text, node).flatMap { parsed($0, written: text, node) }
     }
 
     /// Parses a glob for a program's name or for the path of its executable.
@@ -138,27 +112,15 @@ extension RuleDecoder {
                     "\(quoted(text)) is interpreted as a program name, not as a process or a user", at: mark(node),
                     help: "write 'owner: \(uid)' for files of that user")
             }
-            return glob(Array(text.utf8), written: text, node).map { Condition.Program($0) }
+            return parsed(Array(text.utf8), written: text, node).map { Condition.Program($0) }
         }
         guard let pattern = expanded(text, node) else { return nil }
         guard pattern.first == .slash || pattern.starts(with: Array("**/".utf8)) else {
-            problems.error(
+            return reject(
                 "\(quoted(text)) is neither a program name nor an absolute path", at: mark(node),
                 help: "write the name alone, such as rsync, or a path such as /usr/bin/rsync or **/rsync")
-            return nil
         }
-        return glob(pattern, written: text, node).map { Condition.Program($0) }
-    }
-
-    /// Parses a glob that matches hidden names; the `path` of the rule decides whether such files are matched at all.
-    private func glob(_ pattern: [UInt8], written text: String, _ node: YAMLNode) -> Glob? {
-        do throws(GlobError) {
-            return try Glob(pattern, options: Glob.Options(matchesHidden: true))
-        } catch {
-            let offset = max(0, text.utf8.count - (pattern.count - error.offset))
-            problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
-            return nil
-        }
+        return parsed(pattern, written: text, node).map { Condition.Program($0) }
     }
 
     /// Reports a regular expression in place of a glob.
@@ -174,21 +136,18 @@ extension RuleDecoder {
             default: "write a glob, such as '2026/**', and 'regex' for the name alone"
             }
         problems.error(
-            "\(quoted(text)) is a regular expression, but '\(key)' expects globs", at: mark(node),
-            help: help + literal)
+            "\(quoted(text)) is a regular expression, but '\(key)' expects globs", at: mark(node), help: help + literal)
         return false
     }
 
     func regex(_ entry: YAMLNode.Entry) -> Condition? {
         guard entry.value.elements == nil else {
-            reportType(
+            return mistyped(
                 entry, "a string", help: "write one expression with '|' for alternatives, or 'any' or 'all'")
-            return nil
         }
         guard let text = text(entry, help: #"write a regular expression, such as '^IMG_(\d+)'"#) else { return nil }
         guard !text.isEmpty else {
-            problems.error("'regex' is empty", at: mark(entry), help: "remove it: it matches every name")
-            return nil
+            return reject("'regex' is empty", at: mark(entry), help: "remove it: it matches every name")
         }
         do throws(RegularExpressionError) {
             let expression = try RegularExpression(text)
@@ -201,35 +160,28 @@ extension RuleDecoder {
                 isGlob && (try? Glob(text)) != nil
                 ? "'\(escaped(text, limit: 80))' is a glob: write 'name: \(doubleQuoted(text))'"
                 : "use PCRE2 syntax; '\\' before a character makes it literal"
-            problems.error(
+            return reject(
                 "invalid regex \(quoted(text)): \(error.message)",
                 at: mark(entry.value, offset: max(0, min(error.offset, text.utf8.count - 1)), length: 1), help: help)
-            return nil
         }
+    }
+
+    /// Warns about a glob such as `IMG_*.jpg` in place of a regular expression, although it is also a valid
+    /// expression.
+    func warnOfGlob(_ text: String, _ node: YAMLNode) {
+        guard let star = text.lastIndex(of: "*") else { return }
+        let head = text[..<star].utf8
+        let tail = text[star...].utf8.dropFirst()
+        let isWord = { (byte: UInt8) in Unicode.Scalar(byte).properties.isAlphabetic || byte.isDigit }
+        guard !head.isEmpty, head.allSatisfy({ isWord($0) || "_- ".utf8.contains($0) }), tail.first == .dot,
+            (2...6).contains(tail.count), tail.dropFirst().allSatisfy(isWord)
+        else { return }
+        problems.warning(
+            "\(quoted(text)) looks like a glob, but 'regex' expects regular expressions", at: mark(node),
+            help: "write 'name: \"\(escaped(text, limit: 80))\"'")
     }
 
     private func doubleQuoted(_ text: String) -> String {
         "\"" + escaped(text, limit: 80).replacing(#"\"#, with: #"\\"#).replacing("\"", with: #"\""#) + "\""
-    }
-}
-
-extension RuleLoader.Environment {
-    /// Returns the uid of a user of this machine.
-    package static func user(named name: String) -> UInt32? {
-        var record = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        var buffer = [CChar](repeating: 0, count: 1 << 16)
-        guard getpwnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
-        return found?.pointee.pw_uid
-    }
-
-    /// Returns the gid of a group of this machine.
-    package static func group(named name: String) -> UInt32? {
-        var record = Glibc.group()
-        var found: UnsafeMutablePointer<Glibc.group>?
-        // All members of a group go into the buffer, and there may be many.
-        var buffer = [CChar](repeating: 0, count: 1 << 20)
-        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
-        return found?.pointee.gr_gid
     }
 }

@@ -1,6 +1,5 @@
 import JSON
 import Rules
-import System
 
 typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
 
@@ -15,9 +14,8 @@ extension ConfigurationDecoder {
             [
                 key("period", "How long these jobs are kept.", period, standard: "30d", into: \.retentionPeriod),
                 key(
-                    "jobs", "The maximum number of these jobs.",
-                    .integer(Configuration.retentionJobsRange), standard: 100_000,
-                    into: \.retentionJobs),
+                    "jobs", "The maximum number of these jobs.", .integer(Configuration.retentionJobsRange),
+                    standard: 100_000, into: \.retentionJobs),
                 key(
                     "size", "The maximum total size of their input and output.",
                     Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
@@ -28,9 +26,8 @@ extension ConfigurationDecoder {
             "listen", "The address and port of the control interface, in addition to its socket; false for none.",
             .orFalse(
                 Form("address", ["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
-                    decoder, entry in
-                    decoder.isTrue(entry) ? nil : decoder.checked(entry, ConfigurationValues.address)
-                }), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
+                    $0.checked($1, ConfigurationValues.address)
+                }.exceptTrue), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
         key(
             "external_url", "The URL of a proxy in front of the control interface, as a browser shows it.",
             Form(
@@ -41,8 +38,7 @@ extension ConfigurationDecoder {
                 ])
             ) { $0.urls($1) }, examples: ["https://alight.example.org"], into: \.externalURLs),
         key(
-            "control", "The control socket; false for none.",
-            .orFalse(Form("path", path) { decoder, entry in decoder.isTrue(entry) ? nil : decoder.file(entry) }),
+            "control", "The control socket; false for none.", .orFalse(Form("path", path) { $0.file($1) }.exceptTrue),
             examples: ["/run/alight/control.sock"], into: \.control),
         group(
             "jobs", "The number of slots: actions that may run programs at the same time, across all rules.",
@@ -71,9 +67,7 @@ extension ConfigurationDecoder {
         key(
             "format", "Plain text, JSON objects, or lines with a priority for the systemd journal.",
             .choice(LogFormat.self), standard: "text", into: \.logFormat),
-        key(
-            "level", "The lowest level that is logged.", .choice(LogLevel.self), standard: "info",
-            into: \.logLevel),
+        key("level", "The lowest level that is logged.", .choice(LogLevel.self), standard: "info", into: \.logLevel),
     ]
 
     /// The keys by their environment variables: `ALIGHT_` and the key in upper case.
@@ -95,12 +89,12 @@ extension ConfigurationDecoder {
     /// Creates a key whose value is stored together with its origin.
     private static func key<Value>(
         _ name: String, _ description: String, _ form: Form<ConfigurationDecoder, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], into place: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
+        examples: [JSONValue] = [], into property: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
     ) -> ConfigurationKey {
         let setting = Form<ConfigurationDecoder, Setting<Value>>(form.noun, form.schema()) { decoder, entry in
             form.read(decoder, entry).map { Setting($0, from: decoder.origin(of: entry)) }
         }
-        return Key(name, description, setting, standard: standard, examples: examples, into: place)
+        return Key(name, description, setting, standard: standard, examples: examples, into: property)
     }
 
     /// Creates a key with a mapping of keys, or with the value of the first of them alone.
@@ -121,7 +115,17 @@ extension ConfigurationDecoder {
             return isAlone ? ["anyOf": [keys[0].form(), mapping]] : mapping
         }
         return Key(
-            name, description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping", schema, standard: standard,
-            examples: examples, read: read)
+            name: name, description: description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping",
+            standard: standard, examples: examples, isShared: true, form: schema, read: read)
+    }
+}
+
+extension Form {
+    /// The same form without `true`, which is reported.
+    fileprivate var exceptTrue: Form {
+        Form(noun, schema()) { reader, entry in
+            guard entry.value.isPlain, entry.value.text == "true" else { return read(reader, entry) }
+            return reader.mistyped(entry, "false or a value")
+        }
     }
 }

@@ -22,20 +22,12 @@ struct Destination {
     var range: Range<Int>
     let problems: DiagnosticCollector
 
-    var afterFailure: Destination {
-        var copy = self
-        copy.isOfFailure = true
-        return copy
-    }
-
     /// Returns sample paths that the destination can expand to, in forms that the other rule could match.
     ///
     /// The result is empty if nothing is known about the paths.
     func paths(of rule: Rule, like other: Rule) -> [[UInt8]] {
-        let literals = template.parts.flatMap { part -> [ArraySlice<UInt8>] in
-            if case .literal(let bytes) = part { bytes.split(separator: .slash) } else { [] }
-        }
-        let words = PathWords(of: other.patterns + rule.patterns, for: rule.globs, beside: literals.map(Array.init))
+        let literals = template.parts.compactMap(\.literal).flatMap { $0.split(separator: .slash).map(Array.init) }
+        let words = PathWords(of: other.patterns + rule.patterns, for: rule.globs, beside: literals)
         let inputs = rule.samples(words)
         return inputs.flatMap { paths(for: $0, of: rule, words, limit: max(4_000 / inputs.count, 16)) }
     }
@@ -51,7 +43,7 @@ struct Destination {
             modified: none, changed: none, born: nil, mode: 0, uid: 0, gid: 0, links: 1)
         let event = FileEvent(
             kind: .created, path: input, root: rule.root(taking: input) ?? input.parent, snapshot: snapshot, time: none)
-        let facts = PlaceholderFacts(event: event, rule: rule.name, job: "", attempt: 1, now: none)
+        let values = PlaceholderFacts(event: event, rule: rule.name, job: "", attempt: 1, now: none)
         // A hidden name or an empty value is also possible.
         let texts = words.words + [Array(".x".utf8), []]
         var lists: [[[UInt8]]] = []
@@ -61,7 +53,7 @@ struct Destination {
             case .placeholder(let placeholder):
                 switch placeholder {
                 case .path, .name, .stem, .extension, .directory, .relative, .root, .rule:
-                    lists.append([facts.value(of: placeholder)])
+                    lists.append([values.value(of: placeholder)])
                 case .from, .stepOutput:
                     // A whole path of which nothing is known.
                     guard !lists.isEmpty else { return [] }
@@ -84,15 +76,12 @@ struct Destination {
     }
 
     /// Whether the template itself specifies the end of the name.
-    private var isWrittenOut: Bool {
-        if case .literal(let last)? = template.parts.last { last.last != .slash } else { false }
-    }
+    private var isWrittenOut: Bool { template.parts.last?.literal.map { $0.last != .slash } ?? false }
 
     /// Returns directories that together contain every path that the destination can expand to.
     func folders(of rule: Rule) -> [PathBytes] {
-        let leavesFolder = template.parts.dropFirst().contains { part in
-            guard case .literal(let bytes) = part else { return false }
-            return bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+        let leavesFolder = template.parts.dropFirst().compactMap(\.literal).contains { bytes in
+            bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
         }
         if leavesFolder { return ["/"] }
         switch template.parts.first {
@@ -115,7 +104,11 @@ struct Destination {
     }
 }
 
-extension RuleDecoder {
+extension Template.Part {
+    fileprivate var literal: [UInt8]? { if case .literal(let bytes) = self { bytes } else { nil } }
+}
+
+extension ActionDecoder {
     /// Returns the parameters that the schema marks as destinations, at any depth of mappings.
     func destinations(
         _ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?, of handler: HandlerDescription,

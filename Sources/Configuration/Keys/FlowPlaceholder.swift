@@ -29,8 +29,7 @@ enum FlowPlaceholder {
                 if open > 0, index + 1 < bytes.count, bytes[index + 1] == UInt8(ascii: "{") {
                     let first = bytes[tokenStart..<index].firstIndex { !isBlank($0) } ?? index
                     let range = BareText.range(in: source, from: first)
-                    return YAMLProblem(
-                        range: range, message: message, help: "write \(BareText.quoted(source.text(range)))")
+                    return YAMLProblem(message, at: range, help: "write \(BareText.quoted(source.text(range)))")
                 }
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 if isAtStart || open > 0 {
@@ -40,16 +39,13 @@ enum FlowPlaceholder {
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 open = max(0, open - 1)
                 tokenStart = index + 1
-            case UInt8(ascii: ","):
-                if open > 0 { tokenStart = index + 1 }
+            case UInt8(ascii: ","): if open > 0 { tokenStart = index + 1 }
             case UInt8(ascii: ":"), UInt8(ascii: "-"):
                 if index + 1 < bytes.count, isBlank(bytes[index + 1]), byte == UInt8(ascii: ":") || isAtStart {
                     tokenStart = index + 1
                 }
-            case UInt8(ascii: "\n"):
-                tokenStart = index + 1
-            default:
-                break
+            case UInt8(ascii: "\n"): tokenStart = index + 1
+            default: break
             }
         }
         return nil
@@ -58,14 +54,11 @@ enum FlowPlaceholder {
     /// Returns the replacement for a mapping such as `{stem: null}`, the result of an unquoted `{stem}`; nil for any
     /// other node.
     static func help(for node: YAMLNode, in source: SourceText) -> String? {
-        guard node.isFlow, let entries = node.entries, entries.count == 1, let entry = entries.first,
-            entry.key.isPlain, entry.value.isEmpty, let word = entry.key.text,
-            Placeholder(word: word) != nil || word.hasPrefix("env:")
+        guard node.isFlow, let entries = node.entries, entries.count == 1, let entry = entries.first, entry.key.isPlain,
+            entry.value.isEmpty, let word = entry.key.text, Placeholder(word: word) != nil || word.hasPrefix("env:")
         else { return nil }
         return "write \(BareText.quoted("${\(word)}"))"
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
-    }
+    private static func isBlank(_ byte: UInt8) -> Bool { byte.isBlank || byte == UInt8(ascii: "\r") }
 }

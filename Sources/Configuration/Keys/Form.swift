@@ -51,9 +51,7 @@ extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMe
         let words = Value.allCases.map { "`\($0.rawValue)`" }
         return Form(
             words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1], SchemaForm.choice(Value.self)
-        ) {
-            $0.choice($1)
-        }
+        ) { $0.choice($1) }
     }
 }
 

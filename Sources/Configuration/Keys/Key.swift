@@ -19,59 +19,42 @@ struct Key<Reader: NodeReading, Target>: Sendable {
     /// Reads a value into the target; after it has reported a problem, the target is unchanged.
     let read: @Sendable (Reader, YAMLNode.Entry, inout Target) -> Void
 
-    init(
-        _ name: String, _ description: String, noun: String, _ form: @escaping @Sendable () -> JSONValue,
-        standard: JSONValue? = nil, examples: [JSONValue] = [], isShared: Bool = true,
-        read: @escaping @Sendable (Reader, YAMLNode.Entry, inout Target) -> Void
-    ) {
-        self.name = name
-        self.description = description
-        self.noun = noun
-        self.form = form
-        self.standard = standard
-        self.examples = examples
-        self.isShared = isShared
-        self.read = read
-    }
-
-    init<Value>(
-        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true,
-        _ store: @escaping @Sendable (inout Target, Value) -> Void
-    ) {
-        self.init(
-            name, description, noun: form.noun, form.schema, standard: standard, examples: examples, isShared: isShared
-        ) { reader, entry, target in
-            if let value = form.read(reader, entry) { store(&target, value) }
-        }
-    }
-
-    init<Value>(
-        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true,
-        into place: any WritableKeyPath<Target, Value> & Sendable
-    ) {
-        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
-            $0[keyPath: place] = $1
-        }
-    }
-
-    init<Value>(
-        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true,
-        into place: any WritableKeyPath<Target, Value?> & Sendable
-    ) {
-        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
-            $0[keyPath: place] = $1
-        }
-    }
-
     var schema: JSONValue {
         var members = form().object ?? [:]
         members["description"] = .string(description)
         if let standard { members["default"] = standard }
         if !examples.isEmpty { members["examples"] = .array(examples) }
         return .object(members)
+    }
+}
+
+extension Key {
+    init<Value>(
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], isShared: Bool = true, _ store: @escaping @Sendable (inout Target, Value) -> Void
+    ) {
+        self.init(
+            name: name, description: description, noun: form.noun, standard: standard, examples: examples,
+            isShared: isShared, form: form.schema
+        ) { reader, entry, target in if let value = form.read(reader, entry) { store(&target, value) } }
+    }
+
+    init<Value>(
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], isShared: Bool = true, into property: any WritableKeyPath<Target, Value> & Sendable
+    ) {
+        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
+            $0[keyPath: property] = $1
+        }
+    }
+
+    init<Value>(
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], isShared: Bool = true, into property: any WritableKeyPath<Target, Value?> & Sendable
+    ) {
+        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
+            $0[keyPath: property] = $1
+        }
     }
 }
 
@@ -96,9 +79,5 @@ struct KeyTable<Reader: NodeReading, Target>: Sendable {
     }
 
     /// The schemas of the values, keyed by name.
-    var schemas: [String: JSONValue] { schemas { _ in true } }
-
-    func schemas(where isTaken: (Key<Reader, Target>) -> Bool) -> [String: JSONValue] {
-        Dictionary(uniqueKeysWithValues: keys.filter(isTaken).map { ($0.name, $0.schema) })
-    }
+    var schemas: [String: JSONValue] { Dictionary(uniqueKeysWithValues: keys.map { ($0.name, $0.schema) }) }
 }

@@ -9,21 +9,14 @@ struct PathPattern {
     var node: YAMLNode
 }
 
-extension RuleDecoder {
+extension RulePart {
     /// The maximum length in bytes of a glob before expansion, longer than any path.
-    static let maximumPathLength = 16_384
+    static var maximumPathLength: Int { 16_384 }
 
     /// Parses the globs of `path:`, one or a list.
     func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
         let options = Glob.Options(matchesHidden: matchesHidden, isCaseSensitive: isCaseSensitive)
-        let nodes: [YAMLNode]
-        if entry.value.text != nil || FlowPlaceholder.help(for: entry.value, in: source) != nil
-            || entry.value.entries != nil
-        {
-            nodes = [entry.value]
-        } else {
-            nodes = elements(entry, noun: "~/inbox/*.pdf") ?? []
-        }
+        let nodes = entry.value.elements == nil ? [entry.value] : elements(entry, noun: "~/inbox/*.pdf") ?? []
         return nodes.compactMap { node in
             let range = node.isEmpty ? mark(entry) : mark(node)
             guard let text = text(node, name: "'path'", at: range, help: "write a glob, such as ~/inbox/*.pdf") else {
@@ -37,19 +30,15 @@ extension RuleDecoder {
     /// Parses the globs of `exclude:` or `outputs:`, which are relative to the root and match hidden names.
     func relativeGlobs(_ entry: YAMLNode.Entry) -> [Glob]? {
         let example = entry.name == "outputs" ? "thumbs" : "**/drafts"
-        return elements(entry, noun: "\"\(example)/**\"", allowsEmpty: true)?.compactMap { node in
-            guard let text = text(node, name: quoted(entry.name), at: mark(node)) else { return nil }
+        return list(entry, of: quoted(entry.name), example: "\"\(example)/**\"", allowsEmpty: true) { text, node in
             guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
-                problems.error(
+                return reject(
                     "\(quoted(text)) in \(quoted(entry.name)) must be relative", at: node.range,
-                    help:
-                        "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
+                    help: "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
                 )
-                return nil
             }
             warnOfExpression(text, node, key: entry.name)
-            guard let pattern = expanded(text, node) else { return nil }
-            return parsed(pattern, written: text, node, options: Glob.Options(matchesHidden: true))
+            return expanded(text, node).flatMap { parsed($0, written: text, node) }
         }
     }
 
@@ -67,91 +56,92 @@ extension RuleDecoder {
             if isAbsolute, written == pattern, PathPrefix.normalized(pattern) == pattern { return glob }
             isAbsolute = isAbsolute || (skipped == 0 && glob.root.first == .slash)
         }
-        if !isAbsolute {
-            pattern = PathPrefix.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern
-        }
+        if !isAbsolute { pattern = Glob.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern }
         return parsed(PathPrefix.normalized(pattern), written: text, node, options: options)
     }
 
-    private func parsed(_ pattern: [UInt8], written text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
+    /// Parses an expanded pattern; by default, wildcards match hidden names.
+    func parsed(
+        _ pattern: [UInt8], written text: String, _ node: YAMLNode,
+        options: Glob.Options = Glob.Options(matchesHidden: true)
+    ) -> Glob? {
         do throws(GlobError) {
             return try Glob(pattern, options: options)
         } catch {
             // Expansion changes only the start of the pattern, so the offset counts from the end.
             let offset = max(0, text.utf8.count - (pattern.count - error.offset))
-            problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
-            return nil
+            return reject(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
         }
     }
 
     /// Returns the string with `~` and `${env:NAME}` expanded; the inserted values are literal.
     func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
         guard text.utf8.count <= Self.maximumPathLength else {
-            problems.error(
+            return reject(
                 "the glob has \(text.utf8.count) bytes; the limit is \(Self.maximumPathLength)", at: mark(node),
                 help: "write several globs")
-            return nil
         }
         var pattern: [UInt8] = []
         var rest = text.utf8[...]
         if text.hasPrefix("~") {
             guard text == "~" || text.hasPrefix("~/") else {
-                problems.error(
+                return reject(
                     "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
                     help: "write the full path; only '~/' is expanded, to your home directory")
-                return nil
             }
             guard let home = home(for: node) else { return nil }
-            pattern += PathPrefix.escaped(home)
+            pattern += Glob.escaped(home)
             rest = rest.dropFirst()
         }
         let bytes = Array(text.utf8)
         // Most patterns contain no placeholder.
         guard bytes.contains(UInt8(ascii: "$")) else { return pattern + rest }
         var index = bytes.count - rest.count
-        var isComplete = true
-        for token in PlaceholderScan.tokens(in: text) {
+        let errorsBefore = problems.errorCount
+        for token in PlaceholderScan(text).tokens {
             pattern += PathPrefix.unescapingDollars(bytes[index..<token.range.lowerBound])
             index = token.range.upperBound
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
-            guard token.word.hasPrefix("env:") else {
-                let isKnown = Placeholder(word: token.word) != nil
-                problems.error(
-                    isKnown
-                        ? "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
-                        : "unknown placeholder '${\(escaped(token.word, limit: 80))}'",
-                    at: range,
-                    help: "write '*' for any name; the only placeholder allowed here is ${env:NAME}")
-                isComplete = false
-                continue
-            }
             let name = String(token.word.dropFirst(4))
-            guard let value = surroundings.environment(name) else {
+            if !token.word.hasPrefix("env:") {
+                let message =
+                    Placeholder(word: token.word) == nil
+                    ? "unknown placeholder '${\(escaped(token.word, limit: 80))}'"
+                    : "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
+                let help = "write '*' for any name; the only placeholder allowed here is ${env:NAME}"
+                problems.error(message, at: range, help: help)
+            } else if let value = surroundings.environment(name) {
+                pattern += Glob.escaped(Array(value.utf8))
+            } else {
                 reportUnset(name, at: range)
-                isComplete = false
-                continue
             }
-            pattern += PathPrefix.escaped(Array(value.utf8))
         }
-        if let open = text[text.utf8.index(text.utf8.startIndex, offsetBy: index)...].utf8.firstRange(of: "${".utf8) {
-            let offset = text.utf8.distance(from: text.utf8.startIndex, to: open.lowerBound)
-            let isEscaped = offset > 0 && bytes[offset - 1] == UInt8(ascii: "$")
-            if !isEscaped {
-                reportUnclosed(text, at: mark(node, offset: offset, length: 2))
-                return nil
-            }
+        if let open = bytes[index...].firstRange(of: "${".utf8)?.lowerBound,
+            open == 0 || bytes[open - 1] != UInt8(ascii: "$")
+        {
+            reportUnclosed(text, at: mark(node, offset: open, length: 2))
         }
         pattern += PathPrefix.unescapingDollars(bytes[index...])
-        return isComplete ? pattern : nil
+        return problems.errorCount == errorsBefore ? pattern : nil
+    }
+
+    /// Warns about a regular expression in place of a glob, although it is also a valid glob.
+    func warnOfExpression(_ text: String, _ node: YAMLNode, key: String) {
+        // Most paths contain none of these characters and need no search.
+        guard text.utf8.contains(where: { #"\^$("#.utf8.contains($0) }) else { return }
+        let signs = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?:", #".*\."#, #".+\."#]
+        let isEnded = text.hasSuffix("$") && !text.hasSuffix(#"\$"#)
+        let isMiddle = text.contains(#"\."#) || text.contains(".*") || text.contains(".+")
+        guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else { return }
+        problems.warning(
+            "\(quoted(text)) looks like a regular expression, but '\(key)' expects globs", at: mark(node),
+            help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' to match names")
     }
 }
 
 /// Operations on the literal start of a pattern.
 enum PathPrefix {
     private static let wild = Set("*?[{\\".utf8)
-
-    /// Returns a pattern that matches exactly these bytes.
-    static func escaped(_ bytes: [UInt8]) -> [UInt8] { Glob.escaped(bytes) }
 
     /// Returns literal text of a rules file with `$${` replaced by an escaped `${`.
     static func unescapingDollars(_ bytes: ArraySlice<UInt8>) -> [UInt8] {

@@ -6,26 +6,30 @@ struct PlaceholderToken {
     var word: String
 }
 
-/// Finds placeholders in strings without expanding them.
-enum PlaceholderScan {
-    /// Returns the tokens of a string in order; `$${` and an unclosed `${` are not tokens.
-    static func tokens(in text: String) -> [PlaceholderToken] {
+/// The placeholders in a string, without their values.
+struct PlaceholderScan {
+    /// The tokens in order; `$${` is not a token.
+    private(set) var tokens: [PlaceholderToken] = []
+    /// The offset of a `${` without `}`, which ends the scan.
+    private(set) var unclosed: Int?
+
+    init(_ text: String) {
         let bytes = Array(text.utf8)
-        var tokens: [PlaceholderToken] = []
-        var index = 0
-        while index + 1 < bytes.count {
-            if bytes[index...].starts(with: "$${".utf8) {
-                index += 3
-            } else if bytes[index] == UInt8(ascii: "$"), bytes[index + 1] == UInt8(ascii: "{") {
-                guard let end = bytes[index...].firstIndex(of: UInt8(ascii: "}")) else { break }
-                tokens.append(
-                    PlaceholderToken(
-                        range: index..<(end + 1), word: String(decoding: bytes[(index + 2)..<end], as: UTF8.self)))
-                index = end + 1
+        var rest = bytes[...]
+        while let start = rest.firstIndex(of: UInt8(ascii: "$")) {
+            rest = rest[start...]
+            if rest.starts(with: "$${".utf8) {
+                rest = rest.dropFirst(3)
+            } else if !rest.starts(with: "${".utf8) {
+                rest = rest.dropFirst()
+            } else if let end = rest.firstIndex(of: UInt8(ascii: "}")) {
+                let word = String(decoding: bytes[(start + 2)..<end], as: UTF8.self)
+                tokens.append(PlaceholderToken(range: start..<(end + 1), word: word))
+                rest = rest[(end + 1)...]
             } else {
-                index += 1
+                unclosed = start
+                return
             }
         }
-        return tokens
     }
 }

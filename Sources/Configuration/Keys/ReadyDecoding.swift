@@ -1,24 +1,21 @@
-import FileEvents
 import Globbing
 import Rules
 import System
 
 // Additional conditions before a file is ready, and the files that belong to it.
-extension RuleDecoder {
+extension FlowDecoder {
     func doneFile(_ entry: YAMLNode.Entry) -> Template? {
         guard let text = text(entry) else { return nil }
         let form = "write it relative to the directory of the file, such as '${name}.done'"
         guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
-            problems.error("'done_file' must be relative, not \(quoted(text))", at: mark(entry), help: form)
-            return nil
+            return reject("'done_file' must be relative, not \(quoted(text))", at: mark(entry), help: form)
         }
         guard let template = nameTemplate(entry, text) else { return nil }
         let sample: PathBytes = "/Qx7q/m3Vw.k9Zt"
         var ready = Readiness()
         ready.doneFile = template
         if template.parts.isEmpty || ready.marker(of: sample) == sample {
-            problems.error("'done_file' is the file itself", at: mark(entry), help: form)
-            return nil
+            return reject("'done_file' is the file itself", at: mark(entry), help: form)
         }
         return template
     }
@@ -27,10 +24,9 @@ extension RuleDecoder {
     private func nameTemplate(_ entry: YAMLNode.Entry, _ text: String) -> Template? {
         guard let template = template(text, entry.value, step: 0) else { return nil }
         guard Set(template.placeholders).isSubset(of: Placeholder.ofName) else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) accepts only ${name}, ${stem} and ${extension}", at: mark(entry),
                 help: "write a path that depends only on the name of the file")
-            return nil
         }
         return template
     }
@@ -42,109 +38,28 @@ extension RuleDecoder {
             return nil
         }
         guard !template.placeholders.isEmpty else {
-            problems.error(
+            return reject(
                 "'group' is the same for all files of a directory", at: mark(entry),
                 help: "write '${stem}' for files whose names differ only in the extension")
-            return nil
         }
         return template
     }
 
     /// Parses extensions, or globs for names.
-    func required(_ entry: YAMLNode.Entry) -> [RequiredKind]? {
-        elements(entry, noun: "mkv, nfo")?.compactMap { node in
-            guard let text = text(node, name: "a kind in 'require'", at: mark(node)) else { return nil }
+    func required(_ entry: YAMLNode.Entry) -> [(kind: Grouping.Kind, mark: Range<Int>)]? {
+        list(entry, of: "a kind in 'require'", example: "mkv, nfo") { text, node in
             let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
             guard !text.isEmpty, !text.utf8.contains(.slash) else {
-                problems.error(
+                return reject(
                     "invalid kind \(quoted(text)) in 'require'", at: mark(node),
                     help: "write an extension, such as 'nfo', or a glob for names, such as '*-cover.*'")
-                return nil
             }
             let word = text.hasPrefix(".") ? text.dropFirst() : text[...]
             let pattern = isGlob ? Array(text.utf8) : Array("*.".utf8) + Glob.escaped(Array(word.utf8))
             do throws(GlobError) {
                 let glob = try Glob(pattern, options: Glob.Options(matchesHidden: true))
-                return RequiredKind(
-                    kind: Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark: mark(node))
-            } catch {
-                problems.error(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help)
-                return nil
-            }
-        }
-    }
-
-    /// Reports keys that can't be combined with a group.
-    func checkGroup(_ draft: RuleDraft) {
-        let rule = draft.rule
-        guard let group = draft["group"] else {
-            guard !draft.required.isEmpty, let require = draft["require"] else { return }
-            problems.error(
-                "'require' needs 'group'", at: mark(require),
-                help: "add 'group: ${stem}', or remove 'require'")
-            return
-        }
-        let mark = mark(group)
-        if draft["require"] == nil {
-            problems.error(
-                "'group' needs 'require'", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
-        }
-        let others: [(Bool, String)] = [
-            (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),
-            (rule.sameContent == .ignore, "'same_content: ignore'"), (rule.whileBusy != .coalesce, "'while_busy'"),
-        ]
-        for (isThere, key) in others where isThere {
-            problems.error("'group' cannot be combined with \(key)", at: mark, help: "remove one of them")
-        }
-        let taken: EventMask = [.created, .modified, .moved, .attributes]
-        let excess = rule.events.subtracting(taken.union(.content).union(.anyAttribute))
-        if let word = EventSpelling.words(of: excess).first {
-            problems.error(
-                "'group' handles existing files, but '\(word)' reports something else", at: mark,
-                help: "remove '\(word)' from 'events'")
-        }
-    }
-
-    // MARK: - Environment of programs
-
-    func environment(_ entry: YAMLNode.Entry) -> [EnvironmentVariable]? {
-        guard let entries = entry.value.entries, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
-            reportType(entry, "a mapping", help: "write the variables as 'NAME: value'")
-            return nil
-        }
-        return entries.compactMap { variable in
-            let name = variable.name
-            let isWord =
-                !name.isEmpty
-                && name.utf8.allSatisfy { byte in
-                    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                        || byte == 0x5F
-                }
-            guard isWord, let first = name.utf8.first, !(0x30...0x39).contains(first) else {
-                problems.error(
-                    "invalid variable name \(quoted(name))", at: variable.key.range,
-                    help: "use letters, digits and '_', not starting with a digit")
-                return nil
-            }
-            guard !name.hasPrefix("ALIGHT_"), name != "TMPDIR" else {
-                problems.error(
-                    "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "use another name")
-                return nil
-            }
-            guard let text = text(variable, help: "write \"\" for an empty value"),
-                let template = template(text, variable.value, step: 0)
-            else { return nil }
-            return EnvironmentVariable(name: name, value: template)
-        }
-    }
-
-    func directory(_ entry: YAMLNode.Entry) -> Template? {
-        text(entry).flatMap { text in
-            guard !text.isEmpty else {
-                problems.error("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
-                return nil
-            }
-            return template(text, entry.value, step: 0)
+                return (Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark(node))
+            } catch { return reject(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help) }
         }
     }
 }

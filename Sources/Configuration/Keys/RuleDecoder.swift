@@ -1,7 +1,6 @@
 import Globbing
 import Rules
 import System
-import Watching
 
 /// A decoded rule, and whether it is enabled.
 struct DecodedRule {
@@ -18,8 +17,7 @@ struct DecodedRule {
 /// Converts the tree of one rules file into rules and collects all diagnostics.
 ///
 /// Nothing is thrown: a value that can't be read is reported and skipped, and a rule with an error is not returned.
-/// The implementation is split by subject over several files.
-struct RuleDecoder: NodeReading {
+struct RuleDecoder: RulePart {
     let source: SourceText
     /// The absolute directory of the file.
     let folder: PathBytes
@@ -30,9 +28,15 @@ struct RuleDecoder: NodeReading {
     let names: RuleNames
     let problems: DiagnosticCollector
     /// The offsets at which YAML errors left something out of the tree, in ascending order.
-    let faults: [Int]
+    let omissions: [Int]
     /// The uses of regular expression groups in actions.
     let captures = CaptureLog()
+
+    var decoder: RuleDecoder { self }
+    var actions: ActionDecoder { ActionDecoder(decoder: self) }
+    var conditions: ConditionDecoder { ConditionDecoder(decoder: self) }
+    var flow: FlowDecoder { FlowDecoder(decoder: self) }
+    var programs: ProgramDecoder { ProgramDecoder(decoder: self) }
 
     static let topKeys = ["rules", "defaults"]
     /// The keys of an action, which are sometimes written in the rule itself by mistake.
@@ -42,10 +46,9 @@ struct RuleDecoder: NodeReading {
     func rules(from root: YAMLNode?) -> [DecodedRule] {
         let start = 0..<min(1, source.bytes.count)
         guard let root, !root.isNull else {
-            if source.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) {
+            if source.bytes.allSatisfy({ $0.isBlank || $0 == 0x0A || $0 == 0x0D }) {
                 // A file is briefly empty while it is saved, and must not count as one without rules.
-                problems.error(
-                    "the file is empty", at: start, help: "start it with 'rules:', or remove it")
+                problems.error("the file is empty", at: start, help: "start it with 'rules:', or remove it")
             } else {
                 problems.warning("the file has no rules", at: start, help: "start them with 'rules:'")
             }
@@ -53,21 +56,19 @@ struct RuleDecoder: NodeReading {
         }
         guard let entries = root.entries else {
             let isList = root.elements != nil
-            problems.error(
+            return reject(
                 "a rules file must be a mapping, not \(root.noun)", at: mark(root),
-                help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'")
-            return []
+                help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'") ?? []
         }
-        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.keys.names) {
-            _ in "it belongs to a rule, in the list under 'rules:'"
+        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.keys.names) { _ in
+            "it belongs to a rule, in the list under 'rules:'"
         }
         let errorsBefore = problems.errorCount
         let defaults = root.entry("defaults").map { self.defaults($0) } ?? []
         let isRefused = surroundings.allowsUnsetVariables && problems.errorCount > errorsBefore
         guard let rules = root.entry("rules") else {
-            problems.error(
-                "there are no 'rules' in the file", at: mark(root), help: "add 'rules:' with a list of rules")
-            return []
+            let help = "add 'rules:' with a list of rules"
+            return reject("there are no 'rules' in the file", at: mark(root), help: help) ?? []
         }
         let decoded = list(rules, defaults: defaults)
         return isRefused ? [] : decoded
@@ -80,8 +81,7 @@ struct RuleDecoder: NodeReading {
         }
         guard let elements = entry.value.elements else {
             let help = entry.value.entries == nil ? "write a list of mappings" : "start each rule with '- '"
-            reportType(entry, "a list", help: help)
-            return []
+            return mistyped(entry, "a list", help: help) ?? []
         }
         return elements.enumerated().compactMap { index, element in
             rule(from: element, number: index + 1, defaults: defaults)
@@ -93,63 +93,44 @@ struct RuleDecoder: NodeReading {
     private func rule(from node: YAMLNode, number: Int, defaults: [YAMLNode.Entry]) -> DecodedRule? {
         let errorsBefore = problems.errorCount
         guard let entries = node.entries else {
-            problems.error(
+            return reject(
                 "a rule must be a mapping, not \(node.noun)", at: mark(node), help: "write 'path:' and 'action:' in it")
-            return nil
         }
         checkKeys(entries, known: Self.keys.names, noun: "keys of a rule", misplaced: Self.actionKeys) {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
         var draft = RuleDraft(
             Rule(name: "", place: source.place(at: node.range.lowerBound), folder: folder), node, over: defaults)
-        let (_, settingUses) = captures.noted { Self.keys.read(draft.entries, by: self, into: &draft) }
+        let usesBefore = captures.uses.count
+        Self.keys.read(draft.entries, by: self, into: &draft)
         draft.rule.name = name(draft.name, at: mark(node), number: number)
         let patterns = required("path", draft.path, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
-            .map {
-                self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive)
-            }
-        let (steps, actionUses) = captures.noted {
-            required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
-                .map { self.steps(from: $0) }
-        }
+            .map { self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive) }
+        let steps = required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
+            .map { actions.steps(from: $0) }
         draft.steps = steps ?? []
         let formerly = draft.formerly.map { self.formerly($0, name: draft.rule.name) } ?? []
         draft.rule.formerly = formerly.map(\.name)
         draft.rule.filter = draft.filter(patterns ?? [])
-        for step in draft.steps { checkLimits(of: step, draft) }
-        for step in draft.onFailure { checkLimits(of: step, draft, onFailure: true) }
-        checkCommands(draft)
-        checkTypes(draft)
-        if draft.rule.condition != nil || draft["where"] == nil {
-            checkCaptures(settingUses + actionUses, condition: draft.rule.condition)
-        }
-        checkWhileBusy(draft)
-        checkConfinement(draft)
-        checkGroup(draft)
-        for pattern in patterns ?? [] { checkReach(of: pattern, draft) }
-        checkKinds(draft, patterns: patterns ?? [])
-        guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, steps != nil else { return nil }
+        let uses = captures.uses[usesBefore...]
+        RuleChecks(decoder: self, draft: draft, patterns: patterns ?? [], captures: uses).run()
+        guard problems.errorCount == errorsBefore, !hasOmission(node), patterns != nil, steps != nil else { return nil }
         var decoded = DecodedRule(rule: draft.finished, isEnabled: draft.isEnabled, formerly: formerly)
         decoded.destinations = draft.steps.flatMap(\.destinations)
-        decoded.destinations += draft.onFailure.flatMap(\.destinations).map { $0.afterFailure }
+        for var destination in draft.onFailure.flatMap(\.destinations) {
+            destination.isOfFailure = true
+            decoded.destinations.append(destination)
+        }
         decoded.allowsLoop = draft.allowsLoop
         decoded.removal = draft.steps.lazy.compactMap(\.removal).first
         return decoded
     }
 
-    private func hasFault(_ node: YAMLNode) -> Bool {
-        var low = 0
-        var high = faults.count
-        while low < high {
-            let middle = (low + high) / 2
-            if faults[middle] < node.range.lowerBound { low = middle + 1 } else { high = middle }
-        }
-        return low < faults.count && faults[low] < node.range.upperBound
+    private func hasOmission(_ node: YAMLNode) -> Bool {
+        !omissions.isEmpty && node.range.contains(omissions[omissions.lastIndex(notAbove: node.range.upperBound - 1)])
     }
 
-    private func required(
-        _ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String
-    ) -> YAMLNode.Entry? {
+    private func required(_ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String) -> YAMLNode.Entry? {
         if entry == nil { problems.error("the rule has no '\(key)'", at: mark(node), help: help) }
         return entry
     }
@@ -176,18 +157,26 @@ struct RuleDecoder: NodeReading {
         }
         return name
     }
-}
 
-/// The names of rules, over all files.
-final class RuleNames {
-    private var places: [String: SourcePlace] = [:]
-
-    var claimed: Set<String> { Set(places.keys) }
-
-    /// Claims a name; returns the location of the rule that already has it.
-    func claim(_ name: String, at place: SourcePlace) -> SourcePlace? {
-        if let other = places[name] { return other }
-        places[name] = place
-        return nil
+    /// Parses the former names of a rule.
+    func formerly(_ entry: YAMLNode.Entry, name: String) -> [FormerName] {
+        let help = "write a former name of the rule, or remove the key"
+        let values = values(entry)
+        if values.isEmpty { return reject("'formerly' is empty", at: mark(entry), help: help) ?? [] }
+        var names: [FormerName] = []
+        for (node, range) in values {
+            guard let former = text(node, name: "a name in 'formerly'", at: range) else { continue }
+            if former == name {
+                problems.error(
+                    "\(quoted(former)) is the current name of the rule", at: range, help: "write a former name")
+            } else if names.contains(where: { $0.name == former }) {
+                problems.error("\(quoted(former)) is listed twice", at: range, help: "remove it")
+            } else {
+                names.append(
+                    FormerName(
+                        name: former, range: range, problems: problems, place: source.place(at: range.lowerBound)))
+            }
+        }
+        return names
     }
 }

@@ -2,7 +2,6 @@ import FileEvents
 import Globbing
 import Rules
 import System
-import Watching
 
 /// A rule while it is decoded: the values of its keys, and the parts that depend on several keys.
 struct RuleDraft {
@@ -24,7 +23,8 @@ struct RuleDraft {
     var steps: [DecodedStep] = []
     var onFailure: [DecodedStep] = []
     var group: Template?
-    var required: [RequiredKind] = []
+    /// The kinds of files in `require`, and their ranges in the source.
+    var required: [(kind: Grouping.Kind, mark: Range<Int>)] = []
     /// The words in `events:` and `types:`, for the locations of diagnostics.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -41,14 +41,13 @@ struct RuleDraft {
     subscript(key: String) -> YAMLNode.Entry? { entries.first { $0.name == key } }
 
     /// Whether `run_as` could not be read; this has been reported.
-    var hasFaultyUser: Bool { rule.confinement.user == nil && self["run_as"].map { !$0.value.isOff } == true }
+    var hasInvalidUser: Bool { rule.confinement.user == nil && self["run_as"].map { !$0.value.isOff } == true }
 
     func filter(_ patterns: [PathPattern]) -> PathFilter {
         PathFilter(
-            globs: patterns.map(\.glob),
-            exclude: GlobSet(exclude + [rule.ready?.markers].compactMap(\.self)),
-            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]),
-            outputs: GlobSet(outputs), depth: depth, isTree: rule.settle.isTree)
+            globs: patterns.map(\.glob), exclude: GlobSet(exclude + [rule.ready?.markers].compactMap(\.self)),
+            ignores: ignoresDefaults ? DefaultIgnores.globs : GlobSet([]), outputs: GlobSet(outputs), depth: depth,
+            isTree: rule.settle.isTree)
     }
 
     /// The complete rule.

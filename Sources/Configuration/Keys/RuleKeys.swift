@@ -2,7 +2,6 @@ import FileEvents
 import Globbing
 import JSON
 import Rules
-import Watching
 
 typealias RuleKey = Key<RuleDecoder, RuleDraft>
 
@@ -26,12 +25,11 @@ extension RuleDecoder {
             .unread("string", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false,
             into: \.name),
         Key(
-            "description", "A description of the rule.",
-            Form("string", SchemaForm.text()) { $0.text($1) }, isShared: false,
-            into: \.rule.summary),
+            "description", "A description of the rule.", Form("string", SchemaForm.text()) { $0.text($1) },
+            isShared: false, into: \.rule.summary),
         Key(
-            "enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean,
-            standard: true, into: \.isEnabled),
+            "enabled", "Whether the rule runs; a disabled rule is still checked.", .boolean, standard: true,
+            into: \.isEnabled),
         Key(
             "path", "The files to match. The directory before the first wildcard is the root, which is watched.",
             .unread("glob or list of globs", SchemaForm.oneOrMore(glob)), examples: ["~/Pictures/inbox/**/*.{jpg,png}"],
@@ -47,10 +45,8 @@ extension RuleDecoder {
             .boolean, standard: true, into: \.ignoresDefaults),
         Key(
             "types", "The file types to match: `file`, `directory`, `symlink`, `any`.",
-            Form(
-                "list",
-                SchemaForm.list(of: SchemaForm.words(["file", "directory", "symlink", "any"]), isNonEmpty: true)
-            ) { $0.typeWords($1) }, standard: ["file"]
+            Form("list", SchemaForm.list(of: SchemaForm.words(typeNames), isNonEmpty: true)) { $0.typeWords($1) },
+            standard: ["file"]
         ) {
             $0.typeWords = $1
             $0.rule.types = $1.reduce(into: []) { $0.formUnion($1.types) }
@@ -68,12 +64,11 @@ extension RuleDecoder {
         ) { $0.isCaseSensitive = $1 == "sensitive" },
         Key(
             "where", "Conditions on a file in addition to its path; all of them must be true.",
-            Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
+            Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.conditions.condition($1) },
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
-            "by", "Whether actions receive the process that wrote the file. Alight must run as root.",
-            .boolean, standard: false,
-            into: \.rule.tellsAuthor),
+            "by", "Whether actions receive the process that wrote the file. Alight must run as root.", .boolean,
+            standard: false, into: \.rule.tellsAuthor),
         Key(
             "formerly", "Former names of the rule, whose state and jobs it takes over.",
             .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false,
@@ -83,8 +78,7 @@ extension RuleDecoder {
     private static let aboutSettling: [RuleKey] = [
         Key(
             "settle", "How long a file must not change before it is reported; 5s if it is polled.",
-            .duration(allowsZero: true),
-            standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
+            .duration(allowsZero: true), standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
         Key(
             "stable", "Further checks that must find the file unchanged.",
             .mapping(
@@ -109,17 +103,16 @@ extension RuleDecoder {
         ) { $0.rule.settle.partial = $1 ? .wait : .ignore },
         Key(
             "max_wait", "The maximum time to wait for a file to settle; after it, the file is reported as it is.",
-            .duration(), examples: ["10m"],
-            into: \.rule.settle.maximumWait),
+            .duration(), examples: ["10m"], into: \.rule.settle.maximumWait),
     ]
+
+    private static let eventNames = SchemaForm.words(EventMask.words + EventMask.inotifyWords)
 
     private static let aboutEvents: [RuleKey] = [
         Key(
             "events", "The events that run the action. Names of inotify(7) are also accepted.",
-            Form(
-                "list",
-                SchemaForm.list(of: SchemaForm.words(EventMask.words + EventMask.inotifyWords), isNonEmpty: true)
-            ) { $0.eventWords($1) }, standard: ["created", "modified"]
+            Form("list", SchemaForm.list(of: eventNames, isNonEmpty: true)) { $0.eventWords($1) },
+            standard: ["created", "modified"]
         ) {
             $0.eventWords = $1
             $0.rule.events = $1.reduce(into: []) { $0.formUnion($1.mask) }
@@ -128,15 +121,14 @@ extension RuleDecoder {
             "existing", "What to do with existing files when the rule first runs.", .choice(Rule.Existing.self),
             standard: "ignore", into: \.rule.existing),
         Key(
-            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self),
-            standard: "wait", into: \.rule.missing),
+            "missing", "What to do if the root does not exist.", .choice(Rule.Missing.self), standard: "wait",
+            into: \.rule.missing),
         Key(
             "same_content", "Whether to report a rewrite with the same content.", .choice(Rule.Telling.self),
             standard: "report", into: \.rule.sameContent),
         Key(
             "own_writes", "Whether to report changes that the rule's own action makes to its file.",
-            .choice(Rule.Telling.self),
-            standard: "ignore", into: \.rule.ownWrites),
+            .choice(Rule.Telling.self), standard: "ignore", into: \.rule.ownWrites),
         Key(
             "tail", "Deliver the text that is appended to a file.",
             .switched(
@@ -156,9 +148,8 @@ extension RuleDecoder {
                         "wait", "How long no further file may arrive before the batch runs.",
                         .duration(allowsZero: true), standard: "500ms", into: \.wait),
                     Key(
-                        "max_wait", "The maximum time that the first file waits for others.",
-                        .duration(), standard: "1m",
-                        into: \.maximumWait),
+                        "max_wait", "The maximum time that the first file waits for others.", .duration(),
+                        standard: "1m", into: \.maximumWait),
                 ], over: Rule.Batch()
             ) { decoder, entry, batch in
                 decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
@@ -169,8 +160,7 @@ extension RuleDecoder {
             into: \.rule.backend),
         Key(
             "poll", "The interval between two scans of a polled root.",
-            .duration(atLeast: (.milliseconds(100), "100ms")),
-            standard: "10s", into: \.rule.pollInterval),
+            .duration(atLeast: (.milliseconds(100), "100ms")), standard: "10s", into: \.rule.pollInterval),
         Key(
             "catch_up", "Whether to report changes made while Alight did not run.", .boolean, standard: true,
             into: \.rule.catchUp),
@@ -183,16 +173,15 @@ extension RuleDecoder {
             examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false, into: \.action),
         Key("timeout", "How long an action may take.", .duration(), standard: "10m", into: \.rule.timeout),
         Key(
-            "concurrency", "How many files of this rule are processed at the same time.",
-            .integer(1...1_024), standard: 1,
-            into: \.rule.concurrency),
+            "concurrency", "How many files of this rule are processed at the same time.", .integer(1...1_024),
+            standard: 1, into: \.rule.concurrency),
         Key(
-            "retry", "The attempts for a failing job, and the delays between them; false for one attempt.",
-            retryForm, examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
+            "retry", "The attempts for a failing job, and the delays between them; false for one attempt.", retryForm,
+            examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
         ) { $0.rule.retry = $1 ?? RetryPolicy(attempts: 1) },
         Key(
             "on_failure", "The action to run when a job has failed permanently.",
-            Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
+            Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.actions.steps(from: $1) },
             examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
             "while_busy", "What to do if a file changes while its action runs.", .choice(Rule.WhileBusy.self),
@@ -211,16 +200,15 @@ extension RuleDecoder {
                     into: \.delay),
                 Key("max_delay", "The maximum delay.", .duration(), standard: "15m", into: \.maximumDelay),
                 Key(
-                    "on", "Which failures are retried.", .choice(RetryPolicy.Failures.self),
-                    standard: "any", into: \.on),
+                    "on", "Which failures are retried.", .choice(RetryPolicy.Failures.self), standard: "any",
+                    into: \.on),
             ], over: RetryPolicy()
         ) { decoder, entry, policy in
             decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
         }
         return Form<RuleDecoder, RetryPolicy?>(policy.noun, policy.schema()) { decoder, entry in
             if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
-                decoder.reportType(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
-                return nil
+                return decoder.mistyped(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
             }
             return policy.read(decoder, entry)
         }
@@ -235,23 +223,24 @@ extension RuleDecoder {
                     "type": "object", "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
                     "additionalProperties": SchemaForm.template,
                 ]
-            ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
+            ) { $0.programs.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
             "directory", "The working directory of programs; by default a scratch directory.",
-            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.directory($1) },
-            into: \.rule.directory),
+            Form("directory", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) {
+                $0.programs.directory($1)
+            }, into: \.rule.directory),
         Key(
             "umask", "The umask of programs: octal digits in quotes.",
-            Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
+            Form("string", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.programs.umask($1) }, standard: "027",
             examples: ["022"], into: \.rule.confinement.umask),
         Key(
             "nice", "The niceness of programs, from -20 to 19; values below 0 require root.",
-            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10],
+            Form("number", SchemaForm.integer(-20...19)) { $0.programs.nice($1) }, examples: [10],
             into: \.rule.confinement.nice),
         Key(
             "ionice", "The I/O priority of programs.",
             Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
-                $0.ioPriority($1)
+                $0.programs.ioPriority($1)
             }, examples: ["idle", "best-effort:7"], into: \.rule.confinement.ioPriority),
         Key(
             "limits", "The resource limits of programs.",
@@ -263,7 +252,7 @@ extension RuleDecoder {
             into: \.rule.confinement.limits),
         Key(
             "run_as", "The user that programs run as, USER or USER:GROUP; requires root.",
-            .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
+            .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.programs.user($1) }),
             examples: ["www-data", "media:users"], into: \.rule.confinement.user),
         Key(
             "sandbox", "What programs can access; with `read` or `write`, no other files.",
@@ -271,7 +260,7 @@ extension RuleDecoder {
                 .mapping(
                     sandbox, over: Sandbox(), expected: "a mapping or false",
                     help: "write a mapping, such as { write: [/srv/out], network: no }"
-                ) { $0.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
+                ) { $0.programs.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
             into: \.rule.confinement.sandbox),
     ]
 
@@ -281,8 +270,7 @@ extension RuleDecoder {
             "memory", "Private writable memory, in bytes.",
             .size((4 << 20)...64_000_000_000_000, shown: "4 MiB or more"), into: \.memory),
         Key("files", "Open file descriptors.", .integer(16...1_048_576), into: \.files),
-        Key(
-            "processes", "Processes and threads of the user, in total.", .integer(1...4_194_304), into: \.processes),
+        Key("processes", "Processes and threads of the user, in total.", .integer(1...4_194_304), into: \.processes),
         Key(
             "file_size", "The size of a written file, in bytes.", .size(1...512_000_000_000_000, shown: "more than 0"),
             into: \.fileSize),
@@ -290,10 +278,11 @@ extension RuleDecoder {
 
     private static let sandbox: [Key<RuleDecoder, Sandbox>] = {
         let paths = Form<RuleDecoder, [Template]>(
-            "list of paths",
-            SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
-        ) { $0.paths($1) }
-        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.yesOrNo($1) }
+            "list of paths", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
+        ) { $0.programs.paths($1) }
+        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) {
+            $0.bool($1, ("yes", "no"))
+        }
         return [
             Key("read", "Paths that may be read, including everything below them.", paths, into: \.read),
             Key("write", "Paths that may also be written.", paths, into: \.write),
@@ -311,20 +300,19 @@ extension RuleDecoder {
                 Form(
                     "hours or list of hours",
                     SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])
-                ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
+                ) { $0.flow.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
             "ready", "Further conditions that must be true before the action starts.",
-            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]],
-            into: \.rule.ready),
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]], into: \.rule.ready),
         Key(
             "group", "Which files of a directory are processed together: those with the same value of this string.",
             Form("string", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
-                $0.group($1)
+                $0.flow.group($1)
             }, examples: ["${stem}"], into: \.group),
         Key(
             "require", "The kinds of files that a group requires: extensions, or globs for names.",
             Form("list", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
-                $0.required($1)
+                $0.flow.required($1)
             }, examples: [["mkv", "nfo"]], into: \.required),
         Key(
             "priority", "The priority among rules with due jobs; higher values run first.", .integer(-1_000...1_000),
@@ -341,14 +329,14 @@ extension RuleDecoder {
                 "word or list of words",
                 SchemaForm.oneOrMore(
                     SchemaForm.text(minimum: 1, maximum: 64, pattern: "^(?!-)[A-Za-z0-9_.-]*$"), allowsNone: true)
-            ) { $0.tags($1) }, examples: [["nightly"]], into: \.rule.tags),
+            ) { $0.flow.tags($1) }, examples: [["nightly"]], into: \.rule.tags),
     ]
 
     private static let ready: [Key<RuleDecoder, Readiness>] = [
         Key(
             "done_file", "A file that marks this one as complete, relative to its directory.",
             Form("string", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
-                $0.doneFile($1)
+                $0.flow.doneFile($1)
             }, into: \.doneFile),
         Key("min_age", "The minimum time since the last change of the content.", .duration(), into: \.minimumAge),
         Key("min_size", "The minimum size in bytes.", .size(1...Int.max, shown: "more than 0")) {
@@ -356,7 +344,7 @@ extension RuleDecoder {
         },
         Key(
             "command", "A program that exits with 0 if the file is ready, and with 75 if it is not ready yet.",
-            Form("list", SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
+            Form("list", SchemaForm.command) { $0.actions.exec($1, number: 0) }, into: \.command),
     ]
 
     /// `22:00-06:00` or `Mon-Fri 22:00-06:00`; the case of the days does not matter.

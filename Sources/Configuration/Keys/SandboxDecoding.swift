@@ -2,7 +2,7 @@ import Glibc
 import Rules
 
 // The files that programs can access, and whether this machine can enforce it.
-extension RuleDecoder {
+extension ProgramDecoder {
     /// Reports a sandbox that restricts nothing, and one that this machine can't enforce.
     func checkSandbox(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
         if !sandbox.confinesFiles, sandbox.allowsNetwork {
@@ -10,47 +10,7 @@ extension RuleDecoder {
                 "'sandbox' restricts nothing", at: mark(entry),
                 help: "add 'read' or 'write' with paths, or 'network: no'")
         }
-        checkMachine(sandbox, confines: sandbox.confinesFiles, entry)
-    }
-
-    /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
-    /// start.
-    func paths(_ entry: YAMLNode.Entry) -> [Template]? {
-        elements(entry, noun: "/srv/out", allowsEmpty: true)?.compactMap { node in
-            guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
-            guard !text.isEmpty else {
-                problems.error(
-                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
-                return nil
-            }
-            let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
-            if isGlob {
-                problems.warning(
-                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs",
-                    at: mark(node), help: "write a directory to include everything in it")
-            }
-            return template(text, node, step: 0)
-        }
-    }
-
-    /// Parses `yes` and `no`, as well as `true` and `false`.
-    func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
-        switch entry.value.text {
-        case "yes", "true": if entry.value.isPlain { return true }
-        case "no", "false": if entry.value.isPlain { return false }
-        default: break
-        }
-        let help: String? =
-            switch entry.value.text?.lowercased() {
-            case "yes", "true", "y", "on", "1": "write 'yes'"
-            case "no", "false", "n", "off", "0": "write 'no'"
-            default: nil
-            }
-        reportType(entry, "yes or no", help: entry.value.isPlain ? help : help.map { $0 + " without quotes" })
-        return nil
-    }
-
-    private func checkMachine(_ sandbox: Sandbox, confines: Bool, _ entry: YAMLNode.Entry) {
+        let confines = sandbox.confinesFiles
         func report(_ message: String, help: String) {
             if sandbox.isRequired {
                 problems.error(message, at: mark(entry), help: "\(help), or add 'required: no' to run without it")
@@ -77,6 +37,24 @@ extension RuleDecoder {
             report(
                 "this kernel can't block network access for programs: it has no seccomp filters",
                 help: "boot a kernel that was built with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or riscv64")
+        }
+    }
+
+    /// Parses paths: absolute, or relative to the directory of the rules file; placeholders are expanded at each
+    /// start.
+    func paths(_ entry: YAMLNode.Entry) -> [Template]? {
+        list(entry, of: "a path in \(quoted(entry.name))", example: "/srv/out", allowsEmpty: true) { text, node in
+            guard !text.isEmpty else {
+                return reject(
+                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
+            }
+            let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
+            if isGlob {
+                problems.warning(
+                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs", at: mark(node),
+                    help: "write a directory to include everything in it")
+            }
+            return template(text, node, step: 0)
         }
     }
 }

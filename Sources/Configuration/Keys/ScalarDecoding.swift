@@ -9,35 +9,32 @@ extension NodeReading {
 
     /// Reads the string of an entry or an element, with the given name for messages.
     func text(_ node: YAMLNode, name: String, at range: Range<Int>, help: String? = nil) -> String? {
-        if node.isFaulty { return nil }
+        if node.isInvalid { return nil }
         if node.isEmpty || (node.isNull && node.text != "~") {
-            problems.error("\(name) has no value", at: range, help: help ?? "write one, or remove the key")
-            return nil
+            return reject("\(name) has no value", at: range, help: help ?? "write one, or remove the key")
         }
         if let text = node.text { return text }
-        reportType(node, name: name, "a string", at: range)
-        return nil
+        return mistyped(node, name: name, "a string", at: range)
     }
 
-    func bool(_ entry: YAMLNode.Entry) -> Bool? {
-        switch entry.value.text {
-        case "true" where entry.value.isPlain: return true
-        case "false" where entry.value.isPlain: return false
-        default: break
+    /// Reads `true` and `false`, as well as the given words for them.
+    func bool(_ entry: YAMLNode.Entry, _ words: (yes: String, no: String) = ("true", "false")) -> Bool? {
+        if entry.value.isPlain, let text = entry.value.text {
+            if text == "true" || text == words.yes { return true }
+            if text == "false" || text == words.no { return false }
         }
-        reportType(entry, "true or false", help: boolHelp(entry))
-        return nil
+        return mistyped(entry, "\(words.yes) or \(words.no)", help: boolHelp(entry, words))
     }
 
     /// Returns the help for a value that means true or false in other formats.
-    func boolHelp(_ entry: YAMLNode.Entry) -> String? {
-        let help: String
+    func boolHelp(_ entry: YAMLNode.Entry, _ words: (yes: String, no: String) = ("true", "false")) -> String? {
+        let word: String
         switch entry.value.text?.lowercased() {
-        case "true", "yes", "y", "on", "1": help = "write 'true'"
-        case "false", "no", "n", "off", "0": help = "write 'false'"
+        case "true", "yes", "y", "on", "1": word = words.yes
+        case "false", "no", "n", "off", "0": word = words.no
         default: return nil
         }
-        return entry.value.isPlain ? help : help + " without quotes"
+        return "write '\(word)'" + (entry.value.isPlain ? "" : " without quotes")
     }
 
     /// Reads a mapping of a few keys.
@@ -46,88 +43,63 @@ extension NodeReading {
         _ read: (YAMLNode) -> Value?
     ) -> Value? {
         let list = "write a mapping with \(keys.joined(separator: ", "))"
-        guard let entries = entry.value.entries, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
-            reportType(entry, noun, help: help ?? list)
-            return nil
-        }
-        guard !entries.isEmpty else {
-            problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: list)
-            return nil
-        }
+        guard let entries = entries(of: entry.value) else { return mistyped(entry, noun, help: help ?? list) }
+        guard !entries.isEmpty else { return reject("\(quoted(entry.name)) is empty", at: mark(entry), help: list) }
         checkKeys(entries, known: keys, noun: "keys of \(quoted(entry.name))")
         return read(entry.value)
     }
 
     func integer(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>) -> Int? {
         let noun = "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        guard let text = entry.value.text else {
-            reportType(entry, noun)
-            return nil
-        }
+        guard let text = entry.value.text else { return mistyped(entry, noun) }
         guard entry.value.isPlain, case .integer(let integer) = PlainScalar(text), let number = Int(exactly: integer),
             range.contains(number)
         else {
             let isQuoted = !entry.value.isPlain && Int(text).map(range.contains) == true
-            reportType(entry, noun, help: isQuoted ? "write it without quotes" : nil)
-            return nil
+            return mistyped(entry, noun, help: isQuoted ? "write it without quotes" : nil)
         }
         return number
     }
 
     /// Reads a duration that is not negative; zero only if allowed.
-    func duration(_ entry: YAMLNode.Entry, allowsZero: Bool = false, atLeast least: (Duration, String)? = nil)
-        -> Duration?
-    {
+    func duration(
+        _ entry: YAMLNode.Entry, allowsZero: Bool = false, atLeast least: (Duration, String)? = nil
+    ) -> Duration? {
         guard let text = entry.value.text, !entry.value.isNull else {
-            reportType(entry, "a duration", help: "write a number and a unit, such as '2s'")
-            return nil
+            return mistyped(entry, "a duration", help: "write a number and a unit, such as '2s'")
         }
-        do throws(TextProblem) {
-            let duration = try DurationText.parse(text)
-            if duration == .zero, !allowsZero {
-                problems.error(
-                    "\(quoted(entry.name)) must be more than 0", at: entry.value.range,
-                    help: "write a time, such as '10m'")
-                return nil
-            }
-            if let least, duration < least.0 {
-                problems.error(
-                    "\(quoted(entry.name)) must be at least \(least.1), not \(quoted(text))",
-                    at: entry.value.range, help: "write '\(least.1)' or more")
-                return nil
-            }
-            return duration
-        } catch {
-            problems.error(error.message, at: entry.value.range, help: error.help)
-            return nil
+        let parse = { () throws(TextProblem) in try DurationText.parse(text) }
+        guard let duration = converted(at: entry.value.range, parse) else { return nil }
+        if duration == .zero, !allowsZero {
+            return reject(
+                "\(quoted(entry.name)) must be more than 0", at: entry.value.range, help: "write a time, such as '10m'")
         }
+        if let least, duration < least.0 {
+            return reject(
+                "\(quoted(entry.name)) must be at least \(least.1), not \(quoted(text))", at: entry.value.range,
+                help: "write '\(least.1)' or more")
+        }
+        return duration
     }
 
     /// Reads a number of bytes in a range; `shown` is the range for messages.
     func size(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>, shown: String) -> Int? {
         guard let text = entry.value.text, !entry.value.isNull else {
-            reportType(entry, "a size", help: "write a number and a unit, such as '64 KB'")
-            return nil
+            return mistyped(entry, "a size", help: "write a number and a unit, such as '64 KB'")
         }
-        do throws(TextProblem) {
-            let size = try SizeText.parse(text)
-            if range.contains(size) { return size }
-            problems.error(
-                "\(quoted(entry.name)) must be \(shown), not \(quoted(text))", at: entry.value.range)
-        } catch {
-            problems.error(error.message, at: entry.value.range, help: error.help)
-        }
-        return nil
+        let parse = { () throws(TextProblem) in try SizeText.parse(text) }
+        guard let size = converted(at: entry.value.range, parse) else { return nil }
+        if range.contains(size) { return size }
+        return reject("\(quoted(entry.name)) must be \(shown), not \(quoted(text))", at: entry.value.range)
     }
 
     /// Reads one of several words.
     func word(_ entry: YAMLNode.Entry, of words: [String], noun: String) -> String? {
         guard let text = text(entry, help: "write \(words.joined(separator: " or "))") else { return nil }
         if words.contains(text) { return text }
-        problems.error(
+        return reject(
             "\(quoted(entry.name)) can't be \(quoted(text))", at: entry.value.range,
             help: Spelling.help(for: text, candidates: words, noun: noun))
-        return nil
     }
 
     /// Reads one of the raw values of a type.
@@ -142,33 +114,63 @@ extension NodeReading {
             if let text = entry.value.text, !entry.value.isNull {
                 help = "write [\(BareText.needsQuotes(text) ? BareText.quoted(text) : text)]"
             }
-            reportType(entry, "a list", help: help)
-            return nil
+            return mistyped(entry, "a list", help: help)
         }
         guard allowsEmpty || !elements.isEmpty else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) is empty", at: mark(entry), help: "write at least one, such as [\(noun)]")
-            return nil
         }
         return elements
     }
 
-    // MARK: - Wrong types
-
-    func reportType(_ entry: YAMLNode.Entry, _ expected: String, help: String? = nil) {
-        reportType(entry.value, name: quoted(entry.name), expected, at: mark(entry), help: help)
+    /// Reads the strings of a list; those with errors are left out.
+    ///
+    /// - Parameters:
+    ///   - entry: The key and the list.
+    ///   - noun: The name of an element for messages.
+    ///   - example: Elements, for messages.
+    ///   - allowsEmpty: Whether the list may be empty.
+    ///   - read: Reads one string.
+    /// - Returns: The values; nil if there are none, which has been reported.
+    func list<Value>(
+        _ entry: YAMLNode.Entry, of noun: String, example: String, allowsEmpty: Bool = false,
+        _ read: (String, YAMLNode) -> Value?
+    ) -> [Value]? {
+        let values = elements(entry, noun: example, allowsEmpty: allowsEmpty)?.compactMap { node in
+            text(node, name: noun, at: mark(node)).flatMap { read($0, node) }
+        }
+        return allowsEmpty || values?.isEmpty == false ? values : nil
     }
 
-    func reportType(_ node: YAMLNode, name: String, _ expected: String, at range: Range<Int>, help: String? = nil) {
-        if node.isFaulty { return }
-        if let placeholder = FlowPlaceholder.help(for: node, in: source) {
-            problems.error(FlowPlaceholder.message, at: range, help: placeholder)
-            return
-        }
-        if node.isNull {
-            problems.error("\(name) has no value", at: range, help: help ?? "write \(expected)")
-            return
-        }
-        problems.error("\(name) must be \(expected), not \(node.noun)", at: range, help: help)
+    /// Returns the elements of a list, or a value that is not a list, with the ranges to underline.
+    func values(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, range: Range<Int>)] {
+        entry.value.elements.map { $0.map { ($0, mark($0)) } } ?? [(entry.value, mark(entry))]
+    }
+
+    // MARK: - Wrong types
+
+    /// Reports a value of another type; returns nil.
+    func mistyped<Value>(_ entry: YAMLNode.Entry, _ expected: String, help: String? = nil) -> Value? {
+        mistyped(entry.value, name: quoted(entry.name), expected, at: mark(entry), help: help)
+    }
+
+    func mistyped<Value>(
+        _ node: YAMLNode, name: String, _ expected: String, at range: Range<Int>, help: String? = nil
+    ) -> Value? {
+        if node.isInvalid || reportPlaceholder(node, at: range) { return nil }
+        if node.isNull { return reject("\(name) has no value", at: range, help: help ?? "write \(expected)") }
+        return reject("\(name) must be \(expected), not \(node.noun)", at: range, help: help)
+    }
+
+    /// Returns the entries of a mapping; nil for any other node, and for an unquoted placeholder.
+    func entries(of node: YAMLNode) -> [YAMLNode.Entry]? {
+        FlowPlaceholder.help(for: node, in: source) == nil ? node.entries : nil
+    }
+
+    /// Reports an unquoted placeholder; returns whether the node is one.
+    func reportPlaceholder(_ node: YAMLNode, at range: Range<Int>) -> Bool {
+        guard let help = FlowPlaceholder.help(for: node, in: source) else { return false }
+        problems.error(FlowPlaceholder.message, at: range, help: help)
+        return true
     }
 }

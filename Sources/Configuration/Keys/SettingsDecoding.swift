@@ -1,8 +1,6 @@
 import FileEvents
-import Globbing
 import Rules
 import System
-import Watching
 
 extension RuleDecoder {
     /// Returns the entries of `defaults:`, which apply where a rule does not set the key; errors in them are
@@ -10,13 +8,12 @@ extension RuleDecoder {
     func defaults(_ entry: YAMLNode.Entry) -> [YAMLNode.Entry] {
         if entry.value.isNull { return [] }
         guard let entries = entry.value.entries else {
-            reportType(entry, "a mapping", help: "write the keys that all rules of the file share under it")
-            return []
+            return mistyped(entry, "a mapping", help: "write the keys that all rules of the file share under it") ?? []
         }
         let own = Self.keys.keys.filter { !$0.isShared }.map(\.name)
-        checkKeys(
-            entries, known: Self.sharedKeys.names, noun: "keys of 'defaults'", misplaced: own + Self.actionKeys
-        ) { "each rule has its own '\($0)'" }
+        checkKeys(entries, known: Self.sharedKeys.names, noun: "keys of 'defaults'", misplaced: own + Self.actionKeys) {
+            "each rule has its own '\($0)'"
+        }
         let shared = entries.filter { Self.sharedKeys[$0.name] != nil }
         // Possibly no rule uses an invalid value; if a rule also reports it, it is the same finding.
         var unused = RuleDraft(Rule(name: "", place: source.place(at: 0)), entry.value, over: [])
@@ -31,11 +28,10 @@ extension RuleDecoder {
         _ time: inout Duration, _ name: String, _ longest: inout Duration, _ longestName: String, in node: YAMLNode
     ) {
         switch (node.entry(name), node.entry(longestName)) {
-        case (_?, let entry?):
-            guard longest < time else { return }
+        case (_?, let entry?) where longest < time:
             problems.error(
-                "'\(longestName)' is shorter than '\(name)'", at: mark(entry),
-                help: "write a longer one, or remove it")
+                "'\(longestName)' is shorter than '\(name)'", at: mark(entry), help: "write a longer one, or remove it")
+        case (_?, _?): break
         case (nil, _?): time = min(time, longest)
         default: longest = max(longest, time)
         }
@@ -43,58 +39,39 @@ extension RuleDecoder {
 
     func backend(_ entry: YAMLNode.Entry) -> Backend? {
         if entry.value.text == "fanotify" {
-            problems.error(
+            return reject(
                 "'backend' can't be 'fanotify': files are watched with inotify, which reports more",
                 at: entry.value.range,
                 help: "write 'auto', and 'by: true' to receive the process that wrote, which only fanotify reports")
-            return nil
         }
         return choice(entry)
-    }
-
-    /// Reports keys that are valid only with certain types.
-    func checkTypes(_ draft: RuleDraft) {
-        let types = draft.rule.types
-        if draft.rule.settle.isTree, types != [.directory], let entry = draft["tree"] {
-            problems.error(
-                "'tree' handles a directory with its contents, and accepts only the type 'directory'",
-                at: mark(entry), help: "write 'types: [directory]', or remove 'tree'")
-        }
-        if draft.rule.tail != nil, types != [.file], let entry = draft["tail"] {
-            problems.error(
-                "'tail' follows the text of a file, and accepts only the type 'file'", at: mark(entry),
-                help: "write 'types: [file]', or remove 'tail'")
-        }
     }
 
     // MARK: - Events and types
 
     func eventWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, mask: EventMask)]? {
-        let words: [(YAMLNode, EventMask)]? = elements(entry, noun: "created, modified")?.compactMap { node in
-            guard let text = text(node, name: "an event", at: mark(node)) else { return nil }
+        list(entry, of: "an event", example: "created, modified") { text, node in
             if let mask = EventMask(word: text) { return (node, mask) }
-            problems.error("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
-            return nil
+            return reject("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
         }
-        return words?.isEmpty == true ? nil : words
     }
 
+    /// The words in `types:`.
+    static let typeNames = ["file", "directory", "symlink", "any"]
+
     func typeWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, types: Set<FileType>)]? {
-        let known = ["file", "directory", "symlink", "any"]
-        let words: [(YAMLNode, Set<FileType>)]? = elements(entry, noun: "file, directory")?.compactMap { node in
-            guard let text = text(node, name: "a type", at: mark(node)) else { return nil }
+        let known = Self.typeNames
+        return list(entry, of: "a type", example: "file, directory") { text, node in
             if text == "any" { return (node, Set(FileType.allCases)) }
             if known.contains(text), let type = FileType(rawValue: text) { return (node, [type]) }
             let synonyms = [
                 "files": "file", "dir": "directory", "folder": "directory", "link": "symlink", "all": "any",
             ]
             let list = "the types are \(known.joined(separator: ", "))"
-            problems.error(
+            return reject(
                 "unknown type \(quoted(text))", at: node.range,
                 help: synonyms[text].map { "write '\($0)'; \(list)" }
                     ?? Spelling.help(for: text, candidates: known, noun: "types"))
-            return nil
         }
-        return words?.isEmpty == true ? nil : words
     }
 }

@@ -2,65 +2,80 @@ import JSON
 import Rules
 
 // Strings with placeholders, and the parameters that contain them.
-extension RuleDecoder {
+extension RulePart {
     /// The maximum number of errors per string, so that the time stays proportional to its length.
-    static let errorsPerText = 20
+    static var errorsPerText: Int { 20 }
 
     /// Parses a scalar as a template, with a leading `~/` replaced by the home directory.
     ///
     /// The step is the index of the action in its list: `${steps.N…}` refers only to earlier steps.
     func template(_ text: String, _ node: YAMLNode, step: Int) -> Template? {
+        let bytes = Array(text.utf8)
         var parts: [Template.Part] = []
-        var start = text.startIndex
+        var literal: [UInt8] = []
+        var start = 0
         if text == "~" || text.hasPrefix("~/") {
             guard let home = home(for: node) else { return nil }
             parts.append(.literal(home))
-            start = text.index(after: start)
+            start = 1
         }
-        var isComplete = true
-        var errors = 0
-        while start < text.endIndex, errors < Self.errorsPerText {
-            let base = text.utf8.distance(from: text.startIndex, to: start)
-            do throws(TemplateError) {
-                parts += try Template(String(text[start...]), environment: surroundings.environment).parts
-                break
-            } catch {
-                isComplete = false
-                errors += 1
-                guard let next = report(error, in: text, node, base: base) else { break }
-                start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
+        /// Adds the bytes before an offset, and ends the literal part.
+        func add(upTo end: Int, endsPart: Bool) {
+            literal += bytes[start..<end].replacing("$${".utf8, with: "${".utf8)
+            guard endsPart, !literal.isEmpty else { return }
+            parts.append(.literal(literal))
+            literal = []
+        }
+        let errorsBefore = problems.errorCount
+        var (unknown, early) = (0, 0)
+        let scan = PlaceholderScan(text)
+        for token in scan.tokens {
+            let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
+            let placeholder = Placeholder(word: token.word)
+            let isVariable = token.word.hasPrefix("env:")
+            add(upTo: token.range.lowerBound, endsPart: !isVariable)
+            start = token.range.upperBound
+            recordCapture(token, placeholder, at: range)
+            if isVariable, let value = surroundings.environment(String(token.word.dropFirst(4))) {
+                literal += value.utf8
+            } else if let placeholder, !isVariable {
+                parts.append(.placeholder(placeholder))
+                guard case .stepOutput(let named, _) = placeholder, named >= step, early < Self.errorsPerText else {
+                    continue
+                }
+                early += 1
+                reportStep(named, in: step, at: range)
+            } else if unknown < Self.errorsPerText {
+                unknown += 1
+                reportUnknown(token.word, at: range)
             }
         }
-        noteCaptures(in: text, node)
-        guard checkSteps(in: text, node, step: step), isComplete else { return nil }
-        return Template(parts: parts)
+        if let unclosed = scan.unclosed, unknown < Self.errorsPerText {
+            reportUnclosed(text, at: mark(node, offset: unclosed, length: 2))
+        }
+        add(upTo: bytes.count, endsPart: true)
+        return problems.errorCount == errorsBefore ? Template(parts: parts) : nil
     }
 
-    /// Reports an error; returns the offset after it, at which to continue.
-    private func report(_ error: TemplateError, in text: String, _ node: YAMLNode, base: Int) -> Int? {
-        switch error {
-        case .unclosed(let offset):
-            reportUnclosed(text, at: mark(node, offset: base + offset, length: 2))
-            return nil
-        case .unknownPlaceholder(let word, let offset):
-            let length = word.utf8.count + 3
-            problems.error(
-                "unknown placeholder '${\(escaped(word, limit: 80))}'",
-                at: mark(node, offset: base + offset, length: length), help: placeholderHelp(for: word))
-            return base + offset + length
-        case .unsetVariable(let name, let offset):
-            let length = name.utf8.count + 7
-            reportUnset(name, at: mark(node, offset: base + offset, length: length))
-            return base + offset + length
-        }
+    private func reportUnknown(_ word: String, at range: Range<Int>) {
+        if word.hasPrefix("env:") { return reportUnset(String(word.dropFirst(4)), at: range) }
+        problems.error(
+            "unknown placeholder '${\(escaped(word, limit: 80))}'", at: range, help: placeholderHelp(for: word))
+    }
+
+    private func reportStep(_ named: Int, in step: Int, at range: Range<Int>) {
+        problems.error(
+            "step \(named) doesn't come before this one", at: range,
+            help: step == 0
+                ? "no step comes before this one"
+                : "this is step \(step), counted from 0; write ${steps.\(step - 1).outputs.0} for the one before")
     }
 
     private func placeholderHelp(for word: String) -> String? {
         let synonyms = [
             "file": "path", "filename": "name", "basename": "stem", "ext": "extension", "suffix": "extension",
             "dir": "directory", "folder": "directory", "parent": "directory", "home": "env:HOME",
-            "date": "now:%Y-%m-%d",
-            "time": "now:%H:%M:%S",
+            "date": "now:%Y-%m-%d", "time": "now:%H:%M:%S",
         ]
         let list = "the placeholders are \(Placeholder.words.joined(separator: ", "))"
         if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'" }
@@ -71,44 +86,28 @@ extension RuleDecoder {
         return "write '${\(near)}'"
     }
 
-    private func checkSteps(in text: String, _ node: YAMLNode, step: Int) -> Bool {
-        guard text.contains("${steps.") else { return true }
-        var errors = 0
-        for token in PlaceholderScan.tokens(in: text) where errors < Self.errorsPerText {
-            guard case .stepOutput(let named, _) = Placeholder(word: token.word), named >= step else { continue }
-            errors += 1
-            problems.error(
-                "step \(named) doesn't come before this one",
-                at: mark(node, offset: token.range.lowerBound, length: token.range.count),
-                help: step == 0
-                    ? "no step comes before this one"
-                    : "this is step \(step), counted from 0; write ${steps.\(step - 1).outputs.0} for the one before")
-        }
-        return errors == 0
+    /// Records a placeholder that stands for a group.
+    func recordCapture(
+        _ token: PlaceholderToken, _ placeholder: Placeholder?, at range: Range<Int>, isInShell: Bool = false
+    ) {
+        guard placeholder?.isCapture == true else { return }
+        decoder.captures.uses.append(CaptureUse(word: token.word, range: range, isInShell: isInShell))
     }
 
     // MARK: - Parameters
 
     /// Decodes the value of `with:` or a part of it.
     func parameters(_ node: YAMLNode, step: Int) -> ParameterTemplate? {
-        if node.isFaulty { return nil }
+        if node.isInvalid { return nil }
         switch node.content {
         case .scalar(let text, _):
             return node.isPlain
                 ? plainParameter(text, node, step: step) : template(text, node, step: step).map { .text($0) }
-        case .sequence(let elements):
-            let values = elements.map { parameters($0, step: step) }
-            let known = values.compactMap { $0 }
-            return known.count == values.count ? .array(known) : nil
+        case .sequence(let elements): return elements.map { parameters($0, step: step) }.complete().map { .array($0) }
         case .mapping(let entries):
-            if let help = FlowPlaceholder.help(for: node, in: source) {
-                problems.error(FlowPlaceholder.message, at: node.range, help: help)
-                return nil
-            }
+            if reportPlaceholder(node, at: node.range) { return nil }
             var members: [String: ParameterTemplate] = [:]
-            for entry in entries {
-                if let value = parameters(entry.value, step: step) { members[entry.name] = value }
-            }
+            for entry in entries { if let value = parameters(entry.value, step: step) { members[entry.name] = value } }
             return members.count == entries.count ? .object(members) : nil
         }
     }
@@ -116,36 +115,40 @@ extension RuleDecoder {
     private func plainParameter(_ text: String, _ node: YAMLNode, step: Int) -> ParameterTemplate? {
         let scalar = PlainScalar(text)
         if scalar == .text { return template(text, node, step: step).map { .text($0) } }
-        switch scalar.json {
-        case .success(let value):
-            return .value(value)
-        case .failure(let problem):
-            problems.error(problem.message, at: node.range, help: problem.help)
-            return nil
-        }
+        return converted(at: node.range) { () throws(HandlerProblem) in .value(try scalar.json()) }
     }
 }
 
+/// A use of a placeholder for a regular expression group in an action.
+struct CaptureUse {
+    var word: String
+    var range: Range<Int>
+    /// Whether the use is in a shell line, where `${1}` may belong to the shell.
+    var isInShell: Bool
+}
+
+/// Collects uses of group placeholders while actions are decoded; `where` determines whether they have a value.
+final class CaptureLog {
+    var uses: [CaptureUse] = []
+}
+
 extension PlainScalar {
-    /// The value in JSON, or the reason why there is none; strings are not handled here.
-    var json: Result<JSONValue, HandlerProblem> {
+    /// Returns the value in JSON; strings are not handled here.
+    ///
+    /// - Throws: The reason why there is none.
+    func json() throws(HandlerProblem) -> JSONValue {
+        let help = "put it into quotes for a string"
         switch self {
-        case .null, .text: .success(.null)
-        case .bool(let isTrue): .success(.bool(isTrue))
-        case .integer(let integer): .success(.integer(integer))
-        case .number(let number): .success(.number(number))
-        case .tooLarge:
-            .failure(
-                HandlerProblem(message: "the number is too large for 64 bits", help: "put it into quotes for a string"))
-        case .notFinite:
-            .failure(
-                HandlerProblem(
-                    message: "infinity and nan are not allowed here", help: "put it into quotes for a string"))
+        case .null, .text: return .null
+        case .bool(let isTrue): return .bool(isTrue)
+        case .integer(let integer): return .integer(integer)
+        case .number(let number): return .number(number)
+        case .tooLarge: throw HandlerProblem(message: "the number is too large for 64 bits", help: help)
+        case .notFinite: throw HandlerProblem(message: "infinity and nan are not allowed here", help: help)
         case .leadingZero:
-            .failure(
-                HandlerProblem(
-                    message: "a number cannot start with 0, which could mean octal",
-                    help: "put it into quotes for a string, or write 0o in front of an octal number"))
+            throw HandlerProblem(
+                message: "a number cannot start with 0, which could mean octal",
+                help: help + ", or write 0o in front of an octal number")
         }
     }
 }

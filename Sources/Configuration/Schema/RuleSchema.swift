@@ -47,7 +47,7 @@ package enum RuleSchema {
                         ["type": "array", "minItems": 1, "items": ["$ref": "#/$defs/action"]],
                     ]
                 ],
-                "conditions": SchemaForm.object(RuleDecoder.conditions.schemas, isNonEmpty: true),
+                "conditions": SchemaForm.object(ConditionDecoder.keys.schemas, isNonEmpty: true),
                 "value": value,
             ],
         ]
@@ -70,8 +70,10 @@ package enum RuleSchema {
             "type": "boolean",
             "description": "Whether the action only reads the file, and may run at the same time as others that do.",
         ]
-        var forms: [JSONValue] = [
-            ["type": "string", "minLength": 1, "description": "A handler without parameters."],
+        var form = SchemaForm.object(use, required: ["use"], description: "A handler and its parameters.").object ?? [:]
+        form["allOf"] = .array(handlers.compactMap(parameters))
+        let forms: [JSONValue] = [
+            ["type": "string", "minLength": 1, "description": "A handler without parameters."], .object(form),
             SchemaForm.object(
                 ["exec": SchemaForm.command, "shares_file": sharesFile], required: ["exec"],
                 description: "A program and its arguments; each element is one argument."),
@@ -79,9 +81,6 @@ package enum RuleSchema {
                 ["shell": SchemaForm.shell, "shares_file": sharesFile], required: ["shell"],
                 description: "A command for /bin/sh, with the event in variables such as ALIGHT_PATH."),
         ]
-        var form = SchemaForm.object(use, required: ["use"], description: "A handler and its parameters.").object ?? [:]
-        form["allOf"] = .array(handlers.compactMap(parameters))
-        forms.insert(.object(form), at: 1)
         return ["anyOf": .array(forms)]
     }
 

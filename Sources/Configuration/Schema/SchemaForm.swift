@@ -21,10 +21,7 @@ enum SchemaForm {
     static let boolean: JSONValue = ["type": "boolean"]
 
     static func integer(_ range: ClosedRange<Int>) -> JSONValue {
-        [
-            "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
-            "maximum": .integer(Int64(range.upperBound)),
-        ]
+        ["type": "integer", "minimum": .integer(Int64(range.lowerBound)), "maximum": .integer(Int64(range.upperBound))]
     }
 
     /// One of the raw values of a type.
@@ -149,39 +146,22 @@ enum SchemaForm {
 
     /// Returns the schema of a handler's parameter, with placeholders allowed in every string.
     static func parameter(_ schema: ParameterSchema) -> JSONValue {
-        var members: [String: JSONValue] = [:]
-        if let type = schema.type { members["type"] = .string(type) }
-        if let properties = schema.properties { members["properties"] = .object(properties.mapValues(parameter)) }
-        if let required = schema.required { members["required"] = .array(required.map(JSONValue.string)) }
-        if let isOpen = schema.additionalProperties { members["additionalProperties"] = .bool(isOpen) }
-        if let count = schema.minProperties { members["minProperties"] = .integer(Int64(count)) }
-        if let lists = schema.dependentRequired {
-            members["dependentRequired"] = .object(lists.mapValues { .array($0.map(JSONValue.string)) })
-        }
-        if let schemas = schema.oneOf { members["oneOf"] = .array(schemas.map(parameter)) }
-        if let choices = schema.enum { members["enum"] = .array(choices) }
-        if let only = schema.const { members["const"] = only }
-        if let minimum = schema.minimum { members["minimum"] = number(minimum) }
-        if let maximum = schema.maximum { members["maximum"] = number(maximum) }
-        if let length = schema.minLength { members["minLength"] = .integer(Int64(length)) }
-        if let length = schema.maxLength { members["maxLength"] = .integer(Int64(length)) }
-        if let pattern = schema.pattern { members["pattern"] = .string(pattern) }
-        if let items = schema.items { members["items"] = parameter(items) }
-        if let count = schema.minItems { members["minItems"] = .integer(Int64(count)) }
-        if let count = schema.maxItems { members["maxItems"] = .integer(Int64(count)) }
+        var members = schema.json.object ?? [:]
+        for key in ["writeOnly", "x-alight", "x-alight-extensions"] { members[key] = nil }
+        members["properties"] = schema.properties.map { .object($0.mapValues(parameter)) }
+        members["oneOf"] = schema.oneOf.map { .array($0.map(parameter)) }
+        members["items"] = schema.items.map(parameter)
+        members["minimum"] = schema.minimum.map(number)
+        members["maximum"] = schema.maximum.map(number)
+        guard schema.type == "string" else { return .object(members) }
         // A string with a placeholder has no value yet that could be checked.
-        if schema.type == "string" {
-            let free: JSONValue = ["type": "string", "pattern": .string(#"\$\{"#)]
-            members = [
-                "anyOf": [.object(members), free], "type": "string",
-                "allOf": [["pattern": .string(templatePattern)]],
-            ]
-        }
-        if let title = schema.title { members["title"] = .string(title) }
-        if let description = schema.description { members["description"] = .string(description) }
-        if let value = schema.default { members["default"] = value }
-        if let values = schema.examples { members["examples"] = .array(values) }
-        return .object(members)
+        let free: JSONValue = ["type": "string", "pattern": .string(#"\$\{"#)]
+        let notes = members.filter { ["title", "description", "default", "examples"].contains($0.key) }
+        let checks = members.filter { notes[$0.key] == nil }
+        let string: [String: JSONValue] = [
+            "anyOf": [.object(checks), free], "type": "string", "allOf": [["pattern": .string(templatePattern)]],
+        ]
+        return .object(string.merging(notes) { $1 })
     }
 
     private static func number(_ value: Double) -> JSONValue {

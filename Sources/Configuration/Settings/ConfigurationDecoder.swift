@@ -12,13 +12,12 @@ struct ConfigurationDecoder: NodeReading {
     var variable: String?
 
     /// Reads the whole file; an empty one sets nothing.
-    func read(_ root: YAMLNode?, into configuration: inout Configuration) {
-        guard let root, !root.isNull else { return }
+    func read(_ root: YAMLNode, into configuration: inout Configuration) {
+        if root.isNull { return }
         guard let entries = root.entries else {
-            problems.error(
+            return problems.error(
                 "a configuration must be a mapping, not \(root.noun)", at: mark(root),
                 help: "write keys such as 'jobs: 4'; rules belong in separate files")
-            return
         }
         checkKeys(
             entries, known: Self.keys.names, noun: "keys of the configuration",
@@ -32,24 +31,11 @@ struct ConfigurationDecoder: NodeReading {
         variable.map { .variable($0) } ?? .file(source.place(at: entry.key.range.lowerBound))
     }
 
-    /// Whether the value is `true` although only `false` or a value is allowed; this is reported.
-    func isTrue(_ entry: YAMLNode.Entry) -> Bool {
-        guard entry.value.isPlain, entry.value.text == "true" else { return false }
-        reportType(entry, "false or a value")
-        return true
-    }
-
     /// Reads a string and converts it with the closure.
-    func checked<Value>(
-        _ entry: YAMLNode.Entry, _ read: (String) throws(HandlerProblem) -> Value
+    func checked<Value, Problem: RemediableError>(
+        _ entry: YAMLNode.Entry, _ read: (String) throws(Problem) -> Value
     ) -> Value? {
-        guard let text = text(entry) else { return nil }
-        do throws(HandlerProblem) {
-            return try read(text)
-        } catch {
-            problems.error(error.message, at: entry.value.range, help: error.help)
-            return nil
-        }
+        text(entry).flatMap { text in converted(at: entry.value.range) { () throws(Problem) in try read(text) } }
     }
 
     /// Reads one URL or a list of them.
@@ -60,12 +46,9 @@ struct ConfigurationDecoder: NodeReading {
             guard let text = text(node, name: quoted(entry.name), at: mark(node), help: "write a URL") else {
                 return nil
             }
-            do throws(HandlerProblem) {
-                urls.append(try ConfigurationValues.externalURL(text))
-            } catch {
-                problems.error(error.message, at: mark(node), help: error.help)
-                return nil
-            }
+            let read = { () throws(HandlerProblem) in try ConfigurationValues.externalURL(text) }
+            guard let url = converted(at: mark(node), read) else { return nil }
+            urls.append(url)
         }
         return urls
     }
@@ -80,10 +63,9 @@ struct ConfigurationDecoder: NodeReading {
     /// Reads the paths of rules; rules themselves are reported, since they are not allowed here.
     func rules(_ entry: YAMLNode.Entry) -> [PathBytes]? {
         if entry.value.elements?.contains(where: { $0.entries != nil }) == true {
-            problems.error(
+            return reject(
                 "'rules' in the configuration lists files and directories, not rules", at: mark(entry),
                 help: "move the rules into a separate file, and write its path here")
-            return nil
         }
         return paths(entry, noun: "~/rules")
     }
@@ -91,19 +73,16 @@ struct ConfigurationDecoder: NodeReading {
     /// Reads one path or a list of them.
     func paths(_ entry: YAMLNode.Entry, noun: String) -> [PathBytes]? {
         guard let nodes = oneOrMore(entry, noun: noun) else { return nil }
-        let paths = nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }
-        let known = paths.compactMap { $0 }
-        return known.count == paths.count ? known : nil
+        return nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }.complete()
     }
 
     /// Reads the path of a file.
     func file(_ entry: YAMLNode.Entry) -> PathBytes? {
         guard let path = path(entry.value, name: quoted(entry.name), at: mark(entry)) else { return nil }
         guard entry.value.text?.hasSuffix("/") != true else {
-            problems.error(
+            return reject(
                 "\(quoted(entry.name)) must be a file, not the directory \(quoted(entry.value.text ?? ""))",
                 at: mark(entry), help: "write the path of a file in it")
-            return nil
         }
         return path
     }
@@ -112,8 +91,7 @@ struct ConfigurationDecoder: NodeReading {
     private func path(_ node: YAMLNode, name: String, at range: Range<Int>) -> PathBytes? {
         guard let text = text(node, name: name, at: range, help: "write a path") else { return nil }
         guard !text.isEmpty, !text.utf8.contains(0) else {
-            problems.error("\(name) is empty", at: range, help: "write a path, or remove the key")
-            return nil
+            return reject("\(name) is empty", at: range, help: "write a path, or remove the key")
         }
         var bytes: [UInt8] = []
         var written = Array(text.utf8)
@@ -123,19 +101,18 @@ struct ConfigurationDecoder: NodeReading {
             bytes += home
             start = 1
         }
-        for token in PlaceholderScan.tokens(in: text) {
+        for token in PlaceholderScan(text).tokens {
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
             guard token.word.hasPrefix("env:") else {
-                problems.error(
+                return reject(
                     "placeholder '${\(escaped(token.word, limit: 80))}' has no value here", at: range,
                     help: "the only placeholder allowed here is ${env:NAME}")
-                return nil
             }
             guard let value = surroundings.environment(String(token.word.dropFirst(4))) else {
                 reportUnset(String(token.word.dropFirst(4)), at: range)
                 return nil
             }
-            bytes += written[start..<token.range.lowerBound] + Array(value.utf8)
+            bytes += written[start..<token.range.lowerBound].replacing("$${".utf8, with: "${".utf8) + value.utf8
             start = token.range.upperBound
         }
         written.removeFirst(start)
@@ -143,12 +120,11 @@ struct ConfigurationDecoder: NodeReading {
             reportUnclosed(text, at: mark(node))
             return nil
         }
-        bytes += written.replacing(Array("$${".utf8), with: Array("${".utf8))
+        bytes += written.replacing("$${".utf8, with: "${".utf8)
         if let folder { return folder.resolving(bytes).normalized }
         guard bytes.first == .slash else {
-            problems.error(
+            return reject(
                 "\(name) must be an absolute path, not \(quoted(text))", at: range, help: "write the full path")
-            return nil
         }
         return PathBytes(bytes).normalized
     }

@@ -1,4 +1,3 @@
-import Rules
 package import System
 
 /// Reads the configuration file and reports all problems at once.
@@ -15,29 +14,14 @@ package struct ConfigurationLoader: Sendable {
     ///   - configuration: Receives the settings; not usable if the file has errors.
     /// - Returns: The diagnostics.
     package func load(_ path: PathBytes, shown: String, into configuration: inout Configuration) -> [Diagnostic] {
-        if let problem = surroundings.distrust(path) {
-            return [Diagnostic(.error, file: shown, message: problem.message, help: problem.help)]
-        }
-        let source: SourceText
-        do throws(FileReading.Problem) {
-            let bytes = try FileReading.read(path, limit: surroundings.maximumFileSize)
-            switch TextCheck.source(file: shown, bytes: bytes) {
-            case .success(let text): source = text
-            case .failure(let diagnostic): return [diagnostic]
+        do throws(Diagnostic) {
+            let file = try YAMLFile(path, shown: shown, surroundings)
+            if let root = file.root {
+                let decoder = ConfigurationDecoder(
+                    source: file.source, surroundings: surroundings, problems: file.problems, folder: path.parent)
+                decoder.read(root, into: &configuration)
             }
-        } catch {
-            return [Diagnostic(.error, file: shown, message: error.message, help: error.help)]
-        }
-        let problems = DiagnosticCollector(source)
-        do throws(YAMLProblem) {
-            let document = try YAMLParser.parse(source)
-            for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
-            let decoder = ConfigurationDecoder(
-                source: source, surroundings: surroundings, problems: problems, folder: path.parent)
-            decoder.read(document.root, into: &configuration)
-        } catch {
-            problems.error(error.message, at: error.range, help: error.help)
-        }
-        return problems.sorted()
+            return file.problems.sorted()
+        } catch { return [error] }
     }
 }

@@ -16,10 +16,7 @@ package enum ConfigurationValues {
         }
         let host = text[..<colon]
         let port = text[text.index(after: colon)...]
-        guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
-            throw HandlerProblem(
-                message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
-        }
+        _ = try number(ofPort: port, in: text, form: form)
         guard host != "*" else {
             throw HandlerProblem(
                 message: "invalid address '*'",
@@ -58,12 +55,8 @@ package enum ConfigurationValues {
         if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
             host = authority[..<colon]
             let port = authority[authority.index(after: colon)...]
-            guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
-                throw HandlerProblem(
-                    message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
-            }
             // Browsers omit the default port.
-            if number == (scheme == "https://" ? 443 : 80) { authority = host }
+            if try number(ofPort: port, in: text, form: form) == (scheme == "https://" ? 443 : 80) { authority = host }
         }
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
         let letters = isBracketed ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._"
@@ -73,27 +66,25 @@ package enum ConfigurationValues {
         return scheme + authority
     }
 
+    private static func number(ofPort port: Substring, in text: String, form: String) throws(HandlerProblem) -> UInt16 {
+        if let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) { return number }
+        throw HandlerProblem(
+            message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
+    }
+
     /// Parses a retention period.
     ///
     /// - Throws: The reason why the period is invalid.
-    package static func period(_ text: String) throws(HandlerProblem) -> Duration {
-        do throws(TextProblem) {
-            return try DurationText.parse(text, days: Configuration.longestRetentionDays)
-        } catch {
-            throw HandlerProblem(message: error.message, help: error.help)
-        }
+    static func period(_ text: String) throws(TextProblem) -> Duration {
+        try DurationText.parse(text, days: Configuration.longestRetentionDays)
     }
 
     /// Parses a retention size in bytes.
     ///
     /// - Throws: The reason why the size is invalid.
-    package static func retentionSize(_ text: String) throws(HandlerProblem) -> Int {
-        do throws(TextProblem) {
-            let size = try SizeText.parse(text)
-            if size >= Configuration.leastRetentionSize { return size }
-            throw TextProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
-        } catch {
-            throw HandlerProblem(message: error.message, help: error.help)
-        }
+    static func retentionSize(_ text: String) throws(TextProblem) -> Int {
+        let size = try SizeText.parse(text)
+        if size >= Configuration.leastRetentionSize { return size }
+        throw TextProblem("\(quoted(text)) is less than 1 MiB", help: "write '1 MiB' or more")
     }
 }

@@ -44,6 +44,4 @@ package enum LogFormat: String, Sendable, Hashable, CaseIterable {
 }
 
 /// The minimum level of log messages.
-package enum LogLevel: String, Sendable, Hashable, CaseIterable {
-    case debug, info, notice, warning, error
-}
+package enum LogLevel: String, Sendable, Hashable, CaseIterable { case debug, info, notice, warning, error }

@@ -10,8 +10,46 @@ protocol NodeReading: SendableMetatype {
     var problems: DiagnosticCollector { get }
 }
 
+/// An error with a message and a remedy for a diagnostic.
+protocol RemediableError: Error {
+    var message: String { get }
+    var remedy: String? { get }
+}
+
+extension TextProblem: RemediableError { var remedy: String? { help } }
+extension HandlerProblem: RemediableError { var remedy: String? { help } }
+
+extension Sequence {
+    /// Returns the values if all could be read; nil otherwise.
+    func complete<Value>() -> [Value]? where Element == Value? {
+        var values: [Value] = []
+        for element in self {
+            guard let element else { return nil }
+            values.append(element)
+        }
+        return values
+    }
+}
+
 // Keys, ranges and expansions.
 extension NodeReading {
+    /// Reports an error; returns nil, in place of the value that could not be read.
+    func reject<Value>(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) -> Value? {
+        problems.error(message, at: range, help: help())
+        return nil
+    }
+
+    /// Returns the result of the closure; an error is reported.
+    func converted<Value, Problem: RemediableError>(
+        at range: Range<Int>, _ convert: () throws(Problem) -> Value
+    ) -> Value? {
+        do throws(Problem) {
+            return try convert()
+        } catch {
+            return reject(error.message, at: range, help: error.remedy)
+        }
+    }
+
     /// Reports unknown keys; for misplaced ones, the closure returns the help.
     func checkKeys(
         _ entries: [YAMLNode.Entry], known: [String], noun: String, misplaced: [String] = [],
@@ -60,15 +98,19 @@ extension NodeReading {
         return min(start + offset, end)..<min(start + offset + max(length, 1), max(end, start + offset + 1))
     }
 
+    /// Returns the range of the first element of a command.
+    func programMark(_ entry: YAMLNode.Entry) -> Range<Int> { mark(entry.value.elements?.first ?? entry.value) }
+
     // MARK: - Expansions
+
+    var machine: RuleLoader.Machine { surroundings.machine }
 
     /// Returns the bytes of the home directory.
     func home(for node: YAMLNode) -> [UInt8]? {
         if let home = surroundings.home { return Array(home.utf8) }
-        problems.error(
+        return reject(
             "there is no home directory for '~'", at: mark(node, offset: 0, length: 1),
             help: "set HOME, or write the full path")
-        return nil
     }
 
     func reportUnclosed(_ text: String, at range: Range<Int>) {

@@ -34,52 +34,42 @@ package enum PlainScalar: Sendable, Equatable {
         let isSigned = first == UInt8(ascii: "-") || first == UInt8(ascii: "+")
         let digits = isSigned ? bytes.dropFirst() : bytes[...]
         guard let leading = digits.first else { return .text }
-        guard isDigit(leading) || leading == UInt8(ascii: ".") else { return .text }
-        if digits.allSatisfy(isDigit) {
+        guard leading.isDigit || leading == UInt8(ascii: ".") else { return .text }
+        if digits.allSatisfy(\.isDigit) {
             if digits.count > 1, leading == UInt8(ascii: "0") { return .leadingZero }
             return Int64(String(decoding: bytes, as: UTF8.self)).map(PlainScalar.integer) ?? .tooLarge
         }
-        let rest = String(decoding: digits.dropFirst(2), as: UTF8.self)
-        if !isSigned, digits.starts(with: "0x".utf8), !rest.isEmpty, digits.dropFirst(2).allSatisfy(isHexadecimal) {
-            return Int64(rest, radix: 16).map(PlainScalar.integer) ?? .tooLarge
-        }
-        if !isSigned, digits.starts(with: "0o".utf8), !rest.isEmpty, digits.dropFirst(2).allSatisfy(isOctal) {
-            return Int64(rest, radix: 8).map(PlainScalar.integer) ?? .tooLarge
+        let rest = digits.dropFirst(2)
+        if !isSigned, !rest.isEmpty {
+            let isHexadecimal = digits.starts(with: "0x".utf8) && rest.allSatisfy(\.isHexadecimalDigit)
+            if isHexadecimal || (digits.starts(with: "0o".utf8) && rest.allSatisfy(\.isOctalDigit)) {
+                let number = Int64(String(decoding: rest, as: UTF8.self), radix: isHexadecimal ? 16 : 8)
+                return number.map(PlainScalar.integer) ?? .tooLarge
+            }
         }
         switch String(decoding: digits, as: UTF8.self) {
         case ".inf", ".Inf", ".INF": return .notFinite
         case ".nan", ".NaN", ".NAN": return isSigned ? .text : .notFinite
         default: break
         }
-        guard isDecimal(digits), let number = Double(String(decoding: bytes, as: UTF8.self)) else { return .text }
+        // `Double` also reads hexadecimal numbers.
+        guard digits.allSatisfy({ $0.isDigit || ".eE+-".utf8.contains($0) }),
+            let number = Double(String(decoding: bytes, as: UTF8.self))
+        else { return .text }
         return number.isFinite ? .number(number) : .tooLarge
     }
+}
 
-    /// Matches `[0-9]*(\.[0-9]*)?([eE][-+]?[0-9]+)?` with at least one digit before the exponent.
-    private static func isDecimal(_ bytes: ArraySlice<UInt8>) -> Bool {
-        var rest = bytes
-        let whole = rest.prefix(while: isDigit).count
-        rest = rest.dropFirst(whole)
-        var fraction = 0
-        if rest.first == UInt8(ascii: ".") {
-            rest = rest.dropFirst()
-            fraction = rest.prefix(while: isDigit).count
-            rest = rest.dropFirst(fraction)
-        }
-        guard whole + fraction > 0 else { return false }
-        guard let mark = rest.first else { return true }
-        guard mark == UInt8(ascii: "e") || mark == UInt8(ascii: "E") else { return false }
-        rest = rest.dropFirst()
-        if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
-        return !rest.isEmpty && rest.allSatisfy(isDigit)
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-    private static func isOctal(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(byte) }
-
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
-            || (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
-    }
+// Classes of ASCII characters.
+extension UInt8 {
+    var isDigit: Bool { (0x30...0x39).contains(self) }
+    var isOctalDigit: Bool { (0x30...0x37).contains(self) }
+    var isHexadecimalDigit: Bool { isDigit || (0x41...0x46).contains(self) || (0x61...0x66).contains(self) }
+    var isAlphanumeric: Bool { isDigit || (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self) }
+    static var space: UInt8 { 0x20 }
+    /// Whether the byte opens a collection of YAML.
+    var isOpening: Bool { self == UInt8(ascii: "{") || self == UInt8(ascii: "[") }
+    var isClosing: Bool { self == UInt8(ascii: "}") || self == UInt8(ascii: "]") }
+    /// Whether the byte is a space or a tab.
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
 }

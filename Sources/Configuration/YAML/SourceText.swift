@@ -25,7 +25,8 @@ package struct SourceText: Sendable {
         var character = 0
         bytes.withUnsafeBufferPointer { bytes in
             for (offset, byte) in bytes.enumerated() {
-                if byte == Self.lineFeed || (byte == Self.carriageReturn && !Self.isLineFeed(bytes, at: offset + 1)) {
+                let isBeforeLineFeed = offset + 1 < bytes.count && bytes[offset + 1] == Self.lineFeed
+                if byte == Self.lineFeed || (byte == Self.carriageReturn && !isBeforeLineFeed) {
                     lineStarts.append(offset + 1)
                 }
                 guard !Self.isContinuation(byte) else { continue }
@@ -83,7 +84,7 @@ package struct SourceText: Sendable {
     /// Returns the number of characters before an offset.
     package func character(at offset: Int) -> Int {
         guard !checkpoints.isEmpty else { return offset }
-        let checkpoint = Self.lastIndex(of: checkpoints, notAbove: offset)
+        let checkpoint = checkpoints.lastIndex(notAbove: offset)
         let rest = bytes[checkpoints[checkpoint]..<offset]
         return checkpoint * Self.charactersPerCheckpoint + rest.count { !Self.isContinuation($0) }
     }
@@ -105,24 +106,23 @@ package struct SourceText: Sendable {
     /// Returns the text of a range.
     package func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    private func lineIndex(at offset: Int) -> Int { Self.lastIndex(of: lineStarts, notAbove: offset) }
-
-    private static func lastIndex(of sorted: [Int], notAbove limit: Int) -> Int {
-        var low = 0
-        var high = sorted.count - 1
-        while low < high {
-            let middle = (low + high + 1) / 2
-            if sorted[middle] <= limit { low = middle } else { high = middle - 1 }
-        }
-        return low
-    }
+    private func lineIndex(at offset: Int) -> Int { lineStarts.lastIndex(notAbove: offset) }
 
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
 
-    private static func isLineFeed(_ bytes: UnsafeBufferPointer<UInt8>, at offset: Int) -> Bool {
-        offset < bytes.count && bytes[offset] == lineFeed
-    }
-
     private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+}
+
+extension [Int] {
+    /// Returns the last index of a sorted array whose element is not above the limit; 0 if all are.
+    func lastIndex(notAbove limit: Int) -> Int {
+        var low = 0
+        var high = count - 1
+        while low < high {
+            let middle = (low + high + 1) / 2
+            if self[middle] <= limit { low = middle } else { high = middle - 1 }
+        }
+        return low
+    }
 }

@@ -1,49 +1,49 @@
 import Rules
 
-/// Converts errors of libyaml into messages with a remedy.
-enum SyntaxDiagnosis {
-    static func problem(for error: YAMLSyntaxError, in source: SourceText) -> YAMLProblem {
-        let at = source.offset(ofCharacter: error.character)
-        let context = source.offset(ofCharacter: error.contextCharacter)
-        let isInFlow = error.context?.contains("flow") == true
-        let fault = Fault(source: source, at: at, context: context)
-        return fault.tab() ?? FlowPlaceholder.problem(in: source, from: isInFlow ? context : at, to: at)
-            ?? fault.problem(for: error)
-    }
-}
-
-private struct Fault {
-    var source: SourceText
+/// Converts an error of libyaml into a message with a remedy.
+struct SyntaxDiagnosis {
+    private let source: SourceText
+    private let error: YAMLSyntaxError
     /// The offset at which libyaml failed.
-    var at: Int
+    private let at: Int
     /// The start of the construct that libyaml was reading.
-    var context: Int
+    private let context: Int
+
+    init(_ error: YAMLSyntaxError, in source: SourceText) {
+        self.source = source
+        self.error = error
+        at = source.offset(ofCharacter: error.character)
+        context = source.offset(ofCharacter: error.contextCharacter)
+    }
+
+    var problem: YAMLProblem {
+        let start = error.context?.contains("flow") == true ? context : at
+        return tab() ?? FlowPlaceholder.problem(in: source, from: start, to: at) ?? textAfterClosing() ?? known
+    }
 
     private var byte: UInt8? { at < source.bytes.count ? source.bytes[at] : nil }
     private var contextLine: Int { source.place(at: context).line }
 
     /// Returns a problem if the line is indented with a tab, which is the cause of any error.
-    func tab() -> YAMLProblem? {
+    private func tab() -> YAMLProblem? {
         let line = source.lineRange(at: at)
-        let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        let blanks = source.bytes[line].prefix { $0 == .space || $0 == UInt8(ascii: "\t") }
         guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
         return YAMLProblem(
-            range: tab..<blanks.endIndex, message: "tabs are not allowed for indentation", help: "indent with spaces")
+            "tabs are not allowed for indentation", at: tab..<blanks.endIndex, help: "indent with spaces")
     }
 
-    func problem(for error: YAMLSyntaxError) -> YAMLProblem {
-        if let closing = textAfterClosing() { return closing }
+    /// The problem by libyaml's words for it.
+    private var known: YAMLProblem {
         switch (error.context, error.problem) {
-        case ("while scanning an alias", _) where context > 0 && isClosing(source.bytes[context - 1]):
+        case ("while scanning an alias", _) where context > 0 && source.bytes[context - 1].isClosing:
             return mustBeQuoted(from: BareText.start(in: source, before: context))
         case ("while scanning an alias", _), ("while scanning an anchor", _), ("while scanning a tag", _),
             ("while scanning a block scalar", "did not find expected comment or line break"),
             ("while scanning a directive", _), (_, "found undefined tag handle"):
             return mustBeQuoted(from: context)
-        case (_, "found character that cannot start any token"):
-            return mustBeQuoted(from: at)
-        case (_, "found unexpected end of stream"), (_, "found unexpected document indicator"):
-            return unclosedQuote()
+        case (_, "found character that cannot start any token"): return mustBeQuoted(from: at)
+        case (_, "found unexpected end of stream"), (_, "found unexpected document indicator"): return unclosedQuote()
         case (_, "found unknown escape character"):
             return here(
                 2, "unknown escape \(quoted(source.text(at..<min(at + 2, source.bytes.count)))) in double quotes",
@@ -52,7 +52,7 @@ private struct Fault {
             return here(1, "invalid escape", help: #"write '\\' for a backslash, or use single quotes"#)
         case (_, "could not find expected ':'"):
             return YAMLProblem(
-                range: context..<source.lineRange(at: context).upperBound, message: "missing ':' after this key",
+                "missing ':' after this key", at: context..<source.lineRange(at: context).upperBound,
                 help: "write 'key: value', and indent a string that continues")
         case (_, "mapping values are not allowed in this context"):
             return missingBlank()
@@ -69,23 +69,20 @@ private struct Fault {
             return here(
                 1, "this does not belong to the list that starts on line \(contextLine)",
                 help: "indent every '-' of a list equally, and its content deeper")
-        case (_, "did not find expected ',' or ']'"):
-            return unclosedFlow(opening: "[", closing: "]")
-        case (_, "did not find expected ',' or '}'"):
-            return unclosedFlow(opening: "{", closing: "}")
+        case (_, "did not find expected ',' or ']'"): return unclosedFlow(opening: "[", closing: "]")
+        case (_, "did not find expected ',' or '}'"): return unclosedFlow(opening: "{", closing: "}")
         case (_, "did not find expected node content"):
             return here(1, "a value is missing here", help: "write one, or quote a string")
         case (_, "found unexpected ':'"):
             return here(1, "a ':' is not allowed here", help: "quote a string that contains ':'")
         case (_, "did not find expected <document start>"):
             return here(1, "this is after the end of the document", help: "a file contains one document")
-        default:
-            return here(1, "this is not YAML: \(error.problem)", help: nil)
+        default: return here(1, "this is not YAML: \(error.problem)", help: nil)
         }
     }
 
     private func here(_ length: Int, _ message: String, help: String?) -> YAMLProblem {
-        YAMLProblem(range: at..<(at + length), message: message, help: help)
+        YAMLProblem(message, at: at..<(at + length), help: help)
     }
 
     // MARK: - Strings that need quotes
@@ -94,7 +91,7 @@ private struct Fault {
         let range = BareText.range(in: source, from: start)
         let text = source.text(range)
         return YAMLProblem(
-            range: range, message: "a string that starts with '\(escaped(text.prefix(1)))' must be quoted",
+            "a string that starts with '\(escaped(text.prefix(1)))' must be quoted", at: range,
             help: "write \(BareText.quoted(text))")
     }
 
@@ -102,23 +99,16 @@ private struct Fault {
     private func textAfterClosing() -> YAMLProblem? {
         let line = source.lineRange(at: at)
         let before = source.bytes[line.lowerBound..<min(at, line.upperBound)]
-        guard let last = before.last(where: { $0 != UInt8(ascii: " ") }), let byte, at < line.upperBound else {
-            return nil
-        }
+        guard let byte, at < line.upperBound, let last = before.last(where: { $0 != .space }) else { return nil }
         if last == UInt8(ascii: "\"") || last == UInt8(ascii: "'"), byte != UInt8(ascii: ":") {
             return here(1, "a string continues after its closing quote", help: "quote the whole string")
         }
-        guard isClosing(last) else { return nil }
-        if isClosing(byte) {
-            return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it")
-        }
+        guard last.isClosing else { return nil }
+        if byte.isClosing { return here(1, "unmatched '\(escaped(source.text(at..<(at + 1))))'", help: "remove it") }
         guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
         let start = BareText.start(in: source, before: at)
-        guard source.bytes[start] == UInt8(ascii: "{") || source.bytes[start] == UInt8(ascii: "[") else { return nil }
-        return mustBeQuoted(from: start)
+        return source.bytes[start].isOpening ? mustBeQuoted(from: start) : nil
     }
-
-    private func isClosing(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") }
 
     /// Detects a `path:in` in the previous line, which merged both lines into one string.
     private func missingBlank() -> YAMLProblem? {
@@ -133,46 +123,40 @@ private struct Fault {
         }
         let value = source.text((key.endIndex + 1)..<before.upperBound)
         return YAMLProblem(
-            range: start..<before.upperBound, message: "missing space after this ':'",
+            "missing space after this ':'", at: start..<before.upperBound,
             help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
     private func unclosedQuote() -> YAMLProblem {
         let quote = source.text(context..<min(context + 1, source.bytes.count))
         return YAMLProblem(
-            range: context..<source.lineRange(at: context).upperBound, message: "this quote is not closed",
+            "this quote is not closed", at: context..<source.lineRange(at: context).upperBound,
             help: "add \(quote) at the end of the string")
     }
 
     private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
         if let text = textWithBraces() { return text }
         guard source.place(at: at).line == contextLine, byte != nil else {
-            return YAMLProblem(
-                range: context..<(context + 1), message: "this '\(opening)' is not closed", help: "add '\(closing)'")
+            return YAMLProblem("this '\(opening)' is not closed", at: context..<(context + 1), help: "add '\(closing)'")
         }
         return here(
             1, "expected ',' or '\(closing)' here", help: "quote a string that contains brackets, braces or ': '")
     }
-}
 
-extension Fault {
     /// Detects `[in/*.{jpg,png}]`, in which the string would end at the brace.
     private func textWithBraces() -> YAMLProblem? {
-        guard let byte, byte == UInt8(ascii: "{") || byte == UInt8(ascii: "["), at > 0 else { return nil }
-        let breaks = Set(",[{ \n\t".utf8)
-        guard !breaks.contains(source.bytes[at - 1]) else { return nil }
+        guard let byte, byte.isOpening, at > 0, !",[{ \n\t".utf8.contains(source.bytes[at - 1]) else { return nil }
         let line = source.lineRange(at: at)
         var start = at
-        while start > line.lowerBound, !Set(",[{".utf8).contains(source.bytes[start - 1]) {
-            let isBlank = source.bytes[start - 1] == UInt8(ascii: " ")
-            if isBlank, start - 1 > line.lowerBound, source.bytes[start - 2] == UInt8(ascii: ":") { break }
+        while start > line.lowerBound, !",[{".utf8.contains(source.bytes[start - 1]) {
+            let isSpace = source.bytes[start - 1] == .space
+            if isSpace, start - 1 > line.lowerBound, source.bytes[start - 2] == UInt8(ascii: ":") { break }
             start -= 1
         }
-        while start < at, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        while start < at, source.bytes[start] == .space { start += 1 }
         let range = BareText.range(in: source, from: start)
         return YAMLProblem(
-            range: range,
-            message: "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted",
+            "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted", at: range,
             help: "write \(BareText.quoted(source.text(range)))")
     }
 }
@@ -185,23 +169,15 @@ enum BareText {
         let line = source.lineRange(at: start)
         var end = start
         var open = 0
-        scan: while end < line.upperBound {
-            switch source.bytes[end] {
-            case UInt8(ascii: "{"), UInt8(ascii: "["):
-                open += 1
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                if open == 0 { break scan }
-                open -= 1
-            case UInt8(ascii: ","):
-                if open == 0 { break scan }
-            case UInt8(ascii: "#"):
-                if end > start, source.bytes[end - 1] == UInt8(ascii: " ") { break scan }
-            default:
-                break
-            }
+        while end < line.upperBound {
+            let byte = source.bytes[end]
+            if open == 0, byte.isClosing || byte == UInt8(ascii: ",") { break }
+            if byte == UInt8(ascii: "#"), end > start, source.bytes[end - 1] == .space { break }
+            if byte.isOpening { open += 1 }
+            if byte.isClosing { open -= 1 }
             end += 1
         }
-        while end > start + 1, source.bytes[end - 1] == UInt8(ascii: " ") { end -= 1 }
+        while end > start + 1, source.bytes[end - 1] == .space { end -= 1 }
         return start..<max(end, start)
     }
 
@@ -209,22 +185,15 @@ enum BareText {
     static func start(in source: SourceText, before place: Int) -> Int {
         let line = source.lineRange(at: place)
         var start = line.lowerBound
-        var index = line.lowerBound
         var open = 0
-        while index < min(place, line.upperBound) {
+        for index in line.lowerBound..<min(place, line.upperBound) {
             let byte = source.bytes[index]
-            let isLast = index + 1 >= line.upperBound
-            let isBeforeBlank = isLast || source.bytes[index + 1] == UInt8(ascii: " ")
-            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: "-"), isBeforeBlank, open == 0 {
-                start = index + 1
-            } else if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
-                open += 1
-            } else if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
-                open = max(0, open - 1)
-            }
-            index += 1
+            let isBeforeSpace = index + 1 >= line.upperBound || source.bytes[index + 1] == .space
+            if byte.isOpening { open += 1 }
+            if byte.isClosing { open = max(0, open - 1) }
+            if isBeforeSpace, open == 0, ":-".utf8.contains(byte) { start = index + 1 }
         }
-        while start < place, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        while start < place, source.bytes[start] == .space { start += 1 }
         return start
     }
 
@@ -233,14 +202,9 @@ enum BareText {
         if !text.contains("\""), !text.contains("\\") { return "\"\(escaped(text, limit: 200))\"" }
         return "'\(escaped(text.replacing("'", with: "''"), limit: 200))'"
     }
-}
 
-extension BareText {
     /// Whether a string has another meaning without quotes in `[ ]`.
     static func needsQuotes(_ text: String) -> Bool {
-        let special: Set<Character> = [
-            "*", "&", "!", "|", ">", "%", "@", "`", "{", "}", "[", "]", ",", "#", "'", "\"", "?", ":",
-        ]
-        return text.contains { special.contains($0) } || text.isEmpty
+        text.isEmpty || text.contains { "*&!|>%@`{}[],#'\"?:".contains($0) }
     }
 }

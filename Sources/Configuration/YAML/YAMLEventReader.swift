@@ -60,41 +60,39 @@ struct YAMLEventReader: ~Copyable {
         let state = parser.pointee
         return YAMLSyntaxError(
             problem: state.problem.map { String(cString: $0) } ?? "out of memory",
-            context: state.context.map { String(cString: $0) },
-            contextCharacter: Int(state.context_mark.index), character: Int(state.problem_mark.index))
+            context: state.context.map { String(cString: $0) }, contextCharacter: Int(state.context_mark.index),
+            character: Int(state.problem_mark.index))
     }
 
     private static func copy(of event: yaml_event_t) -> YAMLEvent {
         let start = Int(event.start_mark.index)
-        let characters = start..<max(start, Int(event.end_mark.index))
+        var copy = YAMLEvent(kind: .streamEnd, characters: start..<max(start, Int(event.end_mark.index)))
         switch event.type {
-        case YAML_STREAM_START_EVENT: return YAMLEvent(kind: .streamStart, characters: characters)
-        case YAML_DOCUMENT_START_EVENT: return YAMLEvent(kind: .documentStart, characters: characters)
-        case YAML_DOCUMENT_END_EVENT: return YAMLEvent(kind: .documentEnd, characters: characters)
-        case YAML_SEQUENCE_END_EVENT: return YAMLEvent(kind: .sequenceEnd, characters: characters)
-        case YAML_MAPPING_END_EVENT: return YAMLEvent(kind: .mappingEnd, characters: characters)
-        case YAML_ALIAS_EVENT:
-            return YAMLEvent(kind: .alias(text(event.data.alias.anchor) ?? ""), characters: characters)
+        case YAML_STREAM_START_EVENT: copy.kind = .streamStart
+        case YAML_DOCUMENT_START_EVENT: copy.kind = .documentStart
+        case YAML_DOCUMENT_END_EVENT: copy.kind = .documentEnd
+        case YAML_SEQUENCE_END_EVENT: copy.kind = .sequenceEnd
+        case YAML_MAPPING_END_EVENT: copy.kind = .mappingEnd
+        case YAML_ALIAS_EVENT: copy.kind = .alias(text(event.data.alias.anchor) ?? "")
         case YAML_SCALAR_EVENT:
             let scalar = event.data.scalar
-            let value = String(
-                decoding: UnsafeBufferPointer(start: scalar.value, count: scalar.length), as: UTF8.self)
-            return YAMLEvent(
-                kind: .scalar(value, style(scalar.style)), characters: characters, anchor: text(scalar.anchor),
-                tag: text(scalar.tag))
+            let value = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
+            copy.kind = .scalar(String(decoding: value, as: UTF8.self), style(scalar.style))
+            (copy.anchor, copy.tag) = (text(scalar.anchor), text(scalar.tag))
         case YAML_SEQUENCE_START_EVENT:
             let sequence = event.data.sequence_start
-            return YAMLEvent(
-                kind: .sequenceStart, characters: characters, anchor: text(sequence.anchor), tag: text(sequence.tag),
-                isFlow: sequence.style == YAML_FLOW_SEQUENCE_STYLE)
+            copy.kind = .sequenceStart
+            (copy.anchor, copy.tag) = (text(sequence.anchor), text(sequence.tag))
+            copy.isFlow = sequence.style == YAML_FLOW_SEQUENCE_STYLE
         case YAML_MAPPING_START_EVENT:
             let mapping = event.data.mapping_start
-            return YAMLEvent(
-                kind: .mappingStart, characters: characters, anchor: text(mapping.anchor), tag: text(mapping.tag),
-                isFlow: mapping.style == YAML_FLOW_MAPPING_STYLE)
+            copy.kind = .mappingStart
+            (copy.anchor, copy.tag) = (text(mapping.anchor), text(mapping.tag))
+            copy.isFlow = mapping.style == YAML_FLOW_MAPPING_STYLE
         // libyaml returns an empty event only after the end of the stream.
-        default: return YAMLEvent(kind: .streamEnd, characters: characters)
+        default: break
         }
+        return copy
     }
 
     private static func text(_ bytes: UnsafeMutablePointer<yaml_char_t>?) -> String? {

@@ -18,8 +18,6 @@ package struct YAMLNode: Sendable {
     package struct Entry: Sendable {
         package var key: YAMLNode
         package var value: YAMLNode
-        /// Whether the entry comes from the merge key `<<`.
-        package var isMerged = false
 
         /// The string of the key; keys that are not strings are not part of the tree.
         package var name: String { key.text ?? "" }
@@ -34,7 +32,7 @@ package struct YAMLNode: Sendable {
     package var isTaggedAsText = false
 
     /// Whether the node has already been reported, so that no further message is needed.
-    package var isFaulty = false
+    package var isInvalid = false
 
     package init(_ content: Content, range: Range<Int>) {
         self.content = content
@@ -42,20 +40,11 @@ package struct YAMLNode: Sendable {
     }
 
     /// The string of a scalar.
-    package var text: String? {
-        guard case .scalar(let text, _) = content else { return nil }
-        return text
-    }
+    package var text: String? { if case .scalar(let text, _) = content { text } else { nil } }
 
-    package var elements: [YAMLNode]? {
-        guard case .sequence(let elements) = content else { return nil }
-        return elements
-    }
+    package var elements: [YAMLNode]? { if case .sequence(let elements) = content { elements } else { nil } }
 
-    package var entries: [Entry]? {
-        guard case .mapping(let entries) = content else { return nil }
-        return entries
-    }
+    package var entries: [Entry]? { if case .mapping(let entries) = content { entries } else { nil } }
 
     /// Returns the entry with that name, if the node is a mapping.
     package func entry(_ name: String) -> Entry? {
@@ -66,15 +55,11 @@ package struct YAMLNode: Sendable {
     }
 
     private func isText(_ other: String) -> Bool {
-        guard case .scalar(let text, _) = content else { return other.isEmpty }
-        return text == other
+        if case .scalar(let text, _) = content { text == other } else { other.isEmpty }
     }
 
     /// Whether the node is a scalar without quotes and without a string tag.
-    package var isPlain: Bool {
-        guard case .scalar(_, .plain) = content else { return false }
-        return !isTaggedAsText
-    }
+    package var isPlain: Bool { if case .scalar(_, .plain) = content { !isTaggedAsText } else { false } }
 
     /// Whether the node is `false`, which turns off a value from `defaults`.
     var isOff: Bool { isPlain && text == "false" }

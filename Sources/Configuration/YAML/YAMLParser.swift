@@ -6,6 +6,12 @@ package struct YAMLProblem: Error, Sendable, Hashable {
     package var range: Range<Int>
     package var message: String
     package var help: String?
+
+    init(_ message: String, at range: Range<Int>, help: String?) {
+        self.range = range
+        self.message = message
+        self.help = help
+    }
 }
 
 /// Parses one YAML document into a tree, within limits.
@@ -28,21 +34,11 @@ package struct YAMLParser {
     /// - Returns: The tree, which is nil for a text with nothing but comments, and the problems found.
     /// - Throws: The problem that made the text unreadable.
     package static func parse(_ source: SourceText) throws(YAMLProblem) -> (root: YAMLNode?, problems: [YAMLProblem]) {
-        // Typed throws don't pass through the buffer's closure.
-        let result = source.bytes.withUnsafeBufferPointer { bytes -> Result<(YAMLNode?, [YAMLProblem]), YAMLProblem> in
-            guard let reader = YAMLEventReader(bytes) else {
-                return .failure(YAMLProblem(range: 0..<0, message: "out of memory", help: nil))
-            }
+        try source.bytes.withUnsafeBufferPointer { bytes throws(YAMLProblem) in
+            guard let reader = YAMLEventReader(bytes) else { throw YAMLProblem("out of memory", at: 0..<0, help: nil) }
             var builder = YAMLTreeBuilder(source: source, reader: reader)
-            do throws(YAMLProblem) {
-                let root = try builder.document()
-                return .success((root, builder.problems))
-            } catch {
-                return .failure(error)
-            }
+            return (try builder.document(), builder.problems)
         }
-        let (root, problems) = try result.get()
-        return (root, problems)
     }
 }
 
@@ -70,10 +66,9 @@ private struct YAMLTreeBuilder: ~Copyable {
         _ = try next()
         let after = try next()
         if case .documentStart = after.kind {
-            problems.append(
-                YAMLProblem(
-                    range: range(of: after), message: "a second document starts here; a file contains one",
-                    help: "remove the '---', or move the rest into a separate file"))
+            report(
+                "a second document starts here; a file contains one", at: range(of: after),
+                help: "remove the '---', or move the rest into a separate file")
         }
         return root
     }
@@ -93,10 +88,8 @@ private struct YAMLTreeBuilder: ~Copyable {
         case .scalar(let text, let style):
             node = YAMLNode(.scalar(text, style), range: contentRange(of: event))
             try grow(by: 1 + text.utf8.count / 64, at: node.range)
-        case .sequenceStart:
-            node = try sequence(from: event)
-        default:
-            node = try mapping(from: event)
+        case .sequenceStart: node = try sequence(from: event)
+        default: node = try mapping(from: event)
         }
         checkTag(of: &node, event.tag, in: range(of: event))
         let size = size - sizeBefore
@@ -107,28 +100,27 @@ private struct YAMLTreeBuilder: ~Copyable {
         return (node, size)
     }
 
-    private mutating func alias(_ name: String, at range: Range<Int>) throws(YAMLProblem) -> (node: YAMLNode, size: Int)
-    {
+    private mutating func alias(
+        _ name: String, at range: Range<Int>
+    ) throws(YAMLProblem) -> (node: YAMLNode, size: Int) {
         if let (node, size) = anchored[name] {
             aliasSize += size
             guard aliasSize <= YAMLParser.maximumAliasSize else {
                 throw YAMLProblem(
-                    range: range,
-                    message: "the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values",
+                    "the aliases up to here expand to more than \(YAMLParser.maximumAliasSize) values", at: range,
                     help: "write fewer aliases of aliases")
             }
             try grow(by: size, at: range)
             return (node, size)
         }
-        let shown = "\(source.text(range))"
+        let shown = source.text(range)
         guard !open.contains(name) else {
             throw YAMLProblem(
-                range: range, message: "alias \(quoted(shown)) is inside the value that it refers to",
-                help: "write the value out")
+                "alias \(quoted(shown)) is inside the value that it refers to", at: range, help: "write the value out")
         }
         let near = Spelling.nearest(to: name, in: anchored.keys.sorted())
         throw YAMLProblem(
-            range: range, message: "alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it",
+            "alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it", at: range,
             help: near.map { "write '*\(escaped($0))'" } ?? "write \"\(escaped(shown))\" if it is a pattern")
     }
 
@@ -149,61 +141,55 @@ private struct YAMLTreeBuilder: ~Copyable {
         let start = contentRange(of: event).lowerBound
         try enter(at: start)
         var entries: [YAMLNode.Entry] = []
-        var places: [String: Range<Int>] = [:]
+        var ranges: [String: Range<Int>] = [:]
         var merges: [YAMLNode] = []
         while true {
             let inner = try next()
             if case .mappingEnd = inner.kind {
-                for merge in merges { add(merge, to: &entries, known: &places) }
+                for merge in merges { add(merge, to: &entries, known: &ranges) }
                 return leave(.mapping(entries), from: start, to: range(of: inner).upperBound, isFlow: event.isFlow)
             }
             let key = try node(inner).node
             let value = try node(try next()).node
             guard let name = key.text else {
-                problems.append(
-                    YAMLProblem(
-                        range: key.range, message: "a key must be a string, not \(key.noun)",
-                        help: FlowPlaceholder.help(for: key, in: source) ?? "quote it if it is a string"))
+                report(
+                    "a key must be a string, not \(key.noun)", at: key.range,
+                    help: FlowPlaceholder.help(for: key, in: source) ?? "quote it if it is a string")
                 continue
             }
-            if let first = places[name] {
-                problems.append(
-                    YAMLProblem(
-                        range: key.range,
-                        message:
-                            "duplicate key \(quoted(name)); "
-                            + "the first is on line \(source.place(at: first.lowerBound).line)",
-                        help: "remove one of the two"))
-            } else {
-                places[name] = key.range
-                if name == "<<", key.isPlain {
-                    merges.append(value)
-                } else {
-                    entries.append(YAMLNode.Entry(key: key, value: value))
-                }
+            if let first = ranges[name] {
+                let line = source.place(at: first.lowerBound).line
+                report(
+                    "duplicate key \(quoted(name)); the first is on line \(line)", at: key.range,
+                    help: "remove one of the two")
+                continue
             }
+            ranges[name] = key.range
+            let isMerge = name == "<<" && key.isPlain
+            if isMerge { merges.append(value) } else { entries.append(YAMLNode.Entry(key: key, value: value)) }
         }
     }
 
     /// Adds the entries of a merge key; existing entries take precedence.
     private mutating func add(
-        _ merge: YAMLNode, to entries: inout [YAMLNode.Entry], known places: inout [String: Range<Int>]
+        _ merge: YAMLNode, to entries: inout [YAMLNode.Entry], known ranges: inout [String: Range<Int>]
     ) {
         for mapping in merge.elements ?? [merge] {
             guard let merged = mapping.entries else {
-                problems.append(
-                    YAMLProblem(
-                        range: mapping.range,
-                        message: "'<<' expects a mapping or a list of mappings, not \(mapping.noun)",
-                        help: "refer to an anchor, as in '<<: *base'"))
+                report(
+                    "'<<' expects a mapping or a list of mappings, not \(mapping.noun)", at: mapping.range,
+                    help: "refer to an anchor, as in '<<: *base'")
                 continue
             }
-            for var entry in merged where places[entry.name] == nil {
-                places[entry.name] = entry.key.range
-                entry.isMerged = true
+            for entry in merged where ranges[entry.name] == nil {
+                ranges[entry.name] = entry.key.range
                 entries.append(entry)
             }
         }
+    }
+
+    private mutating func report(_ message: String, at range: Range<Int>, help: String) {
+        problems.append(YAMLProblem(message, at: range, help: help))
     }
 
     // MARK: - Limits
@@ -212,16 +198,13 @@ private struct YAMLTreeBuilder: ~Copyable {
         depth += 1
         guard depth <= YAMLParser.maximumDepth else {
             throw YAMLProblem(
-                range: start..<(start + 1),
-                message: "lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep",
-                help: "flatten the value")
+                "lists and mappings are nested more than \(YAMLParser.maximumDepth) levels deep",
+                at: start..<(start + 1), help: "flatten the value")
         }
         try grow(by: 1, at: start..<(start + 1))
     }
 
-    private mutating func leave(
-        _ content: YAMLNode.Content, from start: Int, to end: Int, isFlow: Bool
-    ) -> YAMLNode {
+    private mutating func leave(_ content: YAMLNode.Content, from start: Int, to end: Int, isFlow: Bool) -> YAMLNode {
         depth -= 1
         var node = YAMLNode(content, range: start..<max(start, end))
         node.isFlow = isFlow
@@ -232,8 +215,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         size += amount
         guard size > YAMLParser.maximumSize else { return }
         throw YAMLProblem(
-            range: range, message: "the file contains more than \(YAMLParser.maximumSize) values",
-            help: "split the file")
+            "the file contains more than \(YAMLParser.maximumSize) values", at: range, help: "split the file")
     }
 
     // MARK: - Events and ranges
@@ -242,7 +224,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         do throws(YAMLSyntaxError) {
             return try reader.next()
         } catch {
-            throw SyntaxDiagnosis.problem(for: error, in: source)
+            throw SyntaxDiagnosis(error, in: source).problem
         }
     }
 
@@ -256,16 +238,10 @@ private struct YAMLTreeBuilder: ~Copyable {
         let range = range(of: event)
         guard event.anchor != nil || event.tag != nil else { return range }
         var start = range.lowerBound
-        let blanks: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r")]
-        while start < range.upperBound {
-            let byte = source.bytes[start]
-            if byte == UInt8(ascii: "&") || byte == UInt8(ascii: "!") {
-                while start < range.upperBound, !blanks.contains(source.bytes[start]) { start += 1 }
-            } else if blanks.contains(byte) {
-                start += 1
-            } else {
-                break
-            }
+        while start < range.upperBound, "&! \t\n\r".utf8.contains(source.bytes[start]) {
+            let isProperty = "&!".utf8.contains(source.bytes[start])
+            start += 1
+            while isProperty, start < range.upperBound, !" \t\n\r".utf8.contains(source.bytes[start]) { start += 1 }
         }
         return start..<range.upperBound
     }
@@ -279,44 +255,27 @@ private struct YAMLTreeBuilder: ~Copyable {
 
     private mutating func checkTag(of node: inout YAMLNode, _ tag: String?, in range: Range<Int>) {
         guard let tag else { return }
-        let fits: Bool
-        switch (Self.coreTags[tag] ?? tag, node.content) {
-        case ("!", .scalar), ("str", .scalar):
-            node.isTaggedAsText = true
-            fits = true
-        case ("seq", .sequence), ("!", .sequence), ("map", .mapping), ("!", .mapping):
-            fits = true
-        case ("int", .scalar(let text, .plain)):
-            if case .integer = PlainScalar(text) { fits = true } else { fits = false }
-        case ("float", .scalar(let text, .plain)):
-            switch PlainScalar(text) {
-            case .number, .integer: fits = true
-            default: fits = false
+        let core = Self.coreTags[tag]
+        let fits =
+            switch (core ?? tag, node.content) {
+            case ("!", _), ("str", .scalar), ("seq", .sequence), ("map", .mapping): true
+            case (let name, .scalar(let text, .plain)): PlainScalar(text).fits(name)
+            default: false
             }
-        case ("bool", .scalar(let text, .plain)):
-            if case .bool = PlainScalar(text) { fits = true } else { fits = false }
-        case ("null", .scalar(let text, .plain)):
-            fits = PlainScalar(text) == .null
-        default:
-            fits = false
-        }
-        guard !fits else { return }
-        node.isFaulty = true
-        if let core = Self.coreTags[tag] {
-            problems.append(
-                YAMLProblem(
-                    range: node.range, message: "the tag '!!\(core)' does not match this value",
-                    help: "remove the tag"))
+        node.isInvalid = !fits
+        guard !fits else {
+            node.isTaggedAsText = node.text != nil && ["!", "str"].contains(core ?? tag)
             return
+        }
+        if let core {
+            return report("the tag '!!\(core)' does not match this value", at: node.range, help: "remove the tag")
         }
         let start = source.bytes[range.lowerBound...].firstIndex(of: UInt8(ascii: "!")) ?? range.lowerBound
         let text = BareText.range(in: source, from: start)
         let written = source.bytes[start..<text.upperBound].prefix { $0 != UInt8(ascii: " ") }
-        problems.append(
-            YAMLProblem(
-                range: start..<(start + written.count),
-                message: "unknown tag \(quoted(String(decoding: written, as: UTF8.self)))",
-                help: "remove it, or write \(BareText.quoted(source.text(text))) for a string"))
+        report(
+            "unknown tag \(quoted(String(decoding: written, as: UTF8.self)))", at: start..<(start + written.count),
+            help: "remove it, or write \(BareText.quoted(source.text(text))) for a string")
     }
 }
 
@@ -327,6 +286,16 @@ extension YAMLNode {
         case .sequence: "a list"
         case .mapping: "a mapping"
         case .scalar: isNull ? "nothing" : quoted(text ?? "")
+        }
+    }
+}
+
+extension PlainScalar {
+    /// Whether a core tag such as `int` matches the scalar.
+    fileprivate func fits(_ tag: String) -> Bool {
+        switch (self, tag) {
+        case (.integer, "int"), (.integer, "float"), (.number, "float"), (.bool, "bool"), (.null, "null"): true
+        default: false
         }
     }
 }

@@ -9,25 +9,18 @@ package enum YAMLReader {
     /// - Returns: The value, or the first problem, with its location in the message.
     package static func json(from file: PathBytes) -> Result<JSONValue, HandlerProblem> {
         let shown = file.description
-        let source: SourceText
-        do throws(FileReading.Problem) {
-            let bytes = try FileReading.read(file, limit: 4 << 20)
-            switch TextCheck.source(file: shown, bytes: bytes) {
-            case .success(let text): source = text
-            case .failure(let diagnostic):
-                let place = diagnostic.place.line > 0 ? diagnostic.place.description : shown
-                return .failure(HandlerProblem(message: "\(place): \(diagnostic.message)", help: diagnostic.help))
+        do throws(Diagnostic) {
+            let source = try TextCheck.source(file, shown: shown, limit: 4 << 20)
+            do throws(YAMLProblem) {
+                let (root, problems) = try YAMLParser.parse(source)
+                if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
+                guard let root else { throw YAMLProblem("the file is empty", at: 0..<0, help: nil) }
+                return .success(try value(of: root))
+            } catch {
+                throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help)
             }
         } catch {
-            return .failure(HandlerProblem(message: "\(shown): \(error.message)", help: error.help))
-        }
-        do throws(YAMLProblem) {
-            let (root, problems) = try YAMLParser.parse(source)
-            if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
-            guard let root else { throw YAMLProblem(range: 0..<0, message: "the file is empty", help: nil) }
-            return .success(try value(of: root))
-        } catch {
-            let place = source.place(at: error.range.lowerBound)
+            let place = error.place.line > 0 ? error.place.description : shown
             return .failure(HandlerProblem(message: "\(place): \(error.message)", help: error.help))
         }
     }
@@ -38,15 +31,12 @@ package enum YAMLReader {
             guard node.isPlain else { return .string(text) }
             let scalar = PlainScalar(text)
             if scalar == .text { return .string(text) }
-            switch scalar.json {
-            case .success(let value): return value
-            case .failure(let problem):
-                throw YAMLProblem(range: node.range, message: problem.message, help: problem.help)
+            do throws(HandlerProblem) {
+                return try scalar.json()
+            } catch {
+                throw YAMLProblem(error.message, at: node.range, help: error.help)
             }
-        case .sequence(let elements):
-            var values: [JSONValue] = []
-            for element in elements { values.append(try value(of: element)) }
-            return .array(values)
+        case .sequence(let elements): return .array(try elements.map(value))
         case .mapping(let entries):
             var members: [String: JSONValue] = [:]
             for entry in entries { members[entry.name] = try value(of: entry.value) }

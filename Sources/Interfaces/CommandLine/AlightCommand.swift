@@ -1,14 +1,16 @@
 import ArgumentParser
 import CAlightLinux
+import Configuration
 import ContentTypes
 import Glibc
+import JSON
+import Plugins
 
 /// The `alight` command: its subcommands, and the mapping of their errors to exit statuses.
 @main
 struct AlightCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "alight",
-        abstract: "Rules that run when files land.",
+        commandName: "alight", abstract: "Rules that run when files land.",
         discussion: """
             Alight watches the directories that your rules name, waits until each file there is finished, and then \
             runs an action for it: a built-in handler, a plugin, or any program.
@@ -37,8 +39,7 @@ struct AlightCommand: ParsableCommand {
             RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
             StatusCommand.self, LogCommand.self, PauseCommand.self, ResumeCommand.self, ReloadCommand.self,
             RescanCommand.self, JobsCommand.self,
-            ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self,
-            ApplyCommand.self,
+            ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self, ApplyCommand.self,
             NewCommand.self, ImportCommand.self, PluginsCommand.self, ConfigCommand.self,
         ])
 
@@ -54,9 +55,8 @@ struct AlightCommand: ParsableCommand {
             if let run = command as? RunCommand { isLog = !run.dryRun }
             try command.run()
             if !isLog { Glibc.exit(Output.checked(.done).rawValue) }
-        } catch let status as Exit {
-            Glibc.exit((isLog ? status.status : Output.checked(status.status)).rawValue)
         } catch {
+            if let exit = Exit(error) { Glibc.exit((isLog ? exit.status : Output.checked(exit.status)).rawValue) }
             let code = exitCode(for: error)
             let message = fullMessage(for: error)
             if !message.isEmpty { (code.isSuccess ? Output.standard : Output.error).write(message) }
@@ -66,8 +66,57 @@ struct AlightCommand: ParsableCommand {
     }
 }
 
-/// Exits the program with a status; all messages have already been printed.
-struct Exit: Error {
-    var status: ExitStatus
-    init(_ status: ExitStatus) { self.status = status }
+/// Checks for the parts of the system that every command requires, before anything depends on them.
+enum StartCheck {
+    /// The minimum limit of open files: below it, Foundation cannot start a program, regardless of how many are open.
+    private static let neededDescriptors: rlim_t = 256
+
+    /// Exits the program with an error if something is missing.
+    static func run() {
+        // The Swift runtime reads the command line from /proc; without it, there would be no arguments.
+        if access("/proc/self/cmdline", R_OK) != 0 {
+            fail(
+                "cannot read '/proc/self/cmdline', which contains the command line",
+                help: "mount /proc: mount -t proc proc /proc")
+        }
+        var limit = rlimit()
+        let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(kind, &limit) == 0, limit.rlim_cur < neededDescriptors else { return }
+        let found = limit.rlim_cur
+        limit.rlim_cur = neededDescriptors
+        guard limit.rlim_max < neededDescriptors || setrlimit(kind, &limit) != 0 else { return }
+        fail(
+            "the limit of open files is \(found), and \(neededDescriptors) are needed",
+            help: "raise it: 'ulimit -n 1024' in a shell, 'LimitNOFILE=1024' in a systemd unit")
+    }
+
+    private static func fail(_ message: String, help: String) {
+        Output.error.write("error: \(message)\n    help: \(help)")
+        Glibc.exit(ExitStatus.runtimeError.rawValue)
+    }
+}
+
+/// `alight schema`: prints the JSON Schema of rules files, or of the configuration.
+struct SchemaCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema", abstract: "Print the JSON Schema of rules files, or of the configuration, for editors.",
+        discussion: """
+            Save it beside your rules and name it in their first line. An editor with the YAML language server then \
+            completes keys and underlines errors:
+
+              alight schema > rules/alight.schema.json
+              # yaml-language-server: $schema=alight.schema.json
+
+
+            """ + ExitStatus.table(of: [.done, .runtimeError, .usage]))
+
+    @Flag(help: "Print the schema of the configuration instead.")
+    var config = false
+
+    func run() throws {
+        let program = try CommandContext()
+        let schema =
+            config ? ConfigurationSchema.document : RuleSchema.document(handlers: program.registry.builtInHandlers)
+        Output.standard.write(schema.lines())
+    }
 }

@@ -11,49 +11,41 @@ struct ObservedChange: Sendable {
 }
 
 /// The reason why an observation ended.
-enum Ending: Sendable {
+enum Termination: Sendable {
     case finished
     case failed(ObservationError)
 }
 
 /// The position of one reader: the events that it has not received yet.
 final class Consumer: Sendable {
-    enum Step: Sendable {
-        case events([FileEvent])
-        case ended(Ending)
-        case empty
-    }
-
     private struct State {
         var rows: ReaderRows
         var waiters: [@Sendable () -> Void] = []
-        var ending: Ending?
+        var termination: Termination?
     }
 
     private let state: Mutex<State>
 
-    init(mask: EventMask, roots: [PathBytes]) {
-        state = Mutex(State(rows: ReaderRows(mask: mask, roots: roots)))
-    }
+    init(mask: EventMask, roots: [PathBytes]) { state = Mutex(State(rows: ReaderRows(mask: mask, roots: roots))) }
 
     // MARK: Observer side
 
-    var hasEnded: Bool { state.withLock { $0.ending != nil } }
+    var hasEnded: Bool { state.withLock { $0.termination != nil } }
 
     func deliver(_ changes: [ObservedChange]) {
         wake { state in
-            guard state.ending == nil else { return false }
+            guard state.termination == nil else { return false }
             for change in changes { state.rows.add(change.event, replacing: change.replaced) }
             return !state.rows.isEmpty
         }
     }
 
     /// Finishes the sequence: after a failure, behind the collected events; otherwise at once.
-    func end(_ ending: Ending) {
+    func end(_ termination: Termination) {
         wake { state in
-            guard state.ending == nil else { return false }
-            state.ending = ending
-            if case .finished = ending { state.rows = ReaderRows(mask: []) }
+            guard state.termination == nil else { return false }
+            state.termination = termination
+            if case .finished = termination { state.rows = ReaderRows(mask: []) }
             return true
         }
     }
@@ -71,15 +63,18 @@ final class Consumer: Sendable {
     // MARK: Reader side
 
     /// Removes and returns one event, or all.
-    func step(takingAll: Bool) -> Step {
-        state.withLock { state in
-            if takingAll {
-                let events = state.rows.takeAll()
-                if !events.isEmpty { return .events(events) }
-            } else if let event = state.rows.takeFirst() {
-                return .events([event])
-            }
-            return state.ending.map { .ended($0) } ?? .empty
+    ///
+    /// - Returns: The events; none when the observer was stopped; nil when there are none yet.
+    /// - Throws: The error that ended the observation, after the collected events.
+    func take(all: Bool) throws(ObservationError) -> [FileEvent]? {
+        let (events, termination) = state.withLock { state in
+            (all ? state.rows.takeAll() : state.rows.takeFirst().map { [$0] } ?? [], state.termination)
+        }
+        if !events.isEmpty { return events }
+        switch termination {
+        case .failed(let error): throw error
+        case .finished: return []
+        case nil: return nil
         }
     }
 
@@ -89,7 +84,7 @@ final class Consumer: Sendable {
             await withCheckedContinuation(isolation: isolation) { continuation in
                 let isOver = state.withLock { state in
                     // A cancellation is either detected here, or finds the waiter in the list.
-                    if Task.isCancelled || state.ending != nil || !state.rows.isEmpty { return true }
+                    if Task.isCancelled || state.termination != nil || !state.rows.isEmpty { return true }
                     state.waiters.append { continuation.resume() }
                     return false
                 }
@@ -104,7 +99,7 @@ final class Consumer: Sendable {
     func wait() {
         let isTime = DispatchSemaphore(value: 0)
         let isOver = state.withLock { state in
-            if state.ending != nil || !state.rows.isEmpty { return true }
+            if state.termination != nil || !state.rows.isEmpty { return true }
             state.waiters.append { isTime.signal() }
             return false
         }

@@ -47,10 +47,10 @@ public final class FileObserver: Sendable {
         } catch {
             throw ObservationError(.refused("eventfd", errno: error.errno))
         }
-        let source = try Source(plan, core.queue)
+        let source = try plan.startSource(core.queue)
         let thread = WorkerThread(name: "file-observer") {
-            let ending = Self.observe(core, source)
-            core.end(ending)
+            var loop = ObservationLoop(core, source)
+            core.end(loop.run())
             core.setEnded()
         }
         guard let thread else {
@@ -60,11 +60,6 @@ public final class FileObserver: Sendable {
         // `deinit` can't wait for the thread without blocking.
         thread.detach()
         self.core = core
-    }
-
-    private static func observe(_ core: ObservationCore, _ source: Source) -> Ending {
-        var loop = ObservationLoop(core, source)
-        return loop.run()
     }
 
     deinit { core.stop() }
@@ -166,9 +161,7 @@ public final class FileObserver: Sendable {
             ///
             /// - Returns: The event; nil when the observer was stopped or the task cancelled.
             /// - Throws: When a root can't be watched; there are no further events then.
-            public mutating func next() async throws(ObservationError) -> FileEvent? {
-                try await next(isolation: nil)
-            }
+            public mutating func next() async throws(ObservationError) -> FileEvent? { try await next(isolation: nil) }
 
             /// Returns the next event, for a caller in the given isolation.
             ///
@@ -177,9 +170,7 @@ public final class FileObserver: Sendable {
             /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(ObservationError)
                 -> FileEvent?
-            {
-                try await position.take(all: false, isolation: actor)?.first
-            }
+            { try await position.take(all: false, isolation: actor)?.first }
         }
     }
 
@@ -213,9 +204,7 @@ public final class FileObserver: Sendable {
             /// - Throws: When a root can't be watched; there are no further events then.
             public mutating func next(
                 isolation actor: isolated (any Actor)?
-            ) async throws(ObservationError) -> [FileEvent]? {
-                try await position.take(all: true, isolation: actor)
-            }
+            ) async throws(ObservationError) -> [FileEvent]? { try await position.take(all: true, isolation: actor) }
         }
     }
 
@@ -233,12 +222,8 @@ public final class FileObserver: Sendable {
 
         func take(all: Bool, isolation actor: isolated (any Actor)?) async throws(ObservationError) -> [FileEvent]? {
             while !Task.isCancelled {
-                switch consumer.step(takingAll: all) {
-                case .events(let events): return events
-                case .ended(.finished): return nil
-                case .ended(.failed(let error)): throw error
-                case .empty: await consumer.wait(isolation: actor)
-                }
+                if let events = try consumer.take(all: all) { return events.isEmpty ? nil : events }
+                await consumer.wait(isolation: actor)
             }
             return nil
         }
@@ -246,12 +231,8 @@ public final class FileObserver: Sendable {
         /// Returns all collected events; blocks until there is one, and returns nil at the end.
         func take() throws(ObservationError) -> [FileEvent]? {
             while true {
-                switch consumer.step(takingAll: true) {
-                case .events(let events): return events
-                case .ended(.finished): return nil
-                case .ended(.failed(let error)): throw error
-                case .empty: consumer.wait()
-                }
+                if let events = try consumer.take(all: true) { return events.isEmpty ? nil : events }
+                consumer.wait()
             }
         }
     }

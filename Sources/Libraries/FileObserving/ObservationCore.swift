@@ -9,7 +9,7 @@ final class ObservationCore: Sendable {
         var isStopped = false
         var isRescanWanted = false
         /// Consumers that receive the known state first.
-        var newcomers: [Consumer] = []
+        var newConsumers: [Consumer] = []
         /// Callers that wait until all hints have been processed.
         var barriers: [CheckedContinuation<Void, Never>] = []
         var snapshots: [CheckedContinuation<ObservationSnapshot?, Never>] = []
@@ -21,7 +21,7 @@ final class ObservationCore: Sendable {
         /// The consumer that collects events since the start, for the first reader.
         var unclaimed: Consumer?
         var folders: Int?
-        var ending: Ending?
+        var termination: Termination?
         /// Whether the thread has released all resources.
         var hasEnded = false
         var startWaiters: [CheckedContinuation<Result<Int, ObservationError>, Never>] = []
@@ -66,23 +66,23 @@ final class ObservationCore: Sendable {
     /// - Returns: Its position.
     func subscribe(existing: Bool?) -> Consumer {
         let made = makeConsumer()
-        let (consumer, ending) = state.withLock { state -> (Consumer, Ending?) in
+        let (consumer, termination) = state.withLock { state -> (Consumer, Termination?) in
             let unclaimed = state.unclaimed
             state.unclaimed = nil
             if let unclaimed {
                 if existing == nil { return (unclaimed, nil) }
                 state.consumers[ObjectIdentifier(unclaimed)] = nil
             }
-            if state.ending == nil {
+            if state.termination == nil {
                 if existing ?? plan.options.existing {
-                    state.orders.newcomers.append(made)
+                    state.orders.newConsumers.append(made)
                 } else {
                     state.consumers[ObjectIdentifier(made)] = made
                 }
             }
-            return (made, state.ending)
+            return (made, state.termination)
         }
-        if let ending { consumer.end(ending) }
+        if let termination { consumer.end(termination) }
         wake.signal()
         return consumer
     }
@@ -91,56 +91,57 @@ final class ObservationCore: Sendable {
         consumer.end(.finished)
         state.withLock { state in
             state.consumers[ObjectIdentifier(consumer)] = nil
-            state.orders.newcomers.removeAll { $0 === consumer }
+            state.orders.newConsumers.removeAll { $0 === consumer }
         }
     }
 
     /// The number of current and pending readers.
-    var readers: Int { state.withLock { $0.consumers.count + $0.orders.newcomers.count } }
+    var readers: Int { state.withLock { $0.consumers.count + $0.orders.newConsumers.count } }
+
+    /// Suspends the caller unless the closure returns an answer; the closure stores the continuation if it does not.
+    private func wait<Answer: Sendable>(
+        _ store: (inout State, CheckedContinuation<Answer, Never>) -> Answer?
+    ) async -> Answer {
+        await withCheckedContinuation { continuation in
+            let answer = state.withLock { store(&$0, continuation) }
+            if let answer { continuation.resume(returning: answer) } else { wake.signal() }
+        }
+    }
 
     func waitUntilReady() async -> Result<Int, ObservationError> {
-        await withCheckedContinuation { continuation in
-            let answer = state.withLock { state -> Result<Int, ObservationError>? in
-                if let answer = Self.start(state) { return answer }
-                state.startWaiters.append(continuation)
-                return nil
-            }
-            if let answer { continuation.resume(returning: answer) }
+        await wait { state, continuation in
+            if let answer = Self.start(state) { return answer }
+            state.startWaiters.append(continuation)
+            return nil
         }
     }
 
     private static func start(_ state: State) -> Result<Int, ObservationError>? {
-        if case .failed(let error) = state.ending { return .failure(error) }
-        return state.folders.map { .success($0) } ?? (state.ending == nil ? nil : .success(0))
+        if case .failed(let error) = state.termination { return .failure(error) }
+        return state.folders.map { .success($0) } ?? (state.termination == nil ? nil : .success(0))
     }
 
     func waitUntilEnded() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if !state.hasEnded { state.endWaiters.append(continuation) }
-                return state.hasEnded
-            }
-            if isOver { continuation.resume() }
+        await wait { state, continuation in
+            if state.hasEnded { return () }
+            state.endWaiters.append(continuation)
+            return nil
         }
     }
 
     func catchUp() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.ending == nil { state.orders.barriers.append(continuation) }
-                return state.ending != nil
-            }
-            if isOver { continuation.resume() } else { wake.signal() }
+        await wait { state, continuation in
+            if state.termination != nil { return () }
+            state.orders.barriers.append(continuation)
+            return nil
         }
     }
 
     func snapshot() async -> ObservationSnapshot? {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.ending == nil { state.orders.snapshots.append(continuation) }
-                return state.ending != nil
-            }
-            if isOver { continuation.resume(returning: nil) } else { wake.signal() }
+        await wait { state, continuation in
+            if state.termination != nil { return .some(nil) }
+            state.orders.snapshots.append(continuation)
+            return nil
         }
     }
 
@@ -169,9 +170,7 @@ final class ObservationCore: Sendable {
 
     /// Adds a reader that has received the known state, unless it has unsubscribed meanwhile.
     func admit(_ consumer: Consumer) {
-        state.withLock { state in
-            if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer }
-        }
+        state.withLock { state in if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer } }
     }
 
     func setReady(folders: Int) {
@@ -184,9 +183,9 @@ final class ObservationCore: Sendable {
     }
 
     /// Finishes all sequences; no more events are delivered.
-    func end(_ ending: Ending) {
+    func end(_ termination: Termination) {
         let (consumers, orders, waiters, start) = state.withLock { state in
-            state.ending = ending
+            state.termination = termination
             defer {
                 state.consumers = [:]
                 state.orders = Orders()
@@ -194,11 +193,11 @@ final class ObservationCore: Sendable {
                 state.startWaiters = []
             }
             return (
-                Array(state.consumers.values) + state.orders.newcomers, state.orders, state.startWaiters,
+                Array(state.consumers.values) + state.orders.newConsumers, state.orders, state.startWaiters,
                 Self.start(state)
             )
         }
-        for consumer in consumers { consumer.end(ending) }
+        for consumer in consumers { consumer.end(termination) }
         for waiter in orders.barriers { waiter.resume() }
         for waiter in orders.snapshots { waiter.resume(returning: nil) }
         for waiter in waiters { waiter.resume(returning: start ?? .success(0)) }

@@ -55,17 +55,12 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
 
 extension ObservationError {
     init(_ error: WatchError) {
-        if case .notFolder(let path) = error {
-            self = .notFolder(path)
-        } else if case .refused(let path, let errno) = error {
-            // These are not paths, but the names of the resources that were not available.
-            switch path {
-            case "thread": self = .noThread
-            case "eventfd", "inotify": self = .noDescriptor(errno: errno)
-            default: self = .refused(path, errno: errno)
-            }
-        } else {
-            self = .noDescriptor(errno: EMFILE)
+        switch error {
+        case .notFolder(let path): self = .notFolder(path)
+        // These are not paths, but the names of the resources that were not available.
+        case .refused("thread", _): self = .noThread
+        case .refused("eventfd", let errno), .refused("inotify", let errno): self = .noDescriptor(errno: errno)
+        case .refused(let path, let errno): self = .refused(path, errno: errno)
         }
     }
 }

@@ -10,14 +10,14 @@ import Watching
 /// no other thread needs.
 struct ObservationLoop: ~Copyable {
     private let core: ObservationCore
-    private let source: Source
+    private let source: any HintProducer
     private let store: MemoryStore
     private var reconciler: Reconciler
     private var isReady = false
     /// Roots whose listing was reported as started but not as finished.
-    private var openScans: Set<PathBytes> = []
+    private var unfinishedScans: Set<PathBytes> = []
 
-    init(_ core: ObservationCore, _ source: Source) {
+    init(_ core: ObservationCore, _ source: any HintProducer) {
         self.core = core
         self.source = source
         let options = core.plan.options
@@ -39,7 +39,7 @@ struct ObservationLoop: ~Copyable {
     }
 
     /// Runs until it is stopped or can't continue; returns the reason.
-    mutating func run() -> Ending {
+    mutating func run() -> Termination {
         let clock = core.plan.options.clock
         clock.add(core.wake)
         defer {
@@ -64,7 +64,7 @@ struct ObservationLoop: ~Copyable {
                     return .failed(error)
                 }
             }
-            for newcomer in orders.newcomers { welcome(newcomer) }
+            for consumer in orders.newConsumers { welcome(consumer) }
             answer(orders, isDone: reconciler.nextDeadline.map { $0 > now } ?? true)
         }
     }
@@ -82,7 +82,7 @@ struct ObservationLoop: ~Copyable {
 
     /// Answers the pending requests when the loop stops.
     private func finish(_ orders: ObservationCore.Orders) {
-        for newcomer in orders.newcomers { core.admit(newcomer) }
+        for consumer in orders.newConsumers { core.admit(consumer) }
         for waiter in orders.barriers { waiter.resume() }
         for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
     }
@@ -114,7 +114,8 @@ struct ObservationLoop: ~Copyable {
     private mutating func commit(_ events: [FileEvent]) {
         source.hintAgain(reconciler.shared.doubted)
         let changes = events.map { event in
-            let replaced = event.kind == .moved && event.isReplaced ? handled(event.path) : nil
+            let isReplacing = event.kind == .moved && event.isReplaced
+            let replaced = isReplacing ? store.row(of: ObservationPlan.rule, at: event.path)?.handled : nil
             return ObservedChange(event: event, replaced: replaced)
         }
         store.set(reconciler.shared.ledger.changes)
@@ -123,15 +124,13 @@ struct ObservationLoop: ~Copyable {
         (reconciler.shared.doubted, reconciler.shared.reports) = ([], [])
         for event in events {
             switch event.kind {
-            case .scanBegan: openScans.insert(event.path)
-            case .scanEnded: openScans.remove(event.path)
+            case .scanBegan: unfinishedScans.insert(event.path)
+            case .scanEnded: unfinishedScans.remove(event.path)
             default: break
             }
         }
         core.deliver(changes)
     }
-
-    private func handled(_ path: PathBytes) -> Snapshot? { store.row(of: ObservationPlan.rule, at: path)?.handled }
 
     /// The ledger, directories before their contents.
     private var snapshot: ObservationSnapshot {
@@ -140,6 +139,11 @@ struct ObservationLoop: ~Copyable {
             facts: rows.compactMap { path, row in
                 row.handled.map { ObservationSnapshot.Fact(path: path, snapshot: $0) }
             })
+    }
+
+    /// Returns the metadata of a root, or `unseen` when it can't be read.
+    private static func snapshot(of root: PathBytes) -> Snapshot {
+        if case .present(let snapshot) = DiskProbe.look(at: root) { snapshot } else { .unseen }
     }
 
     /// Forwards a report of the watcher; returns an error when the observation can't continue.
@@ -167,7 +171,7 @@ struct ObservationLoop: ~Copyable {
     /// Delivers the known state to a new consumer, and adds it.
     private func welcome(_ consumer: Consumer) {
         let mask = core.plan.options.events
-        let time = Timestamp.present
+        let time = DiskProbe.now()
         var changes: [ObservedChange] = []
         func add(_ kind: EventKind, _ path: PathBytes, _ snapshot: Snapshot) {
             guard mask.takes(kind) else { return }
@@ -175,10 +179,12 @@ struct ObservationLoop: ~Copyable {
             let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
             changes.append(ObservedChange(event: event))
         }
-        for root in core.plan.roots { add(.scanBegan, root, .present(root)) }
+        for root in core.plan.roots { add(.scanBegan, root, Self.snapshot(of: root)) }
         for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
         // The end of an unfinished listing is delivered when it finishes.
-        for root in core.plan.roots where !openScans.contains(root) { add(.scanEnded, root, .present(root)) }
+        for root in core.plan.roots where !unfinishedScans.contains(root) {
+            add(.scanEnded, root, Self.snapshot(of: root))
+        }
         consumer.deliver(changes)
         core.admit(consumer)
     }

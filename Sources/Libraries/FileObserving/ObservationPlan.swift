@@ -73,28 +73,25 @@ struct ObservationPlan: Sendable {
             switch options.missing {
             case .wait: continue
             case .fail: throw .missingRoot(root)
-            case .create: try Self.makeFolder(root)
+            case .create: try Self.makeDirectory(root)
             }
         }
     }
 
-    private static func makeFolder(_ path: PathBytes) throws(ObservationError) {
+    private static func makeDirectory(_ path: PathBytes) throws(ObservationError) {
         if path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, path.bytes.count > 1 else { throw .refused(path, errno: errno) }
-        try makeFolder(path.parent)
-        guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else {
-            throw .refused(path, errno: errno)
-        }
+        try makeDirectory(path.parent)
+        guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else { throw .refused(path, errno: errno) }
     }
+
+    /// The root by which a path is observed; nil when it is not.
+    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
 
     /// The scope for the watcher.
     var scope: WatchScope {
-        let backend: Backend =
-            switch options.backend {
-            case .auto: .auto
-            case .inotify: .inotify
-            case .poll: .poll
-            }
+        // Both types have the same cases.
+        let backend = Backend(rawValue: options.backend.rawValue) ?? .auto
         let interval = max(options.pollInterval, .milliseconds(10))
         var scope = WatchScope(
             roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
@@ -121,24 +118,6 @@ struct ObservationPlan: Sendable {
                 isTree: options.isTree),
             initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore,
             receivesAtOnce: true)
-    }
-}
-
-extension ObservationPlan {
-    /// The root by which a path is observed; nil when it is not.
-    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
-}
-
-extension Timestamp {
-    /// The current time of the system clock.
-    static var present: Timestamp { DiskProbe.now() }
-}
-
-extension Snapshot {
-    /// The metadata of a root, or `unseen` when it can't be read.
-    static func present(_ root: PathBytes) -> Snapshot {
-        guard case .present(let snapshot) = DiskProbe.look(at: root) else { return .unseen }
-        return snapshot
     }
 }
 

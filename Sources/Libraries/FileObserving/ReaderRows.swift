@@ -24,21 +24,17 @@ struct ReaderRows: Sendable {
         var now: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
     }
 
-    /// An event that is not a difference: only the newest of a kind and path is stored.
-    private struct Sign: Hashable {
+    /// The key of a row, or of an event that is not a difference: only the newest of a kind and path is stored.
+    private struct Key: Hashable {
         var path: PathBytes
-        var kind: EventKind
-    }
-
-    private enum Key: Hashable {
-        case path(PathBytes)
-        case sign(Sign)
+        /// Nil for a row.
+        var kind: EventKind?
     }
 
     private let mask: EventMask
     private let roots: [PathBytes]
     private var rows: [PathBytes: Row] = [:]
-    private var signs: [Sign: (event: FileEvent, position: UInt64)] = [:]
+    private var signs: [Key: (event: FileEvent, position: UInt64)] = [:]
     /// The path at which the reader has received a file that was moved since, and its current path; by identity without
     /// the birth time.
     private var moves: [FileIdentity: (source: PathBytes, target: PathBytes)] = [:]
@@ -73,7 +69,7 @@ struct ReaderRows: Sendable {
     mutating func add(_ event: FileEvent, replacing replaced: Snapshot? = nil) {
         switch event.kind {
         case .created, .modified, .attributes, .deleted:
-            if event.kind == .created || event.isReplaced { signs[Sign(path: event.path, kind: .arriving)] = nil }
+            if event.kind == .created || event.isReplaced { signs[Key(path: event.path, kind: .arriving)] = nil }
             let former = event.kind == .deleted ? event.before ?? event.snapshot : event.before
             set(event.path, event, former: former)
         case .moved: addMove(event, replaced)
@@ -83,7 +79,7 @@ struct ReaderRows: Sendable {
 
     private mutating func addMove(_ event: FileEvent, _ replaced: Snapshot?) {
         guard let from = event.from else { return }
-        signs[Sign(path: event.path, kind: .arriving)] = nil
+        signs[Key(path: event.path, kind: .arriving)] = nil
         let file = event.snapshot.identity.withoutBirth
         let known = rows[from].map(\.handled) ?? event.before
         if known?.identity.withoutBirth == file {
@@ -121,7 +117,7 @@ struct ReaderRows: Sendable {
             rows[path] = nil
             return
         }
-        if row.position == 0 { row.position = append(.path(path)) }
+        if row.position == 0 { row.position = append(Key(path: path)) }
         rows[path] = row
     }
 
@@ -133,14 +129,11 @@ struct ReaderRows: Sendable {
     }
 
     private mutating func addSign(_ event: FileEvent) {
-        let sign = Sign(path: event.path, kind: event.kind)
+        let key = Key(path: event.path, kind: event.kind)
         // A listing whose start was not received is replaced by the next one of its root.
-        if event.kind == .scanBegan, signs[sign] != nil { signs[Sign(path: event.path, kind: .scanEnded)] = nil }
-        if !event.kind.isLifecycle, let known = signs[sign] {
-            signs[sign] = (event, known.position)
-        } else {
-            signs[sign] = (event, append(.sign(sign)))
-        }
+        if event.kind == .scanBegan, signs[key] != nil { signs[Key(path: event.path, kind: .scanEnded)] = nil }
+        let known = event.kind.isLifecycle ? nil : signs[key]?.position
+        signs[key] = (event, known ?? append(key))
     }
 
     private mutating func append(_ key: Key) -> UInt64 {
@@ -154,10 +147,7 @@ struct ReaderRows: Sendable {
     }
 
     private func isCurrent(_ key: Key, _ position: UInt64) -> Bool {
-        switch key {
-        case .path(let path): rows[path]?.position == position
-        case .sign(let sign): signs[sign]?.position == position
-        }
+        (key.kind == nil ? rows[key.path]?.position : signs[key]?.position) == position
     }
 
     // MARK: Taking
@@ -168,10 +158,8 @@ struct ReaderRows: Sendable {
             let (key, position) = order[first]
             first += 1
             guard isCurrent(key, position) else { continue }
-            switch key {
-            case .sign(let sign): return signs.removeValue(forKey: sign)?.event
-            case .path(let path): if let event = take(path) { return event }
-            }
+            if key.kind != nil { return signs.removeValue(forKey: key)?.event }
+            if let event = take(key.path) { return event }
         }
         order.removeAll(keepingCapacity: order.capacity < 4096)
         first = 0

@@ -59,9 +59,8 @@ public final class ParameterSchema: Sendable, Hashable {
     public init(
         type: String? = nil, properties: [String: ParameterSchema]? = nil, required: [String]? = nil,
         additionalProperties: Bool? = nil, minProperties: Int? = nil, dependentRequired: [String: [String]]? = nil,
-        oneOf: [ParameterSchema]? = nil, enum: [JSONValue]? = nil, const: JSONValue? = nil,
-        default: JSONValue? = nil, examples: [JSONValue]? = nil, minimum: Double? = nil,
-        maximum: Double? = nil, minLength: Int? = nil,
+        oneOf: [ParameterSchema]? = nil, enum: [JSONValue]? = nil, const: JSONValue? = nil, default: JSONValue? = nil,
+        examples: [JSONValue]? = nil, minimum: Double? = nil, maximum: Double? = nil, minLength: Int? = nil,
         maxLength: Int? = nil, pattern: String? = nil, items: ParameterSchema? = nil, minItems: Int? = nil,
         maxItems: Int? = nil, title: String? = nil, description: String? = nil, writeOnly: Bool? = nil,
         role: String? = nil, extensions: DestinationExtensions? = nil

@@ -53,8 +53,7 @@ public struct PluginDescription: Sendable, Hashable {
             "run": run?.json, "modes": modes?.json, "batch": batch?.json, "concurrent": concurrent?.json,
             "parallel": parallel?.json, "idempotent": idempotent?.json, "raw_paths": rawPaths?.json,
             "shares_file": sharesFile?.json, "requires": requires?.json, "events": events?.json, "types": types?.json,
-            "timeout": timeout?.json,
-            "parameters": parameters?.json,
+            "timeout": timeout?.json, "parameters": parameters?.json,
         ]
         return .object(members.compactMapValues { $0 })
     }

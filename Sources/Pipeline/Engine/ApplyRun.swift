@@ -34,7 +34,7 @@ package final class ApplyRun: Sendable {
     ///   - log: The logger for messages of handlers and plugins.
     ///   - report: Called on the thread of the run, in order.
     package init(
-        _ rule: Rule, limit: Int, store: any EngineStore,
+        _ rule: Rule, limit: Int, store: DiskStore,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
@@ -85,7 +85,7 @@ extension Engine {
     ///   - undo: See ``Options/undo``.
     /// - Returns: Nil once it is committed.
     package static func carryOut(
-        _ command: JobCommand, _ ruleset: Ruleset, in store: any EngineStore,
+        _ command: JobCommand, _ ruleset: Ruleset, in store: DiskStore,
         undo: @escaping @Sendable (FileChange, FileEvent) -> String?
     ) -> StorageError? {
         var options = Options(jobs: 1, isOnce: true)

@@ -74,8 +74,7 @@ final class Conditions {
         case .none: return .unknown(.unseen)
         case .denied: return .unknown(.denied)
         case .recorder(let recorder):
-            let question = WriterRecorder.Question(event, isTree: ruleset.rules[index].settle.isTree)
-            return recorder.authors(of: [question]).first ?? .unknown(.unseen)
+            return recorder.writer(of: event, isTree: ruleset.rules[index].settle.isTree)
         }
     }
 

@@ -51,7 +51,7 @@ package final class Engine: Sendable {
 
     let ruleset: Ruleset
     let options: Options
-    let store: any EngineStore
+    let store: DiskStore
     let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void
@@ -74,7 +74,7 @@ package final class Engine: Sendable {
     ///   - metrics: The metrics to update; nil for none.
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
-        ruleset: Ruleset, options: Options, store: any EngineStore,
+        ruleset: Ruleset, options: Options, store: DiskStore,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger, metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {

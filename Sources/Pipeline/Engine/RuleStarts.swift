@@ -20,7 +20,7 @@ struct RuleStarts {
     ///   - running: The ids of the rules that ran until now, and miss nothing.
     ///   - host: The clocks.
     init(
-        _ ruleset: Ruleset, _ store: any EngineStore, _ options: Engine.Options, running: Set<RuleID> = [],
+        _ ruleset: Ruleset, _ store: DiskStore, _ options: Engine.Options, running: Set<RuleID> = [],
         on host: Host
     ) {
         // If this run is killed before everything has been compared, the times of files show what has changed since.

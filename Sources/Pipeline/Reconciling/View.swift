@@ -74,7 +74,7 @@ package struct View: Sendable {
     /// The maximum number of bytes in one event of a view that follows the growth of files; nil for all others.
     package var tailBytes: Int?
     package var whileBusy: WhileBusy
-    /// Whether its owner receives all due events at once, by ``Reconciler/takeDue(_:at:)``, and none is leased.
+    /// Whether its owner receives all due events at once, by ``ViewReconciler/takeDue(at:)``, and none is leased.
     package var receivesAtOnce: Bool
 
     /// The treatment of a change that has settled while an action runs for its path.
@@ -124,4 +124,7 @@ package struct View: Sendable {
     }
 
     var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
+
+    /// Returns the root of a path that the view matches by name; nil if it does not.
+    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
 }

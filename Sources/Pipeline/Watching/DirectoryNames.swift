@@ -2,7 +2,7 @@ import Glibc
 
 /// The names of the directories in a ``DirectoryTree``, with an index by parent and name.
 ///
-/// Each call gets the records of the tree, which contain the parents and the places of the names.
+/// Each call gets the records of the tree, which contain the parents and the positions of the names.
 struct DirectoryNames {
     private var names: [UInt8] = []
     private var forgottenNames = 0
@@ -65,7 +65,7 @@ struct DirectoryNames {
     }
 
     /// Returns the slot of the subdirectory, or the empty slot for it.
-    func place(of name: UnsafeRawBufferPointer, in parent: Int32, _ records: [DirectoryTree.Record]) -> Int {
+    func slot(of name: UnsafeRawBufferPointer, in parent: Int32, _ records: [DirectoryTree.Record]) -> Int {
         var slot = hash(parent, name) & (slots.count - 1)
         while slots[slot] >= 0, !isChild(records[Int(slots[slot])], of: parent, named: name) {
             slot = (slot + 1) & (slots.count - 1)
@@ -82,7 +82,7 @@ struct DirectoryNames {
         }
     }
 
-    mutating func fillSlot(_ place: Int, with index: Int32) { slots[place] = index }
+    mutating func fillSlot(_ slot: Int, with index: Int32) { slots[slot] = index }
 
     private mutating func insertSlot(_ index: Int32, _ records: [DirectoryTree.Record]) {
         var slot = hash(index, records) & (slots.count - 1)
@@ -101,14 +101,14 @@ struct DirectoryNames {
         let mask = slots.count - 1
         var hole = hash(index, records) & mask
         while slots[hole] != index { hole = (hole + 1) & mask }
-        var place = hole
+        var slot = hole
         while true {
-            place = (place + 1) & mask
-            guard slots[place] >= 0 else { break }
-            let home = hash(slots[place], records) & mask
-            if (place - home) & mask >= (place - hole) & mask {
-                slots[hole] = slots[place]
-                hole = place
+            slot = (slot + 1) & mask
+            guard slots[slot] >= 0 else { break }
+            let home = hash(slots[slot], records) & mask
+            if (slot - home) & mask >= (slot - hole) & mask {
+                slots[hole] = slots[slot]
+                hole = slot
             }
         }
         slots[hole] = -1

@@ -33,6 +33,8 @@ struct DirectoryTree: ~Copyable {
         static let scheduled = Flags(rawValue: 1 << 4)
         /// It has been listed completely.
         static let listed = Flags(rawValue: 1 << 5)
+
+        var isPolled: Bool { !isDisjoint(with: [.polled, .short]) }
     }
 
     /// A directory with its links to others, by their indices.
@@ -60,7 +62,9 @@ struct DirectoryTree: ~Copyable {
     /// The number of directories.
     private(set) var count = 0
     /// A counter that changes whenever a directory is added, changed or removed in a way that affects ``counts(in:)``.
-    private(set) var edition = 0
+    private var edition = 0
+    /// The counts of trees, as of an edition.
+    private var counted: (edition: Int, counts: [ID: Counts]) = (0, [:])
     /// The number of directories without a watch because the limit is reached.
     private(set) var shortCount = 0
     /// The number of directories that could not be watched or listed.
@@ -70,33 +74,36 @@ struct DirectoryTree: ~Copyable {
 
     // MARK: Queries
 
-    func contains(_ folder: ID) -> Bool { records[Int(folder.index)].generation == folder.generation }
+    func contains(_ directory: ID) -> Bool { records[Int(directory.index)].generation == directory.generation }
 
-    func isRoot(_ folder: ID) -> Bool { records[Int(folder.index)].isRoot }
+    func isRoot(_ directory: ID) -> Bool { records[Int(directory.index)].isRoot }
 
-    func flags(of folder: ID) -> Flags { records[Int(folder.index)].flags }
+    func flags(of directory: ID) -> Flags { records[Int(directory.index)].flags }
 
-    func device(of folder: ID) -> UInt16 { records[Int(folder.index)].device }
+    /// Whether it is polled for any reason.
+    func isPolled(_ directory: ID) -> Bool { flags(of: directory).isPolled }
 
-    func watch(of folder: ID) -> WatchDescriptor? {
-        let watch = records[Int(folder.index)].watch
+    func device(of directory: ID) -> UInt16 { records[Int(directory.index)].device }
+
+    func watch(of directory: ID) -> WatchDescriptor? {
+        let watch = records[Int(directory.index)].watch
         return watch < 0 ? nil : watch
     }
 
-    func parent(of folder: ID) -> ID? {
-        let parent = records[Int(folder.index)].parent
+    func parent(of directory: ID) -> ID? {
+        let parent = records[Int(directory.index)].parent
         return parent < 0 ? nil : id(parent)
     }
 
     /// Returns the root of the tree that contains the directory.
-    func root(of folder: ID) -> ID {
-        var index = folder.index
+    func root(of directory: ID) -> ID {
+        var index = directory.index
         while records[Int(index)].parent >= 0 { index = records[Int(index)].parent }
         return id(index)
     }
 
     /// Returns the directories with this watch, nearly always one.
-    func folders(of watch: WatchDescriptor) -> [ID] {
+    func directories(of watch: WatchDescriptor) -> [ID] {
         var found: [ID] = []
         var index = firstOfWatch[watch] ?? -1
         while index >= 0 {
@@ -107,14 +114,14 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Returns the only directory with this watch; nil when several have it, or none.
-    func onlyFolder(of watch: WatchDescriptor) -> ID? {
+    func onlyDirectory(of watch: WatchDescriptor) -> ID? {
         guard let index = firstOfWatch[watch], records[Int(index)].sharing < 0 else { return nil }
         return id(index)
     }
 
-    func path(of folder: ID) -> PathBytes {
+    func path(of directory: ID) -> PathBytes {
         var length = 0
-        var index = folder.index
+        var index = directory.index
         while index >= 0 {
             length += Int(records[Int(index)].nameLength) + 1
             index = records[Int(index)].parent
@@ -123,12 +130,12 @@ struct DirectoryTree: ~Copyable {
         length -= 1
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
             var end = length
-            var index = folder.index
+            var index = directory.index
             while index >= 0 {
                 let record = records[Int(index)]
                 let start = Int(record.nameStart)
                 let count = Int(record.nameLength)
-                if index != folder.index, !(count == 1 && record.isRoot) {
+                if index != directory.index, !(count == 1 && record.isRoot) {
                     end -= 1
                     buffer[end] = .slash
                 }
@@ -145,21 +152,19 @@ struct DirectoryTree: ~Copyable {
 
     func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
         if records[Int(parent.index)].firstChild < 0 { return nil }
-        let found = names.slots[names.place(of: name, in: parent.index, records)]
+        let found = names.slots[names.slot(of: name, in: parent.index, records)]
         return found < 0 ? nil : id(found)
     }
 
     // MARK: Changes
 
-    mutating func addRoot(_ path: PathBytes) -> ID {
-        path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) }
-    }
+    mutating func addRoot(_ path: PathBytes) -> ID { path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) } }
 
     /// Returns the subdirectory of that name, adding it if necessary, and marks it as seen.
     mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
         if (count + 1) * 4 > names.slots.count * 3 { names.growSlots(records) }
-        let place = names.place(of: name, in: parent.index, records)
-        let found = names.slots[place]
+        let slot = names.slot(of: name, in: parent.index, records)
+        let found = names.slots[slot]
         if found >= 0 {
             records[Int(found)].flags.insert(.seen)
             return id(found)
@@ -169,39 +174,39 @@ struct DirectoryTree: ~Copyable {
         records[Int(child.index)].next = first
         if first >= 0 { records[Int(first)].previous = child.index }
         records[Int(parent.index)].firstChild = child.index
-        names.fillSlot(place, with: child.index)
+        names.fillSlot(slot, with: child.index)
         return child
     }
 
-    mutating func insert(_ flags: Flags, of folder: ID) {
+    mutating func insert(_ flags: Flags, of directory: ID) {
         edition &+= 1
-        let added = flags.subtracting(records[Int(folder.index)].flags)
+        let added = flags.subtracting(records[Int(directory.index)].flags)
         if added.contains(.short) { shortCount += 1 }
         if added.contains(.failed) { failedCount += 1 }
-        records[Int(folder.index)].flags.formUnion(flags)
+        records[Int(directory.index)].flags.formUnion(flags)
     }
 
-    mutating func remove(_ flags: Flags, of folder: ID) {
+    mutating func remove(_ flags: Flags, of directory: ID) {
         edition &+= 1
-        let removed = flags.intersection(records[Int(folder.index)].flags)
+        let removed = flags.intersection(records[Int(directory.index)].flags)
         if removed.contains(.short) { shortCount -= 1 }
         if removed.contains(.failed) { failedCount -= 1 }
-        records[Int(folder.index)].flags.subtract(flags)
+        records[Int(directory.index)].flags.subtract(flags)
     }
 
-    mutating func setDevice(_ device: UInt16, of folder: ID) { records[Int(folder.index)].device = device }
+    mutating func setDevice(_ device: UInt16, of directory: ID) { records[Int(directory.index)].device = device }
 
     /// Sets or removes the watch of a directory.
     ///
     /// - Returns: The previous watch if no directory uses it any more; the caller removes it.
-    mutating func setWatch(_ watch: WatchDescriptor?, of folder: ID) -> WatchDescriptor? {
-        let old = records[Int(folder.index)].watch
+    mutating func setWatch(_ watch: WatchDescriptor?, of directory: ID) -> WatchDescriptor? {
+        let old = records[Int(directory.index)].watch
         if old == watch ?? -1 { return nil }
-        let freed = old >= 0 && unlink(folder.index) ? old : nil
+        let freed = old >= 0 && unlink(directory.index) ? old : nil
         if let watch {
-            records[Int(folder.index)].watch = watch
-            records[Int(folder.index)].sharing = firstOfWatch[watch] ?? -1
-            firstOfWatch[watch] = folder.index
+            records[Int(directory.index)].watch = watch
+            records[Int(directory.index)].sharing = firstOfWatch[watch] ?? -1
+            firstOfWatch[watch] = directory.index
         }
         return freed
     }
@@ -215,30 +220,23 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Removes everything below a directory, and the directory too unless `keepingItself` is true.
-    mutating func forget(_ folder: ID, keepingItself: Bool = false) -> Forgotten {
+    mutating func forget(_ directory: ID, keepingItself: Bool = false) -> Forgotten {
         edition &+= 1
         var forgotten = Forgotten()
         var stack: [Int32] = []
-        func push(_ first: Int32) {
-            var index = first
-            while index >= 0 {
-                stack.append(index)
-                index = records[Int(index)].next
-            }
-        }
-        push(records[Int(folder.index)].firstChild)
+        forEachChild(of: directory.index) { stack.append($0) }
         if keepingItself {
-            records[Int(folder.index)].firstChild = -1
+            records[Int(directory.index)].firstChild = -1
         } else {
-            detach(folder.index)
-            stack.append(folder.index)
+            detach(directory.index)
+            stack.append(directory.index)
         }
         while let index = stack.popLast() {
-            if index != folder.index { push(records[Int(index)].firstChild) }
+            if index != directory.index { forEachChild(of: index) { stack.append($0) } }
             let watch = records[Int(index)].watch
             if watch >= 0, unlink(index) { forgotten.watches.append(watch) }
             let flags = records[Int(index)].flags
-            if !flags.isDisjoint(with: [.polled, .short]) { forgotten.polled.append(id(index)) }
+            if flags.isPolled { forgotten.polled.append(id(index)) }
             if flags.contains(.short) { shortCount -= 1 }
             if flags.contains(.failed) { failedCount -= 1 }
             names.forget(index, records)
@@ -259,43 +257,32 @@ struct DirectoryTree: ~Copyable {
         var short = 0
     }
 
-    /// Counts the directory and those below it.
-    func counts(in folder: ID) -> Counts {
+    /// Counts the directory and those below it; takes no time if nothing has changed since the last call.
+    mutating func counts(in directory: ID) -> Counts {
+        if edition != counted.edition { counted = (edition, [:]) }
+        if let known = counted.counts[directory] { return known }
         var counts = Counts()
-        var stack = [folder.index]
-        while let index = stack.popLast() {
+        forEach(in: directory) { index in
             let flags = records[Int(index)].flags
             counts.folders += 1
-            if !flags.isDisjoint(with: [.polled, .short]) { counts.polled += 1 }
+            if flags.isPolled { counts.polled += 1 }
             if flags.contains(.short) { counts.short += 1 }
-            var child = records[Int(index)].firstChild
-            while child >= 0 {
-                stack.append(child)
-                child = records[Int(child)].next
-            }
         }
+        counted.counts[directory] = counts
         return counts
     }
 
     /// Returns the directories, from this one down, that could not be watched or listed.
-    func failed(in folder: ID) -> [ID] {
+    func failed(in directory: ID) -> [ID] {
         guard failedCount > 0 else { return [] }
         var found: [ID] = []
-        var stack = [folder.index]
-        while let index = stack.popLast() {
-            if records[Int(index)].flags.contains(.failed) { found.append(id(index)) }
-            var child = records[Int(index)].firstChild
-            while child >= 0 {
-                stack.append(child)
-                child = records[Int(child)].next
-            }
-        }
+        forEach(in: directory) { if records[Int($0)].flags.contains(.failed) { found.append(id($0)) } }
         return found
     }
 
     /// Marks all subdirectories as not seen, at the start of a listing.
-    mutating func markUnseen(below folder: ID) {
-        var index = records[Int(folder.index)].firstChild
+    mutating func markUnseen(below directory: ID) {
+        var index = records[Int(directory.index)].firstChild
         while index >= 0 {
             records[Int(index)].flags.remove(.seen)
             index = records[Int(index)].next
@@ -303,17 +290,30 @@ struct DirectoryTree: ~Copyable {
     }
 
     /// Returns the subdirectories that the listing did not find.
-    func unseen(below folder: ID) -> [ID] {
+    func unseen(below directory: ID) -> [ID] {
         var found: [ID] = []
-        var index = records[Int(folder.index)].firstChild
-        while index >= 0 {
-            if !records[Int(index)].flags.contains(.seen) { found.append(id(index)) }
-            index = records[Int(index)].next
-        }
+        forEachChild(of: directory.index) { if !records[Int($0)].flags.contains(.seen) { found.append(id($0)) } }
         return found
     }
 
     // MARK: Records
+
+    private func forEachChild(of index: Int32, _ body: (Int32) -> Void) {
+        var child = records[Int(index)].firstChild
+        while child >= 0 {
+            body(child)
+            child = records[Int(child)].next
+        }
+    }
+
+    /// Calls the closure for the directory and those below it.
+    private func forEach(in directory: ID, _ body: (Int32) -> Void) {
+        var stack = [directory.index]
+        while let index = stack.popLast() {
+            body(index)
+            forEachChild(of: index) { stack.append($0) }
+        }
+    }
 
     private func id(_ index: Int32) -> ID { ID(index: index, generation: records[Int(index)].generation) }
 
@@ -350,13 +350,13 @@ struct DirectoryTree: ~Copyable {
         let after = records[Int(index)].sharing
         records[Int(index)].watch = -1
         records[Int(index)].sharing = -1
-        guard var place = firstOfWatch[watch] else { return false }
-        if place == index {
+        guard var current = firstOfWatch[watch] else { return false }
+        if current == index {
             firstOfWatch[watch] = after < 0 ? nil : after
             return after < 0
         }
-        while records[Int(place)].sharing != index { place = records[Int(place)].sharing }
-        records[Int(place)].sharing = after
+        while records[Int(current)].sharing != index { current = records[Int(current)].sharing }
+        records[Int(current)].sharing = after
         return false
     }
 }

@@ -11,13 +11,13 @@ import System
 package final class HintQueue: Sendable {
     private struct State {
         /// The positions of paths in `hints`; filled when the first hint has to be merged.
-        var places: [PathBytes: Int] = [:]
+        var positions: [PathBytes: Int] = [:]
         /// Whether all hints come from the initial listing, which finds each path once, so that nothing has to be
         /// merged.
         var isListing = true
         var hints: [Hint] = []
         var reports: [WatchReport] = []
-        var whenRoom: (@Sendable () -> Void)?
+        var whenEmptied: (@Sendable () -> Void)?
 
         var isEmpty: Bool { hints.isEmpty && reports.isEmpty }
 
@@ -28,7 +28,7 @@ package final class HintQueue: Sendable {
                     return
                 }
                 isListing = false
-                places.reserveCapacity(hints.count + added.count)
+                positions.reserveCapacity(hints.count + added.count)
                 let waiting = hints
                 hints = []
                 merge(waiting)
@@ -39,13 +39,13 @@ package final class HintQueue: Sendable {
         private mutating func merge(_ added: [Hint]) {
             for hint in added {
                 let next = hints.count
-                let place = Self.settle(&places[hint.path, default: next])
-                if place < next { hints[place].merge(hint) } else { hints.append(hint) }
+                let position = Self.settle(&positions[hint.path, default: next])
+                if position < next { hints[position].merge(hint) } else { hints.append(hint) }
             }
         }
 
         /// Stores the default value of a dictionary access, with a single lookup.
-        private static func settle(_ place: inout Int) -> Int { place }
+        private static func settle(_ position: inout Int) -> Int { position }
     }
 
     /// Everything added since the last `take`.
@@ -60,22 +60,22 @@ package final class HintQueue: Sendable {
     }
 
     /// The number of hints at which the queue is full.
-    private let plenty: Int
+    private let capacity: Int
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
 
     /// Creates a queue that calls `wake` whenever it becomes non-empty, on the writer's thread.
     ///
     /// - Parameters:
-    ///   - plenty: The number of hints at which the queue is full and the listing of directories pauses.
+    ///   - capacity: The number of hints at which the queue is full and the listing of directories pauses.
     ///   - wake: Must not block.
-    package init(plenty: Int = 50_000, wake: @escaping @Sendable () -> Void) {
-        self.plenty = plenty
+    package init(capacity: Int = 50_000, wake: @escaping @Sendable () -> Void) {
+        self.capacity = capacity
         self.wake = wake
     }
 
     /// Whether the reader has so many hints to process that listing should pause.
-    var isFull: Bool { state.withLock { $0.hints.count >= plenty } }
+    var isFull: Bool { state.withLock { $0.hints.count >= capacity } }
 
     /// Adds hints and reports in one step, so that a reader sees both or neither.
     package func add(_ hints: [Hint], reports: [WatchReport] = []) {
@@ -91,17 +91,14 @@ package final class HintQueue: Sendable {
 
     /// Removes and returns everything.
     package func take() -> Batch {
-        let (taken, whenRoom) = state.withLock { state in
-            var emptied = State()
-            emptied.whenRoom = state.whenRoom
-            let taken = state
-            state = emptied
-            return (taken, taken.hints.count >= plenty ? taken.whenRoom : nil)
+        let taken = state.withLock { state in
+            defer { state = State(whenEmptied: state.whenEmptied) }
+            return state
         }
-        whenRoom?()
+        if taken.hints.count >= capacity { taken.whenEmptied?() }
         return Batch(hints: taken.hints, reports: taken.reports)
     }
 
     /// Sets the closure that is called, on the reader's thread, after a full queue was emptied.
-    func setWhenRoom(_ body: (@Sendable () -> Void)?) { state.withLock { $0.whenRoom = body } }
+    func setWhenEmptied(_ body: (@Sendable () -> Void)?) { state.withLock { $0.whenEmptied = body } }
 }

@@ -8,7 +8,7 @@ struct ReadingPace {
     /// The number of reads in a window that are not yet a storm: about 400 files per second.
     private static let most = 16
     /// The pause; in that time the kernel queue, with a capacity of 16,384 events, fills only to a small part.
-    private static let moment = Duration.milliseconds(1)
+    private static let pause = Duration.milliseconds(1)
 
     private var began: ContinuousClock.Instant
     private var reads = 0
@@ -18,12 +18,12 @@ struct ReadingPace {
     /// Records a read.
     ///
     /// - Returns: How long to pause before the next read; nil for no pause.
-    mutating func noteRead(at now: ContinuousClock.Instant) -> Duration? {
+    mutating func recordRead(at now: ContinuousClock.Instant) -> Duration? {
         if now - began >= Self.window {
             began = now
             reads = 0
         }
         reads += 1
-        return reads > Self.most ? Self.moment : nil
+        return reads > Self.most ? Self.pause : nil
     }
 }

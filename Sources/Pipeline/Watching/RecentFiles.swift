@@ -9,23 +9,23 @@ import System
 /// second hint, which the queue merges.
 struct RecentFiles {
     private struct Entry {
-        var folder: DirectoryTree.ID?
+        var directory: DirectoryTree.ID?
         var hint: Int32 = 0
         var turn: UInt32 = 0
     }
 
     /// The position of a file in the table, whether it is present or not.
-    struct Place {
+    struct Slot {
         fileprivate var index: Int
-        fileprivate var folder: DirectoryTree.ID
+        fileprivate var directory: DirectoryTree.ID
     }
 
     private var entries = [Entry](repeating: Entry(), count: 4096)
     private var turn: UInt32 = 1
 
-    func place(of name: UnsafeRawBufferPointer, in folder: DirectoryTree.ID) -> Place {
+    func slot(of name: UnsafeRawBufferPointer, in directory: DirectoryTree.ID) -> Slot {
         // If names are chosen to collide, each event costs a hint, as it would without this table.
-        var hash = UInt64(folder.number)
+        var hash = UInt64(directory.number)
         var offset = 0
         while offset < name.count {
             var word: UInt64 = 0
@@ -36,13 +36,13 @@ struct RecentFiles {
             hash ^= hash >> 29
             offset += 8
         }
-        return Place(index: Int(truncatingIfNeeded: hash) & (entries.count - 1), folder: folder)
+        return Slot(index: Int(truncatingIfNeeded: hash) & (entries.count - 1), directory: directory)
     }
 
     /// Returns the index of the hint for the file of that name; nil when there is none, or its entry was overwritten.
-    func hint(at place: Place, named name: UnsafeRawBufferPointer, among hints: [Hint]) -> Int? {
-        let entry = entries[place.index]
-        guard entry.turn == turn, entry.folder == place.folder else { return nil }
+    func hint(at slot: Slot, named name: UnsafeRawBufferPointer, among hints: [Hint]) -> Int? {
+        let entry = entries[slot.index]
+        guard entry.turn == turn, entry.directory == slot.directory else { return nil }
         // The directory is the same, so the name alone decides.
         let isSame = hints[Int(entry.hint)].path.bytes.withUnsafeBytes { bytes in
             let start = bytes.count - name.count
@@ -53,8 +53,8 @@ struct RecentFiles {
         return isSame ? Int(entry.hint) : nil
     }
 
-    mutating func set(_ hint: Int, at place: Place) {
-        entries[place.index] = Entry(folder: place.folder, hint: Int32(hint), turn: turn)
+    mutating func set(_ hint: Int, at slot: Slot) {
+        entries[slot.index] = Entry(directory: slot.directory, hint: Int32(hint), turn: turn)
     }
 
     /// Removes all entries, after the hints were handed over.

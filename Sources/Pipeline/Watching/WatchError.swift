@@ -38,11 +38,6 @@ package struct InotifyLimit: Sendable, Hashable {
     package var name: String
     package var value: Int
 
-    package init(name: String, value: Int) {
-        self.name = name
-        self.value = value
-    }
-
     /// The limit of watches, for all processes of a user together.
     static var watches: InotifyLimit { lower("fs.inotify.max_user_watches", "user.max_inotify_watches") }
 

@@ -10,95 +10,42 @@ import System
 /// listed. Between turns the thread sleeps in poll(2), until an event arrives or a
 /// polled directory is due.
 ///
-/// The other files of this directory contain the rest: directories are listed in
-/// `+Listing`, events handled in `+Events`, roots and mounts in `+Roots`.
+/// Directories are listed and polled in `+Directories`, roots and mounts checked in `+Roots`.
 final class WatchLoop {
-    /// A directory to be watched and listed.
-    struct Visit {
-        var folder: DirectoryTree.ID
-        var origin: EventOrigin
-    }
-
-    /// The listing of a whole root.
-    struct Scan {
-        var root: Int
-        var origin: EventOrigin
-        var visits: [Visit]
-        var hasBegun = false
-    }
-
     var scope: WatchScope
-    let queue: HintQueue
-    let control: Watcher.Control
+    private let queue: HintQueue
+    private let control: Watcher.Control
 
-    var inotify: InotifyInstance?
-    /// The limit of instances, if it is the reason why there is no instance.
-    var instanceLimit: InotifyLimit?
-    var hasToldRefusal = false
+    var kernel = KernelWatches()
     var mounts = MountTable()
     var tree = DirectoryTree()
-    var roots: [RootState] = []
-    var rootOfPath: [PathBytes: Int] = [:]
-    var rootOfFolder: [DirectoryTree.ID: Int] = [:]
-    /// The roots to check when something happens in a directory above them.
-    var ways = AncestorTable()
-    var suspects: Set<Int> = []
-    /// Roots that the scope no longer contains; they keep their watches until their replacement has been listed.
-    var retired: Set<Int> = []
-
-    var tours: [Scan] = []
-    /// Directories that appeared outside a tour; they are visited first.
-    var visits: [Visit] = []
-    var current: Listing?
-    /// Visits that failed because no descriptor or memory was available, to be retried later.
-    var postponed: [(visit: Visit, isTour: Bool)] = []
-    var postponedUntil = ContinuousClock.now
+    var roots = RootTable()
+    var listings = ListingQueue()
+    var polling = PollingState()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
-
-    var polled: [DirectoryTree.ID: PolledDirectory] = [:]
-    var schedule = PollSchedule()
-    var isPollNext = false
-    /// Polled directories with a reported change, to be polled before they are due.
-    var urgent: Set<DirectoryTree.ID> = []
-    var devices = DeviceTable()
-    /// The paths that were reported as polled.
-    var toldPolling: Set<PathBytes> = []
-
-    var isReady = false
-    var rescan = Rescan.none
-    var listingSince: ContinuousClock.Instant?
-    var lastProgress = ContinuousClock.now
-    var shortage = ShortageReports()
+    var progress = Progress()
 
     var hints: [Hint] = []
     var reports: [WatchReport] = []
-    var recent = RecentFiles()
+    private var recent = RecentFiles()
     /// The directory of the last event and its path with a slash at the end; successive events often share a directory.
-    var lastPrefix: (folder: DirectoryTree.ID, bytes: [UInt8])?
+    private var lastPrefix: (directory: DirectoryTree.ID, bytes: [UInt8])?
 
-    /// The directory counts of trees, cached from the last survey.
-    var counted: (edition: Int, counts: [DirectoryTree.ID: DirectoryTree.Counts]) = (0, [:])
-
-    /// The state of the rescan after changes that may have been missed.
-    struct Rescan {
-        var isRunning = false
+    /// The progress of the scans of all roots.
+    struct Progress {
+        /// Whether all roots have been listed since the start, or since the scope changed.
+        var isReady = false
+        /// Whether the running scans are a rescan, after changes that may have been missed.
+        var isRescan = false
         /// Whether another rescan is needed after the current listing.
-        var isWanted = false
+        var isRescanWanted = false
         /// Whether the kernel queue overflowed, and that has been reported.
         var isOverflow = false
-
-        static let none = Rescan()
+        /// The time since which roots are being listed; nil when none is.
+        var start: ContinuousClock.Instant?
+        var lastReport = ContinuousClock.now
     }
 
-    /// The schedule for reports about a shortage of watches.
-    struct ShortageReports {
-        var toldNeed = 0
-        var notBefore: ContinuousClock.Instant?
-        /// Doubled each time, so that a tree that grows indefinitely does not cause reports indefinitely.
-        var gap = Duration.seconds(5)
-    }
-
-    private static let postponement = Duration.seconds(1)
     /// The time for which directories are listed between two reads of the kernel queue.
     private static let turn = Duration.milliseconds(1)
 
@@ -109,226 +56,328 @@ final class WatchLoop {
     }
 
     deinit {
-        current?.reader.close()
+        listings.current?.reader.close()
         buffer.deallocate()
     }
 
     func run() {
         openInotify()
-        makeRoots()
-        for root in rootOrder { check(root, because: .start) }
+        addRoots()
+        for root in roots.innerFirst { check(root, because: .start) }
         var isFull = false
         var pace = ReadingPace(at: .now)
         while !control.isStopped {
             var descriptors = [
                 pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: inotify?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: kernel.inotify?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: mounts?.descriptor ?? -1, events: Int16(POLLPRI), revents: 0),
             ]
             control.setIdle(hints.isEmpty)
-            _ = cal_poll(&descriptors, 3, patience(isFull: isFull))
+            _ = cal_poll(&descriptors, 3, timeout(isFull: isFull))
             control.setIdle(false)
-            var drains: [Watcher.Drain] = []
+            var requests = Watcher.Requests()
             if descriptors[0].revents != 0 {
                 control.waker.clear()
                 // Read after `clear`, so that a request that arrives in between wakes the thread again.
-                drains = control.takeDrains()
-                if control.takeRescan() { rescan.isWanted = true }
-                let surveys = control.takeSurveys()
-                if !surveys.isEmpty {
-                    let status = surveyed()
-                    for survey in surveys { survey.end(status) }
-                }
-                doubt(control.takeDoubted())
-                if let change = control.takeChange() { self.change(to: change.scope, number: change.number) }
+                requests = control.takeRequests()
+                handle(requests)
             }
             var pause: Duration?
-            if descriptors[1].revents != 0 || !drains.isEmpty {
+            if descriptors[1].revents != 0 || !requests.drains.isEmpty {
                 drain()
-                pause = scope.rest ?? pace.noteRead(at: .now)
+                pause = scope.rest ?? pace.recordRead(at: .now)
             }
             if descriptors[2].revents != 0 { compareMounts() }
-            checkSuspects()
+            for root in roots.takeSuspects() { check(root, because: .event) }
             isFull = isFull && queue.isFull
             if !isFull { list() }
             queue.add(hints, reports: reports)
             hints.removeAll(keepingCapacity: hints.count < 4096)
             recent.removeAll()
             reports.removeAll()
-            for drain in drains { drain.end() }
+            for drain in requests.drains { drain.end(()) }
             isFull = queue.isFull
-            if let pause, isFull || !hasWork { rest(for: pause) }
+            if let pause, isFull || !hasWork { wait(for: pause) }
         }
         control.setInotify(-1)
-        for drain in control.takeDrains() { drain.end() }
+        for drain in control.takeRequests().drains { drain.end(()) }
+    }
+
+    /// Handles the requests of other threads, except for those that wait for the kernel queue.
+    private func handle(_ requests: Watcher.Requests) {
+        if requests.isRescanWanted { progress.isRescanWanted = true }
+        if !requests.surveys.isEmpty {
+            let status = status()
+            for survey in requests.surveys { survey.end(status) }
+        }
+        hintAgain(requests.doubted)
+        if let change = requests.change { self.change(to: change.scope, number: change.number) }
     }
 
     /// Pauses before the next read of the kernel queue; requests end the pause.
-    private func rest(for pause: Duration) {
+    private func wait(for pause: Duration) {
         control.setIdle(hints.isEmpty)
         defer { control.setIdle(false) }
-        var asked = pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0)
-        _ = cal_poll(&asked, 1, Self.nanoseconds(pause))
+        var request = pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0)
+        _ = cal_poll(&request, 1, Optional(.now + pause).pollLimit)
     }
 
     /// Returns the longest time to sleep in nanoseconds; negative for no limit.
-    private func patience(isFull: Bool) -> Int64 {
+    private func timeout(isFull: Bool) -> Int64 {
         if !isFull, hasWork { return 0 }
-        var due: [ContinuousClock.Instant] = []
-        if !isFull {
-            if let next = schedule.nextDue { due.append(next) }
-            if !postponed.isEmpty { due.append(postponedUntil) }
-        }
-        if isReady, tree.shortCount > 0, needed > shortage.toldNeed, let next = shortage.notBefore { due.append(next) }
-        guard let first = due.min() else { return -1 }
-        return Self.nanoseconds(max(.zero, first - .now)) + 1
-    }
-
-    private static func nanoseconds(_ duration: Duration) -> Int64 {
-        let (seconds, attoseconds) = duration.components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        var due: [ContinuousClock.Instant?] = isFull ? [] : [polling.schedule.nextDue, listings.nextDue]
+        if progress.isReady, tree.shortCount > 0, needed > kernel.reportedNeed { due.append(kernel.notBefore) }
+        let limit = due.compactMap(\.self).min().pollLimit
+        return limit < 0 ? limit : limit + 1
     }
 
     private var hasWork: Bool {
-        current != nil || !visits.isEmpty || !urgent.isEmpty || !suspects.isEmpty || !isReady
-            || rescan.isWanted && tours.isEmpty
-            || !tours.isEmpty && !isTourWaiting
+        listings.hasWork || !polling.urgent.isEmpty || !roots.suspects.isEmpty || !progress.isReady
+            || progress.isRescanWanted && listings.scans.isEmpty
     }
-
-    /// Whether everything left of the current tour was postponed.
-    private var isTourWaiting: Bool { tours.first?.visits.isEmpty == true && postponed.contains(where: \.isTour) }
 
     // MARK: Listing
 
     private func list() {
-        let begun = ContinuousClock.now
-        if !postponed.isEmpty, begun >= postponedUntil {
-            for (visit, isTour) in postponed {
-                if isTour, !tours.isEmpty { tours[0].visits.append(visit) } else { visits.append(visit) }
-            }
-            postponed = []
-        }
-        var now = begun
-        while !control.isStopped, now - begun < Self.turn, hints.count < 4096, step(at: now) { now = .now }
-        finishTours(at: now)
-        tellShortage(at: now)
+        let start = ContinuousClock.now
+        listings.resumePostponed(at: start)
+        var now = start
+        while !control.isStopped, now - start < Self.turn, hints.count < 4096, step(at: now) { now = .now }
+        finishScans(at: now)
+        reportShortage(at: now)
     }
 
     /// Does the next step of listing or polling; returns false when there is none.
     private func step(at now: ContinuousClock.Instant) -> Bool {
-        if current != nil {
+        if listings.current != nil {
             advance()
-            return true
-        }
-        if let visit = visits.popLast() {
-            begin(visit, isTour: false)
-            return true
-        }
-        if let folder = urgent.popFirst() {
-            poll(folder)
-            return true
-        }
-        isPollNext.toggle()
-        if isPollNext, let subject = schedule.takeDue(at: now) {
-            poll(subject)
-            return true
-        }
-        if !tours.isEmpty, !isTourWaiting {
-            if !tours[0].hasBegun {
-                tours[0].hasBegun = true
-                reports.append(.listing(roots[tours[0].root].path, tours[0].origin))
-            }
-            if let visit = tours[0].visits.popLast() {
-                begin(visit, isTour: true)
+        } else if let visit = listings.takeVisit() {
+            start(visit)
+        } else if let directory = polling.urgent.popFirst() {
+            poll(directory)
+        } else {
+            polling.isNext.toggle()
+            if polling.isNext, let subject = polling.schedule.takeDue(at: now) {
+                poll(subject)
+            } else if listings.canScan {
+                continueScan()
+            } else if let subject = polling.schedule.takeDue(at: now) {
+                poll(subject)
             } else {
-                reports.append(.listed(roots[tours[0].root].path, tours[0].origin))
-                tours.removeFirst()
+                return false
             }
-            return true
         }
-        guard let subject = schedule.takeDue(at: now) else { return false }
-        poll(subject)
         return true
     }
 
-    /// Updates the state and reports when all roots have been listed.
-    private func finishTours(at now: ContinuousClock.Instant) {
-        if let since = listingSince {
-            if tours.isEmpty {
-                listingSince = nil
-            } else if now - max(since, lastProgress) >= .seconds(1) {
-                lastProgress = now
-                reports.append(.progress(folders: tree.count))
-            }
-        } else if !tours.isEmpty {
-            listingSince = now
+    private func continueScan() {
+        let (path, origin) = (roots[listings.scans[0].root].path, listings.scans[0].origin)
+        if !listings.scans[0].hasStarted {
+            listings.scans[0].hasStarted = true
+            reports.append(.listing(path, origin))
         }
-        guard tours.isEmpty, current == nil else { return }
-        if !isReady {
-            isReady = true
-            dropRetired()
-            tellShortage(at: now)
-            reports.append(.ready(folders: tree.count - tree.failedCount))
-        }
-        if rescan.isRunning {
-            rescan.isRunning = false
-            if !rescan.isWanted { rescan.isOverflow = false }
-            reports.append(.rescanned)
-        }
-        if rescan.isWanted {
-            rescan.isWanted = false
-            rescan.isRunning = true
-            for root in rootOrder { check(root, because: .rescan) }
+        if let visit = listings.scans[0].visits.popLast() {
+            start(visit)
+        } else {
+            reports.append(.listed(path, origin))
+            listings.scans.removeFirst()
         }
     }
 
-    func postpone(_ visit: Visit, isTour: Bool) {
-        postponed.append((visit, isTour))
-        postponedUntil = .now + Self.postponement
+    /// Updates the state and reports when all roots have been listed.
+    private func finishScans(at now: ContinuousClock.Instant) {
+        if let start = progress.start {
+            if listings.scans.isEmpty {
+                progress.start = nil
+            } else if now - max(start, progress.lastReport) >= .seconds(1) {
+                progress.lastReport = now
+                reports.append(.progress(folders: tree.count))
+            }
+        } else if !listings.scans.isEmpty {
+            progress.start = now
+        }
+        guard listings.scans.isEmpty, listings.current == nil else { return }
+        if !progress.isReady {
+            progress.isReady = true
+            // The roots of the old scope, after the new one is completely watched.
+            for index in roots.innerFirst(roots.retired) { drop(index) }
+            reportShortage(at: now)
+            reports.append(.ready(folders: tree.count - tree.failedCount))
+        }
+        if progress.isRescan {
+            progress.isRescan = false
+            if !progress.isRescanWanted { progress.isOverflow = false }
+            reports.append(.rescanned)
+        }
+        if progress.isRescanWanted {
+            progress.isRescanWanted = false
+            progress.isRescan = true
+            for root in roots.innerFirst { check(root, because: .rescan) }
+        }
     }
 
     // MARK: Limits
 
-    /// Opens the inotify instance; when the user's limit of instances is reached, everything is polled.
     func openInotify() {
-        var error: Int32 = 0
-        inotify = InotifyInstance(error: &error)
-        control.setInotify(inotify?.descriptor ?? -1)
-        if inotify != nil {
-            if instanceLimit != nil { shortage = ShortageReports() }
-            instanceLimit = nil
+        if let error = kernel.open(spareDescriptor: control.waker.descriptor) { reports.append(.failure(error)) }
+        control.setInotify(kernel.inotify?.descriptor ?? -1)
+    }
+
+    /// The number of watches that this program uses.
+    private var watchCount: Int {
+        tree.watchCount + roots.ancestors.count { tree.directories(of: $0).isEmpty } + scope.watchesBeside
+    }
+
+    /// The limit of watches, or of instances, that this program would need.
+    private var needed: Int {
+        if let limit = kernel.instanceLimit { return limit.value + 1 }
+        return kernel.inotify == nil ? 0 : watchCount + tree.shortCount + roots.ancestors.shortCount
+    }
+
+    private func reportShortage(at now: ContinuousClock.Instant) {
+        guard progress.isReady, tree.shortCount > 0 || roots.ancestors.shortCount > 0, listings.isEmpty else { return }
+        if let next = kernel.notBefore, now < next { return }
+        let needed = needed
+        guard kernel.record(need: needed, at: now) else { return }
+        reports.append(
+            .limited(WatchShortage(limit: kernel.instanceLimit ?? .watches, needed: needed, polled: tree.shortCount)))
+    }
+
+    private func status() -> WatchStatus {
+        let present = roots.active.map { index -> WatchStatus.Root in
+            let root = roots[index]
+            guard let directory = root.directory, root.presence == .present else {
+                return WatchStatus.Root(path: root.path, means: .missing, isDenied: root.presence == .denied)
+            }
+            let counts = tree.counts(in: directory)
+            let isPolled = tree.flags(of: directory).contains(.polled)
+            var reason: PollingReason?
+            if isPolled { reason = root.wantsPoll ? .asked : PollingReason.untoldFileSystem(of: root.path) ?? .asked }
+            return WatchStatus.Root(
+                path: root.path, means: isPolled || kernel.inotify == nil ? .polling : .inotify, polling: reason,
+                folders: counts.folders, polled: counts.polled, short: counts.short)
+        }
+        return WatchStatus(
+            roots: present.sorted { $0.path < $1.path }, watches: kernel.inotify == nil ? 0 : watchCount,
+            limit: InotifyLimit.watches.value, instanceLimit: kernel.instanceLimit, short: tree.shortCount,
+            failed: tree.failedCount)
+    }
+
+    // MARK: Events
+
+    private func drain() {
+        // Bounded, so that a process that writes continuously can't keep directories from being listed.
+        for _ in 0..<16 {
+            guard let inotify = kernel.inotify, inotify.read({ handle($0) }) else { return }
+        }
+    }
+
+    private func handle(_ event: InotifyEvent) {
+        if event.has(.overflow) {
+            progress.isRescanWanted = true
+            reports.append(progress.isOverflow ? .overflowAgain : .overflow)
+            progress.isOverflow = true
+        } else if event.has(.unmount) {
+            unmounted(event.watch)
+        } else if event.has(.ignored) {
+            ended(event.watch)
+        } else if event.name.isEmpty {
+            handleItself(event)
+        } else {
+            if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
+                roots.suspects.formUnion(roots.ancestors.roots(event.watch, event.name))
+            }
+            // Nearly always true, and avoids building an array.
+            if let directory = tree.onlyDirectory(of: event.watch) { return handle(event, in: directory) }
+            // With a directory mounted inside itself, one may be removed while another is handled.
+            for directory in tree.directories(of: event.watch) where tree.contains(directory) {
+                handle(event, in: directory)
+            }
+        }
+    }
+
+    /// Handles a watch that the kernel has removed, since the directory is gone.
+    private func ended(_ watch: WatchDescriptor) {
+        roots.suspects.formUnion(roots.ancestors.roots(watch))
+        for directory in tree.directories(of: watch) where tree.contains(directory) {
+            if let root = roots.index(ofTop: directory) {
+                _ = tree.setWatch(nil, of: directory)
+                roots[root].isLost = true
+                roots.suspects.insert(root)
+            } else {
+                // Hints for it come from the directory that contains it.
+                pollParent(of: directory)
+                lose(directory)
+            }
+        }
+    }
+
+    /// Handles an event about the watched directory itself.
+    private func handleItself(_ event: InotifyEvent) {
+        if event.has([.moveSelf, .deleteSelf]) { roots.suspects.formUnion(roots.ancestors.roots(event.watch)) }
+        guard event.has([.moveSelf, .attrib]) else { return }
+        for directory in tree.directories(of: event.watch) {
+            if let root = roots.index(ofTop: directory) {
+                roots.suspects.insert(root)
+            } else if event.has(.moveSelf) {
+                pollParent(of: directory)
+            }
+        }
+    }
+
+    /// Schedules an immediate poll of the parent directory if it has no watch.
+    private func pollParent(of directory: DirectoryTree.ID) {
+        guard let parent = tree.parent(of: directory), tree.watch(of: parent) == nil else { return }
+        polling.urgent.insert(parent)
+    }
+
+    private func handle(_ event: InotifyEvent, in directory: DirectoryTree.ID) {
+        var signs = event.signs
+        // One write causes two events or more, and usually others follow.
+        let slot = event.isDirectory ? nil : recent.slot(of: event.name, in: directory)
+        if let slot, let known = recent.hint(at: slot, named: event.name, among: hints) {
+            hints[known].signs.formUnion(signs)
             return
         }
-        // The same errno means that the process has too many descriptors; then nothing else can be opened either.
-        let spare = dup(control.waker.descriptor)
-        if spare >= 0 { close(spare) }
-        if error == EMFILE, spare >= 0 {
-            instanceLimit = instanceLimit ?? .instances
-        } else if !hasToldRefusal {
-            hasToldRefusal = true
-            reports.append(.failure(.refused("inotify", errno: error)))
+        if lastPrefix?.directory != directory { lastPrefix = (directory, tree.path(of: directory).withSlash) }
+        let path = PathBytes(lastPrefix?.bytes ?? [], event.name)
+        if event.isDirectory {
+            handleSubdirectory(event, in: directory, path)
+            if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
+        }
+        if !signs.isEmpty, scope.takes(path) || signs.contains(.subtree) {
+            if let slot { recent.set(hints.count, at: slot) }
+            hints.append(Hint(path: path, signs: signs, origin: .live))
         }
     }
 
-    /// The limit of watches that this program would need.
-    private var needed: Int {
-        if let instanceLimit { return instanceLimit.value + 1 }
-        return inotify == nil
-            ? 0
-            : tree.watchCount + tree.shortCount + ways.shortCount + ways.count { tree.folders(of: $0).isEmpty }
-                + scope.watchesBeside
+    private func handleSubdirectory(_ event: InotifyEvent, in directory: DirectoryTree.ID, _ path: PathBytes) {
+        guard let index = roots.index(ofTop: tree.root(of: directory)), isEntered(path, index) else { return }
+        let child = tree.child(of: directory, named: event.name)
+        if event.has([.delete, .movedFrom]) {
+            // Its watches would report wrong paths, or none.
+            if let child { lose(child) }
+            // If two directories were exchanged, another one has the name already.
+            do throws(SystemError) {
+                try open(path, in: index).close()
+            } catch {
+                if [ENOENT, ENOTDIR, ELOOP].contains(error.errno) { return }
+            }
+        } else if event.has([.create, .movedTo]) {
+            // A listing may have found it before; a directory that already has a watch has been or will be listed.
+            if let child, let watch = tree.watch(of: child), watch == addWatch(at: path, in: index) { return }
+            if let child { lose(child) }
+        } else {
+            guard event.has(.attrib) else { return }
+            if let child { return retry(child) }
+        }
+        listings.add(ListingQueue.Visit(directory: tree.enter(directory, named: event.name), origin: .live))
     }
 
-    private func tellShortage(at now: ContinuousClock.Instant) {
-        guard isReady, tree.shortCount > 0 || ways.shortCount > 0 else { return }
-        guard tours.isEmpty, visits.isEmpty, current == nil else { return }
-        if let next = shortage.notBefore, now < next { return }
-        let needed = needed
-        guard needed > shortage.toldNeed else { return }
-        shortage.toldNeed = needed
-        shortage.notBefore = now + shortage.gap
-        shortage.gap = min(shortage.gap * 2, .seconds(3600))
-        reports.append(
-            .limited(WatchShortage(limit: instanceLimit ?? .watches, needed: needed, polled: tree.shortCount)))
+    /// Adds a watch for the directory that is now at the path, and returns it.
+    private func addWatch(at path: PathBytes, in index: Int) -> WatchDescriptor? {
+        guard let reader = try? open(path, in: index) else { return nil }
+        defer { reader.close() }
+        return kernel.inotify?.add(opened: reader.descriptor, mask(for: path))
     }
 }

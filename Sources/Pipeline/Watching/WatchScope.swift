@@ -40,13 +40,13 @@ package struct WatchScope: Sendable {
     package var takes: @Sendable (PathBytes) -> Bool
     /// Whether a path directly in the directory could match; otherwise the watch reports names only, since directories
     /// come and go there.
-    package var mayTake: @Sendable (_ folder: PathBytes) -> Bool
+    package var mayTake: @Sendable (_ directory: PathBytes) -> Bool
 
     package init(
         roots: [WatchRoot], isRaw: Bool = false, hintsFoundFolders: Bool = true,
         reaches: @escaping @Sendable (PathBytes) -> Bool,
         takes: @escaping @Sendable (PathBytes) -> Bool,
-        mayTake: @escaping @Sendable (_ folder: PathBytes) -> Bool = { _ in true }
+        mayTake: @escaping @Sendable (_ directory: PathBytes) -> Bool = { _ in true }
     ) {
         self.roots = roots
         self.isRaw = isRaw
@@ -54,5 +54,15 @@ package struct WatchScope: Sendable {
         self.reaches = reaches
         self.takes = takes
         self.mayTake = mayTake
+    }
+}
+
+extension PollingReason {
+    /// Returns the reason why a directory is polled although no rule asks for it: the type of its file system.
+    ///
+    /// - Parameter directory: A directory; symbolic links to it are followed.
+    /// - Returns: Nil when the kernel reports every change there, or the directory can't be opened.
+    package static func untoldFileSystem(of directory: PathBytes) -> PollingReason? {
+        FileSystemType.untold(at: directory).map { .fileSystem($0) }
     }
 }

@@ -17,26 +17,13 @@ package struct WatchStatus: Sendable, Hashable {
         /// The reason why it is polled, other than a lack of watches; nil when it isn't polled.
         package var polling: PollingReason?
         /// Whether it can't be read, as opposed to not existing.
-        package var isDenied: Bool
+        package var isDenied = false
         /// The number of directories in it, including itself.
-        package var folders: Int
+        package var folders = 0
         /// The number of polled directories.
-        package var polled: Int
+        package var polled = 0
         /// The number of polled directories that have no watch because the limit is reached.
-        package var short: Int
-
-        package init(
-            path: PathBytes, means: Means, polling: PollingReason? = nil, isDenied: Bool = false, folders: Int = 0,
-            polled: Int = 0, short: Int = 0
-        ) {
-            self.path = path
-            self.means = means
-            self.polling = polling
-            self.isDenied = isDenied
-            self.folders = folders
-            self.polled = polled
-            self.short = short
-        }
+        package var short = 0
     }
 
     /// The roots, sorted by path.
@@ -62,49 +49,5 @@ package struct WatchStatus: Sendable, Hashable {
         self.instanceLimit = instanceLimit
         self.short = short
         self.failed = failed
-    }
-}
-
-extension Watcher {
-    /// Requests the status from the watcher's thread and waits for it.
-    ///
-    /// The cost is proportional to the number of directories if they have changed since the last survey.
-    ///
-    /// - Parameter limit: The timeout; the thread may be listing on a slow file system.
-    /// - Returns: The status; nil after the timeout.
-    package func survey(within limit: Duration) -> WatchStatus? {
-        guard let survey = try? Survey() else { return nil }
-        ask(survey)
-        return survey.wait(until: .now + limit)
-    }
-}
-
-extension WatchLoop {
-    func surveyed() -> WatchStatus {
-        if tree.edition != counted.edition { counted = (tree.edition, [:]) }
-        let present = roots.indices.filter { !retired.contains($0) }.map { index -> WatchStatus.Root in
-            let root = roots[index]
-            guard let folder = root.folder, root.presence == .present else {
-                return WatchStatus.Root(path: root.path, means: .missing, isDenied: root.presence == .denied)
-            }
-            let counts = counted.counts[folder] ?? tree.counts(in: folder)
-            counted.counts[folder] = counts
-            let isPolled = tree.flags(of: folder).contains(.polled)
-            var reason: PollingReason?
-            if isPolled {
-                let type = root.wantsPoll ? nil : FileSystemType.untold(at: root.path)
-                reason = type.map { .fileSystem($0) } ?? .asked
-            }
-            return WatchStatus.Root(
-                path: root.path, means: isPolled || inotify == nil ? .polling : .inotify, polling: reason,
-                folders: counts.folders, polled: counts.polled, short: counts.short)
-        }
-        return WatchStatus(
-            roots: present.sorted { $0.path < $1.path },
-            watches: inotify == nil
-                ? 0
-                : tree.watchCount + ways.count { tree.folders(of: $0).isEmpty } + scope.watchesBeside,
-            limit: InotifyLimit.watches.value, instanceLimit: instanceLimit, short: tree.shortCount,
-            failed: tree.failedCount)
     }
 }

@@ -23,8 +23,6 @@ package struct WatchSurvey: Sendable {
     ///   - deadline: The time at which the count stops; a blocking file system may delay that.
     package init(_ scope: WatchScope, most: Int = 1_000_000, until deadline: ContinuousClock.Instant) {
         var seen: Set<PathBytes> = []
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
-        defer { buffer.deallocate() }
         let wanted = Dictionary(grouping: scope.roots, by: \.path).mapValues { $0.map(\.backend) }
         let outerFirst = wanted.sorted { $0.key.bytes.count < $1.key.bytes.count }
         for (path, backends) in outerFirst where !seen.contains(path) {
@@ -39,54 +37,35 @@ package struct WatchSurvey: Sendable {
                 if wanted.count > 1, folder != path, wanted[folder] != nil {
                     guard seen.insert(folder).inserted else { continue }
                 }
-                var error: Int32 = 0
-                guard let reader = DirectoryReader(folder, below: path, error: &error) else { continue }
+                guard let reader = try? DirectoryReader(folder, below: path) else { continue }
                 defer { reader.close() }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.untoldFileSystem {
                     polled.append((folder, .fileSystem(name)))
                     continue
                 }
                 folders += 1
-                let prefix = WatchLoop.prefix(folder)
-                while reader.next(
-                    into: buffer,
-                    {
-                        guard reader.isFolder($0) else { return }
-                        let path = WatchLoop.path(prefix, $0.name)
-                        if scope.reaches(path) { pending.append((path, reader.device)) }
-                    }) > 0
-                {}
+                try? reader.forEach { entry in
+                    guard reader.isDirectory(entry) else { return }
+                    let path = folder.appending(entry.name)
+                    if scope.reaches(path) { pending.append((path, reader.device)) }
+                }
             }
         }
     }
 
     /// Returns the number of watches of all processes of this user, as `/proc` shows them.
     private static func usedWatches() -> Int? {
-        guard let processes = numbers(in: "/proc") else { return nil }
         var count: Int?
-        for process in processes {
+        for process in DiskProbe.names(in: "/proc") where Int32("\(process)") != nil {
+            let folder = PathBytes("/proc").appending(process.bytes)
             var status = stat()
-            guard process.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid(),
-                let descriptors = numbers(in: process.appending("fdinfo"))
-            else { continue }
-            for descriptor in descriptors { count = (count ?? 0) + watches(in: descriptor) }
+            guard folder.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { continue }
+            let descriptors = folder.appending("fdinfo")
+            for name in DiskProbe.names(in: descriptors) {
+                count = (count ?? 0) + watches(in: descriptors.appending(name.bytes))
+            }
         }
         return count
-    }
-
-    /// Returns the entries of a directory that start with a digit; nil when it can't be listed.
-    private static func numbers(in folder: PathBytes) -> [PathBytes]? {
-        var error: Int32 = 0
-        guard let reader = DirectoryReader(folder, below: folder, error: &error) else { return nil }
-        defer { reader.close() }
-        var found: [PathBytes] = []
-        withUnsafeTemporaryAllocation(byteCount: 32_768, alignment: 8) { buffer in
-            while reader.next(
-                into: buffer,
-                { if $0.name.first?.isASCIIDigit == true { found.append(folder.appending(Array($0.name))) } }) > 0
-            {}
-        }
-        return found
     }
 
     /// Counts the lines `inotify wd:…` in a file of `/proc/PID/fdinfo`.
@@ -100,8 +79,4 @@ package struct WatchSurvey: Sendable {
         }
         return count
     }
-}
-
-extension UInt8 {
-    fileprivate var isASCIIDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
 }

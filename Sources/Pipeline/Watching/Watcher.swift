@@ -14,14 +14,20 @@ package final class Watcher: HintProducer {
     private let queue: HintQueue
     private let thread: Mutex<WorkerThread?>
 
-    /// The requests of other threads to the watcher's thread.
+    /// The requests of other threads for the next turn of the watcher's thread.
+    struct Requests {
+        var isRescanWanted = false
+        var doubted: [PathBytes] = []
+        var change: (scope: WatchScope, number: Int)?
+        var surveys: [Request<WatchStatus>] = []
+        /// Requests to read the kernel queue.
+        var drains: [Request<Void>] = []
+    }
+
+    /// The state that the watcher's thread shares with other threads.
     final class Control: Sendable {
         private let stopRequested = Atomic<Bool>(false)
-        private let rescanRequested = Atomic<Bool>(false)
-        private let doubted = Mutex<[PathBytes]>([])
-        private let change = Mutex<(scope: WatchScope, number: Int)?>(nil)
-        private let surveys = Mutex<[Survey]>([])
-        private let drains = Mutex<[Drain]>([])
+        private let requests = Mutex(Requests())
         /// The inotify descriptor; negative while there is none.
         private let inotify = Atomic<Int32>(-1)
         /// Whether all events that were read have been hinted.
@@ -37,47 +43,16 @@ package final class Watcher: HintProducer {
             waker.wake()
         }
 
-        func rescan() {
-            rescanRequested.store(true, ordering: .releasing)
+        /// Changes the pending requests and wakes the watcher's thread.
+        func request(_ change: (inout Requests) -> Void) {
+            requests.withLock { change(&$0) }
             waker.wake()
         }
 
-        func doubt(_ paths: [PathBytes]) {
-            doubted.withLock { $0 += paths }
-            waker.wake()
-        }
-
-        func takeDoubted() -> [PathBytes] {
-            doubted.withLock { doubted in
-                let taken = doubted
-                doubted = []
-                return taken
-            }
-        }
-
-        func change(to scope: WatchScope, number: Int) {
-            change.withLock { $0 = (scope, number) }
-            waker.wake()
-        }
-
-        func takeChange() -> (scope: WatchScope, number: Int)? {
-            change.withLock { change in
-                let taken = change
-                change = nil
-                return taken
-            }
-        }
-
-        func ask(_ survey: Survey) {
-            surveys.withLock { $0.append(survey) }
-            waker.wake()
-        }
-
-        func takeSurveys() -> [Survey] {
-            surveys.withLock { surveys in
-                let taken = surveys
-                surveys = []
-                return taken
+        func takeRequests() -> Requests {
+            requests.withLock { requests in
+                defer { requests = Requests() }
+                return requests
             }
         }
 
@@ -94,51 +69,26 @@ package final class Watcher: HintProducer {
             guard ioctl(descriptor, UInt(FIONREAD), &bytes) == 0, bytes == 0 else { return false }
             return isIdle.load(ordering: .sequentiallyConsistent)
         }
-
-        func ask(_ drain: Drain) {
-            drains.withLock { $0.append(drain) }
-            waker.wake()
-        }
-
-        func takeDrains() -> [Drain] {
-            drains.withLock { drains in
-                let taken = drains
-                drains = []
-                return taken
-            }
-        }
-
-        func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
     }
 
-    /// A status request and its answer.
-    final class Survey: Sendable {
-        private let answer = Mutex<WatchStatus?>(nil)
+    /// A request whose caller waits for the answer.
+    final class Request<Answer: Sendable>: Sendable {
+        private let answer = Mutex<Answer?>(nil)
         private let done: Wake
 
         init() throws(SystemError) { done = try Wake() }
 
-        func end(_ status: WatchStatus) {
-            answer.withLock { $0 = status }
+        func end(_ answer: Answer) {
+            self.answer.withLock { $0 = answer }
             done.signal()
         }
 
-        func wait(until deadline: ContinuousClock.Instant) -> WatchStatus? {
+        /// Returns the answer; nil if there is none by the deadline.
+        @discardableResult
+        func wait(until deadline: ContinuousClock.Instant) -> Answer? {
             done.wait(until: deadline)
             return answer.withLock { $0 }
         }
-    }
-
-    /// A request to read the kernel queue, and the signal of its completion.
-    final class Drain: Sendable {
-        private let done: Wake
-
-        init() throws(SystemError) { done = try Wake() }
-
-        func end() { done.signal() }
-
-        /// Waits for at most a second, since the thread may be blocked by a file system.
-        func wait() { done.wait(until: .now + .seconds(1)) }
     }
 
     /// Starts the thread, which opens the inotify instance.
@@ -158,7 +108,7 @@ package final class Watcher: HintProducer {
         self.control = control
         self.queue = queue
         // Weak, since the queue may live longer and would keep the descriptor open.
-        queue.setWhenRoom { [weak control] in control?.waker.wake() }
+        queue.setWhenEmptied { [weak control] in control?.waker.wake() }
         let started = WorkerThread(name: "alight-watch") {
             WatchLoop(scope: scope, queue: queue, control: control).run()
         }
@@ -166,10 +116,8 @@ package final class Watcher: HintProducer {
         thread = Mutex(started)
     }
 
-    func ask(_ survey: Survey) { control.ask(survey) }
-
     /// Lists all roots again and hints everything found; the last report is `rescanned`.
-    package func rescan() { control.rescan() }
+    package func rescan() { control.request { $0.isRescanWanted = true } }
 
     /// Switches to another scope; directories in both scopes keep their watches.
     ///
@@ -177,37 +125,44 @@ package final class Watcher: HintProducer {
     /// Then it proceeds as at the start: all roots are listed, with the origin `scan`,
     /// and the last report is `ready`. Changes during that time are hinted as usual. Of
     /// two calls in quick succession, the first may never take effect.
-    package func change(to scope: WatchScope, number: Int) { control.change(to: scope, number: number) }
+    package func change(to scope: WatchScope, number: Int) { control.request { $0.change = (scope, number) } }
 
     /// Hints the paths once more, after all polled directories have been polled again.
     ///
     /// For paths that existed when a caller checked them, but perhaps not at the last
     /// poll: if they vanish before the next poll, polling finds no difference.
-    package func hintAgain(_ paths: [PathBytes]) {
-        if !paths.isEmpty { control.doubt(paths) }
-    }
+    package func hintAgain(_ paths: [PathBytes]) { if !paths.isEmpty { control.request { $0.doubted += paths } } }
 
     /// Returns once all events that the kernel had queued before the call are hinted.
     ///
     /// When the watcher is idle, that takes one system call; otherwise the thread reads the queue first.
     package func drain() {
-        guard !control.isDrained, !control.isStopped, let drain = try? Drain() else { return }
-        control.ask(drain)
-        drain.wait()
+        guard !control.isDrained, !control.isStopped, let drain = try? Request<Void>() else { return }
+        control.request { $0.drains.append(drain) }
+        // For at most a second, since the thread may be blocked by a file system.
+        drain.wait(until: .now + .seconds(1))
+    }
+
+    /// Requests the status from the watcher's thread and waits for it.
+    ///
+    /// The cost is proportional to the number of directories if they have changed since the last survey.
+    ///
+    /// - Parameter limit: The timeout; the thread may be listing on a slow file system.
+    /// - Returns: The status; nil after the timeout.
+    package func survey(within limit: Duration) -> WatchStatus? {
+        guard let survey = try? Request<WatchStatus>() else { return nil }
+        control.request { $0.surveys.append(survey) }
+        return survey.wait(until: .now + limit)
     }
 
     /// Stops the thread and waits for it.
     ///
     /// A second call does nothing.
     package func stop() {
-        let running = thread.withLock { thread in
-            let running = thread
-            thread = nil
-            return running
-        }
+        let running = thread.withLock { $0.take() }
         control.stop()
         running?.join()
-        if running != nil { queue.setWhenRoom(nil) }
+        if running != nil { queue.setWhenEmptied(nil) }
     }
 
     deinit { stop() }

@@ -1,61 +1,98 @@
+import FileEvents
 import GRDB
 import JSON
+import PluginProtocol
 import Rules
+import System
 
 /// The rows of attempts at jobs, with their logs and the changes that can be undone.
 final class AttemptTable {
     private let insert: SQLStatement
-    private let log: SQLStatement
+    private let insertLog: SQLStatement
     private let forget: SQLStatement
     private let changes: SQLStatement
     private let undo: SQLStatement
     private let undone: SQLStatement
 
     init(_ database: Database) throws {
-        insert = try SQLStatement(AttemptRow.insert, in: database)
-        log = try SQLStatement(AttemptRow.insertLog, in: database)
-        forget = try SQLStatement(AttemptRow.forget, in: database)
-        changes = try SQLStatement(KeptChanges.query, in: database)
+        insert = try SQLStatement(
+            """
+            INSERT OR REPLACE INTO attempts
+                (job, started, number, duration, outcome, message, code, status, signal, log_of, request, changes)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: database)
+        insertLog = try SQLStatement("INSERT OR REPLACE INTO logs (job, started, text) VALUES (?, ?, ?)", in: database)
+        // Deletes all but the last attempts at a job that is repeatedly not ready, except those that can be undone.
+        forget = try SQLStatement(
+            """
+            DELETE FROM attempts WHERE job = ?1 AND changes IS NULL AND started <
+                (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
+            """, in: database)
+        changes = try Self.selectChanges(in: database)
         undo = try SQLStatement(
             "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
         undone = try SQLStatement("UPDATE jobs SET undone = ?2 WHERE id = ?1", in: database)
     }
 
-    func write(_ row: AttemptRow) throws {
-        if row.hasLog { try log.run { row.bindLog(to: $0) } }
-        try insert.run { row.bind(to: $0) }
-        if row.isOneOfMany { try forget.run { row.bindJob(to: $0) } }
+    /// Writes finished attempts; consecutive attempts of a batch share a log, which is stored with the first of them.
+    func write(_ attempts: [(job: JobID, record: AttemptRecord)]) throws {
+        var last: (record: AttemptRecord, logOwner: JobID?)?
+        for (job, record) in attempts {
+            let (outcome, started) = (record.outcome, record.started)
+            var logOwner = outcome.log.isEmpty ? nil : job
+            if let last, last.record.started == started, last.record.outcome.log == outcome.log {
+                logOwner = last.logOwner
+            }
+            last = (record, logOwner)
+            if logOwner == job {
+                try insertLog.run { $0.bind(job.description).bind(started.columnValue).bind(outcome.log) }
+            }
+            try insert.run {
+                $0.bind(job.description).bind(started.columnValue).bind(Int64(record.number))
+                    .bind(record.duration.columnValue)
+                    .bind(outcome.isInterrupted ? "interrupted" : outcome.ending.rawValue)
+                    .bind(outcome.message).bind(outcome.code)
+                    .bind(outcome.process?.status.map(Int64.init)).bind(outcome.process?.signal.map(Int64.init))
+                    .bind(logOwner?.description).bind(outcome.process?.request)
+                    .bind(utf8: outcome.changes.isEmpty ? nil : outcome.changes.record)
+            }
+            if outcome.ending == .notReady { try forget.run { $0.bind(job.description) } }
+        }
     }
 
     /// Stores the result of an undo with the attempt and with its job.
     func write(_ record: UndoRecord, of changes: KeptChanges) throws {
-        try undo.run { row in
-            row.bind(changes.job.description)
-            row.bind(changes.started.columnValue)
-            row.bind(Int64(changes.number))
-            row.bind(utf8: record.record)
+        let job = changes.job.description
+        try undo.run {
+            $0.bind(job).bind(changes.started.columnValue).bind(Int64(changes.number)).bind(utf8: record.record)
         }
-        let kept = try self.changes(of: changes.job)
-        try undone.run { row in
-            row.bind(changes.job.description)
-            row.bind(Undone(kept)?.rawValue)
-        }
+        let undone = try Undone(self.changes(of: changes.job))
+        try self.undone.run { $0.bind(job).bind(undone?.rawValue) }
     }
 
     /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
-    func changes(of job: JobID) throws -> [KeptChanges] {
-        var kept: [KeptChanges] = []
-        try changes.each {
-            $0.bind(job.description)
-        } _: { row in
-            guard let facts = row.utf8(2), let changes = row.utf8(3),
-                let one = KeptChanges(
-                    job: job, rule: row.text(5), number: row.integer(0), started: row.integer(1), facts: facts,
-                    changes: changes,
-                    undone: row.utf8(4))
-            else { return }
-            kept.append(one)
+    func changes(of job: JobID) throws -> [KeptChanges] { try Self.changes(of: job, selected: changes) }
+
+    /// Prepares the statement that selects changes.
+    static func selectChanges(in database: Database) throws -> SQLStatement {
+        try SQLStatement(
+            """
+            SELECT number, started, facts, changes, attempts.undone, rule FROM attempts JOIN jobs ON jobs.id = attempts.job
+            WHERE job = ? AND changes IS NOT NULL ORDER BY started DESC, number DESC
+            """, in: database)
+    }
+
+    /// Runs the statement; unreadable rows are skipped.
+    static func changes(of job: JobID, selected statement: SQLStatement) throws -> [KeptChanges] {
+        try statement.rows({ $0.bind(job.description) }) { row in
+            guard let event = FileEvent(record: row.blob(2)), let changes = [FileChange](record: row.blob(3)) else {
+                return nil
+            }
+            let undo = row.optionalBlob(4).flatMap { UndoRecord(record: $0) }
+            return KeptChanges(
+                job: job, rule: row.text(5), number: Int(row.integer(0)),
+                started: Timestamp(columnValue: row.integer(1)),
+                event: event, changes: changes, undo: undo?.reasons.count == changes.count ? undo : nil)
         }
-        return kept
     }
 }

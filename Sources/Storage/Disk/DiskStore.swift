@@ -4,10 +4,13 @@ package import Rules
 import Synchronization
 package import System
 
-/// Stores the ledger, the jobs and their history in an SQLite file, or in memory.
+/// The store of the engine, in an SQLite file or in memory: the ledger, the unfinished jobs, and the history of
+/// finished ones.
 ///
-/// One process at a time has the file open for writing; others may read it.
-package final class DiskStore: EngineStore {
+/// One process at a time has the file open for writing; others may read it. The engine calls the store from one
+/// thread and maintains the state of the run itself. It reads the state left by an earlier run, and commits the
+/// changes of each turn in one transaction. Until then a call returns the last committed state.
+package final class DiskStore: LedgerStore {
     /// The state, which is used only under the lock, since the statements are not thread-safe.
     private struct Guarded: @unchecked Sendable {
         /// Nil after ``DiskStore/close(at:)``.
@@ -32,17 +35,14 @@ package final class DiskStore: EngineStore {
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         let (path, lock) = try JournalFile.acquire(path, isBrief: isBrief)
-        let state: StoreState
-        do {
+        self.clock = clock
+        guarded = try Self.guarded(path) {
             let connection = try JournalFile.open(path)
-            state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
+            let state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
             // The files next to it may have been created since the first check.
             try CompanionFile.check(of: path)
-        } catch {
-            throw JournalError(error, at: path)
+            return state
         }
-        guarded = Mutex(Guarded(state: state))
-        self.clock = clock
     }
 
     /// Creates a store in memory, without a lock.
@@ -58,16 +58,13 @@ package final class DiskStore: EngineStore {
     ) throws(JournalError) {
         let path = try path.map { path throws(JournalError) in try JournalFile.check(path) }
         let name = path ?? Self.memory
-        do {
+        self.clock = clock
+        guarded = try Self.guarded(name) {
             let connection = try JournalFile.openInMemory(copying: path)
             // Without a file, the history occupies memory.
             let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
-            let state = try StoreState(name, nil, connection, retention, ClockPair(now, clock()))
-            guarded = Mutex(Guarded(state: state))
-        } catch {
-            throw JournalError(error, at: name)
+            return try StoreState(name, nil, connection, retention, ClockPair(now, clock()))
         }
-        self.clock = clock
     }
 
     /// Takes over a store in memory, as the next run does after a kill: uncommitted changes are lost.
@@ -78,17 +75,24 @@ package final class DiskStore: EngineStore {
     ) throws(JournalError) {
         let connection = other.guarded.withLock { guarded -> DatabaseQueue? in
             defer { guarded.state = nil }
-            guarded.state?.reading.end()
+            guarded.state?.tables.reading.end()
             return guarded.state?.lock == nil ? guarded.state?.connection : nil
         }
         guard let connection else { preconditionFailure("a store in memory that is open") }
-        do {
-            let state = try StoreState(Self.memory, nil, connection, JournalRetention(), ClockPair(now, clock()))
-            guarded = Mutex(Guarded(state: state))
-        } catch {
-            throw JournalError(error, at: Self.memory)
-        }
         self.clock = clock
+        guarded = try Self.guarded(Self.memory) {
+            try StoreState(Self.memory, nil, connection, JournalRetention(), ClockPair(now, clock()))
+        }
+    }
+
+    private static func guarded(_ path: PathBytes, _ open: () throws -> StoreState) throws(JournalError) -> Mutex<
+        Guarded
+    > {
+        do {
+            return try Mutex(Guarded(state: open()))
+        } catch {
+            throw JournalError(error, at: path)
+        }
     }
 
     private static let memory: PathBytes = ":memory:"
@@ -97,12 +101,10 @@ package final class DiskStore: EngineStore {
     package static func holder(of path: PathBytes) -> Int32? { JournalLock.holder(of: JournalFile.resolve(path)) }
 
     /// Returns the control socket of the process that has the file open for writing; nil if it has none.
-    package static func control(of path: PathBytes) -> PathBytes? {
-        JournalLock.control(of: JournalFile.resolve(path))
-    }
+    package static func control(of path: PathBytes) -> PathBytes? { JournalLock.control(of: JournalFile.resolve(path)) }
 
     /// Records the control socket of this process, by which others find it; nil for none.
-    package func note(control socket: PathBytes?) { access { $0.lock?.note(control: socket) } }
+    package func note(control socket: PathBytes?) { access { $0.lock?.record(control: socket) } }
 
     /// Records the clean stop, and closes the file.
     ///
@@ -116,15 +118,15 @@ package final class DiskStore: EngineStore {
     }
 
     /// The number of jobs that were running when the last run was interrupted.
-    package var interrupted: Int { access { $0.interrupted } ?? 0 }
+    package var interrupted: Int { access { $0.start.interrupted } ?? 0 }
 
     /// The jobs whose rows could not be read at opening, and that have since failed.
-    package var unreadable: [JobID] { access { $0.unreadable } ?? [] }
+    package var unreadable: [JobID] { access { $0.start.unreadable } ?? [] }
 
     /// Queries the file on the connection of the store, between two calls.
     ///
     /// - Throws: The error of the closure; `CancellationError` after ``close(at:)``.
-    package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
+    package func query<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
         try guarded.withLock { guarded in
             guard let state = guarded.state else { throw CancellationError() }
             return try state.access(body)
@@ -140,51 +142,71 @@ package final class DiskStore: EngineStore {
 
     /// Reads what was committed; returns nil after an error, which the next commit returns.
     private func read<Answer: Sendable>(_ body: (StoreState) throws -> Answer) -> Answer? {
-        access { state in state.reading.read { try body(state) } } ?? nil
+        access { state in state.tables.reading.read { try body(state) } } ?? nil
     }
 
     // MARK: LedgerStore
 
     package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? {
-        read { try $0.ledger.row(of: rule, at: path) } ?? nil
+        read { try $0.tables.ledger.row(of: rule, at: path) } ?? nil
     }
 
     package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        read { try $0.ledger.paths(of: rule, handling: identity) } ?? []
+        read { try $0.tables.ledger.paths(of: rule, handling: identity) } ?? []
     }
 
-    package func rows(
-        of rule: RuleID, below directory: PathBytes, after last: PathBytes?
-    ) -> [(PathBytes, LedgerRow)] {
-        read { try $0.ledger.rows(of: rule, below: directory, after: last) } ?? []
+    package func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)] {
+        read { try $0.tables.ledger.rows(of: rule, below: directory, after: last) } ?? []
     }
 
-    // MARK: EngineStore
+    // MARK: State of the engine
 
+    /// Sets the rules that run from now on.
+    ///
+    /// Called before everything else, and again when other rules run. Former names of a rule are removed: its ledger
+    /// and its jobs are those stored under them.
+    ///
+    /// - Parameters:
+    ///   - rules: The rules.
+    ///   - isWatching: Whether their files are watched from now on; otherwise only their jobs run.
+    ///   - now: The current time.
+    /// - Returns: The stored state of each rule, in the order of the rules.
     package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
         access { $0.begin(rules, isWatching: isWatching, at: now) } ?? []
     }
 
+    /// Returns the id of a stored rule, running or not; nil if there is none with that name.
     package func id(of rule: String) -> RuleID? { access { $0.rules.rows[rule].map { RuleID($0.id) } } ?? nil }
 
+    /// The stored state of the program, except rules, jobs and the ledger.
     package var stored: StoredState { access { $0.stored() } ?? StoredState() }
 
+    /// Returns the unfinished jobs of a rule, sorted by number: running jobs, jobs that wait for another attempt, and
+    /// frozen jobs.
+    ///
+    /// Their metadata have no mount ids, which are valid only in the run that has stored them.
     package func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob] {
         read { try $0.unfinishedJobs(of: rule, at: clocks) } ?? []
     }
 
-    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.due.paths(of: rule) } ?? [] }
+    /// Returns the stored due paths of a rule, sorted.
+    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.tables.due.paths(of: rule) } ?? [] }
 
-    package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? {
-        read { try $0.job(id, at: clocks) } ?? nil
-    }
+    /// Returns a job in any state; nil if there is none, or if its row cannot be read.
+    package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? { read { try $0.job(id, at: clocks) } ?? nil }
 
-    package func changes(of id: JobID) -> [KeptChanges] { read { try $0.attempts.changes(of: id) } ?? [] }
+    /// Returns the changes to files by the attempts at a job that can be undone, the last attempt first.
+    package func changes(of id: JobID) -> [KeptChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }
 
+    /// Returns the job that `ready` has refused for the current content of the path; nil if there is none.
     package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
         read { try $0.refusal(rule, path, snapshot) } ?? nil
     }
 
+    /// Writes the changes in one transaction.
+    ///
+    /// - Returns: Nil once they are committed. After an error nothing is written, and the caller passes the changes
+    ///   again, with later ones.
     package func commit(_ changes: TurnChanges, at clocks: ClockPair) -> StorageError? {
         access { $0.commit(changes, clocks) } ?? nil
     }

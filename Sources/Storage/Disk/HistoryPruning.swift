@@ -11,9 +11,7 @@ package struct JournalRetention: Sendable {
     package var bytes: Int64
 
     package init(period: Duration = .seconds(30 * 24 * 3600), jobs: Int = 100_000, bytes: Int64 = 256 << 20) {
-        self.period = period
-        self.jobs = jobs
-        self.bytes = bytes
+        (self.period, self.jobs, self.bytes) = (period, jobs, bytes)
     }
 
     /// Deletes nothing: for a command that opens the journal briefly and does not know the configured limits.
@@ -51,10 +49,7 @@ final class HistoryPruning {
     private let oldest: SQLStatement
     private let earliest: SQLStatement
     private let delete: SQLStatement
-    private let free: SQLStatement
     private let size: SQLStatement
-    private let vacuum: SQLStatement
-    private let pages: SQLStatement
     private let pageSize: Int64
     private var progress: Progress
 
@@ -67,17 +62,10 @@ final class HistoryPruning {
             WHERE state IN ('succeeded', 'skipped') AND ended >= ? AND ended <= ?
             ORDER BY ended LIMIT ?
             """, in: database)
-        earliest = try SQLStatement(
-            "SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
+        earliest = try SQLStatement("SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
-        free = try SQLStatement("PRAGMA freelist_count", in: database)
-        size = try SQLStatement(
-            """
-            SELECT \(Self.jobBytes) FROM jobs WHERE id = ?
-            """, in: database)
-        pages = try SQLStatement("PRAGMA page_count", in: database)
+        size = try SQLStatement("SELECT \(Self.jobBytes) FROM jobs WHERE id = ?", in: database)
         pageSize = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 0
-        vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
         progress = Progress(
             count: try Int.fetchOne(
                 database, sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0)
@@ -117,8 +105,8 @@ final class HistoryPruning {
         let ended = progress.ended
         progress.ended = []
         progress.count += ended.count
-        let freePages = try free.first({ _ in }) { $0.integer(0) } ?? 0
-        let usedPages = try (pages.first({ _ in }) { $0.integer(0) } ?? 0) - freePages
+        let freePages = try Int64.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
+        let usedPages = try (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) - freePages
         if let bytes = progress.bytes {
             progress.bytes = try ended.reduce(bytes) { try $0 + self.bytes(of: $1.description) }
         } else {
@@ -130,16 +118,14 @@ final class HistoryPruning {
         var deleted = 0
         if progress.first <= end {
             deleted = try delete(until: end, most)
-            if deleted < most {
-                progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now
-            }
+            if deleted < most { progress.first = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now }
         }
         if deleted < excess { deleted += try delete(until: .max, excess - deleted) }
         if deleted < most, let bytes = progress.bytes, bytes > retention.bytes {
             deleted += try delete(until: .max, most - deleted) { [retention] in $0 > retention.bytes }
         }
         progress.count -= deleted
-        if freePages > Self.freePages { try vacuum.run() }
+        if freePages > Self.freePages { try database.execute(sql: "PRAGMA incremental_vacuum(\(Self.step))") }
     }
 
     private static func bytes(_ database: Database) throws -> Int64 {
@@ -151,13 +137,8 @@ final class HistoryPruning {
 
     /// Deletes the oldest jobs while the remaining size is too large.
     private func delete(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
-        var oldest: [(id: String, ended: Int64)] = []
-        try self.oldest.each {
-            $0.bind(progress.cursor)
-            $0.bind(end)
-            $0.bind(Int64(most))
-        } _: { row in
-            oldest.append((row.text(0), row.integer(1)))
+        let oldest = try oldest.rows({ $0.bind(progress.cursor).bind(end).bind(Int64(most)) }) {
+            ($0.text(0), $0.integer(1))
         }
         var deleted = 0
         for (id, ended) in oldest {

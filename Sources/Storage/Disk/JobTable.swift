@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import JSON
 import PluginProtocol
 import Reconciling
 import Rules
@@ -9,16 +10,8 @@ import System
 ///
 /// Used under the lock of the journal.
 final class JobTable {
-    /// The row of a job.
-    struct Row {
-        var job: Job
-        var state: JobState
-        var position: UInt64
-        /// The time at which a pending job is due, or at which a running one was leased.
-        var due: Int64?
-        /// The event as it was offered; nil for a frozen job.
-        var offer: Offer?
-    }
+    /// A job without its time, and the time: at which a pending job is due, or at which a running one was leased.
+    typealias Row = (stored: StoredJob, due: Int64?)
 
     private let upsert: SQLStatement
     private let update: SQLStatement
@@ -31,14 +24,28 @@ final class JobTable {
     private let refused: SQLStatement
 
     init(_ database: Database) throws {
-        let columns = """
-            id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code,
-            progress
+        upsert = try SQLStatement(
             """
-        upsert = try SQLStatement(StoredJobRow.upsert, in: database)
-        update = try SQLStatement(StoredJobRow.update, in: database)
+            INSERT INTO jobs (id, state, attempt, is_interrupted, due, ended, previous, steps, progress, message, code,
+                outputs, position, rule, path, event, facts, created)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET
+                state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
+                due = excluded.due, ended = excluded.ended, previous = excluded.previous, steps = excluded.steps,
+                progress = excluded.progress, message = excluded.message, code = excluded.code,
+                outputs = excluded.outputs, position = excluded.position, rule = excluded.rule, path = excluded.path,
+                event = excluded.event, facts = excluded.facts, undone = NULL
+            """, in: database)
+        update = try SQLStatement(
+            """
+            UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, due = ?5, ended = ?6, previous = ?7,
+                steps = ?8, progress = ?9, message = ?10, code = ?11, outputs = ?12, undone = NULL WHERE id = ?1
+            """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
-        let select = "SELECT \(columns) FROM jobs WHERE"
+        let select = """
+            SELECT id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code,
+            progress FROM jobs WHERE
+            """
         open = try SQLStatement("\(select) state IN ('pending', 'running')", in: database)
         openOfRule = try SQLStatement(
             "\(select) state IN ('pending', 'running') AND rule = ? ORDER BY position", in: database)
@@ -62,98 +69,120 @@ final class JobTable {
 
     // MARK: Reading
 
-    /// Returns the unfinished jobs in the order of their creation, and the ids of those whose rows are unreadable.
-    func openJobs() throws -> (rows: [Row], unreadable: [[UInt8]]) {
-        var rows: [Row] = []
-        var unreadable: [[UInt8]] = []
-        try open.each { row in
+    /// Returns the number of running jobs, and the ids of unfinished ones whose rows are unreadable.
+    func checkOpenJobs() throws -> (running: Int, unreadable: [[UInt8]]) {
+        var running = 0
+        let unreadable = try open.rows { row -> [UInt8]? in
             do {
-                rows.append(try self.row(row))
+                if try self.row(row).stored.state == .running { running += 1 }
+                return nil
             } catch is UnreadableRow {
-                unreadable.append(row.blob(0))
+                return row.blob(0)
             }
         }
-        return (rows.sorted { $0.position < $1.position }, unreadable)
+        return (running, unreadable)
     }
 
     /// Returns the unfinished jobs of a rule, sorted by number.
     ///
     /// - Throws: `UnreadableRow` among others.
-    func openJobs(of rule: String) throws -> [Row] {
-        var rows: [Row] = []
-        try openOfRule.each({ $0.bind(rule) }, { rows.append(try self.row($0)) })
-        return rows
-    }
+    func openJobs(of rule: String) throws -> [Row] { try openOfRule.rows({ $0.bind(rule) }, row) }
 
     /// Returns the job with the id; nil if there is none, or if its row is unreadable.
     func job(_ id: JobID) throws -> Row? {
-        try byID.first {
-            $0.bind(id.description)
-        } _: { row -> Row? in
-            do {
-                return try self.row(row)
-            } catch is UnreadableRow {
-                return nil
-            }
-        } ?? nil
+        do {
+            return try byID.first({ $0.bind(id.description) }, row)
+        } catch is UnreadableRow {
+            return nil
+        }
     }
 
     /// Returns the permanent refusals of the path by `ready`, with the metadata at that time, the newest first.
     func refusals(rule: String, path: PathBytes) throws -> [Refusal] {
-        var refusals: [Refusal] = []
-        try refused.each {
-            $0.bind(rule)
-            $0.bind(blob: path.bytes)
-        } _: { row in
-            guard let event = row.utf8(1).flatMap({ FileEvent(record: $0) }) else { return }
-            let message = row.optionalText(2) ?? ""
-            refusals.append(Refusal(id: JobID(row.text(0)), snapshot: event.snapshot, message: message))
+        try refused.rows({ $0.bind(rule).bind(blob: path.bytes) }) { row in
+            FileEvent(record: row.blob(1)).map {
+                Refusal(id: JobID(row.text(0)), snapshot: $0.snapshot, message: row.text(2))
+            }
         }
-        return refusals
     }
 
     private func row(_ row: SQLStatement) throws -> Row {
-        guard let event = row.utf8(2).flatMap({ FileEvent(record: $0) }),
-            let state = JobState(rawValue: row.text(3)), event.path.isAbsoluteName
+        guard let event = FileEvent(record: row.blob(2)), let state = JobState(rawValue: row.text(3)),
+            event.path.isAbsoluteName
         else { throw UnreadableRow(table: "jobs") }
         var job = Job(id: JobID(row.text(0)), rule: row.text(1), event: event)
         job.attempt = Int(row.integer(4))
         job.isInterrupted = row.integer(5) != 0
-        job.previous = row.utf8(8).flatMap { PreviousAttempt(record: $0) }
-        if let text = row.utf8(9) {
+        job.previous = row.optionalBlob(8).flatMap { PreviousAttempt(record: $0) }
+        if let text = row.optionalBlob(9) {
             guard let steps = JobSteps(record: text) else { throw UnreadableRow(table: "jobs") }
             (job.steps, job.failure) = (steps.finished, steps.failure)
         }
         if state == .pending, let cause = row.optionalText(11).flatMap(Waiting.Cause.init) {
-            job.waiting = Waiting(cause, row.optionalText(10) ?? "")
+            job.waiting = Waiting(cause, row.text(10))
         }
-        var offer: Offer?
-        if let text = row.utf8(12) {
-            guard let record = Offer(record: text) else { throw UnreadableRow(table: "jobs") }
-            offer = record
-        }
-        return Row(
-            job: job, state: state, position: UInt64(bitPattern: row.integer(6)), due: row.optionalInteger(7),
-            offer: offer)
+        let progress = row.optionalBlob(12)
+        let offer = progress.flatMap { Offer(record: $0) }
+        guard progress == nil || offer != nil else { throw UnreadableRow(table: "jobs") }
+        let number = UInt64(bitPattern: row.integer(6))
+        return (StoredJob(job, state, offer, number: number), row.optionalInteger(7))
     }
 
     // MARK: Writing
 
-    /// Writes the state of a job.
-    func write(_ row: StoredJobRow) throws { try (row.isNew ? upsert : update).run { row.bind(to: $0) } }
+    /// Writes a job, which is finished if it has an outcome.
+    ///
+    /// If `isNew` is false, its event has not changed, and only its state is written.
+    func write(_ stored: StoredJob, _ outcome: Outcome? = nil, isNew: Bool, at clocks: ClockPair) throws {
+        let job = stored.job
+        // No attempt follows one that has succeeded or was skipped.
+        let isDone = stored.state == .succeeded || stored.state == .skipped
+        let hasSteps = !job.steps.isEmpty || job.failure != nil
+        let outputs = outcome?.outputs ?? []
+        let due = outcome == nil ? stored.due.map { clocks.columnValue(of: $0) } ?? clocks.wall : nil
+        try (isNew ? upsert : update).run { row in
+            row.bind(job.id.description).bind(stored.state.rawValue).bind(Int64(job.attempt)).bind(job.isInterrupted)
+                .bind(due).bind(outcome == nil ? nil : clocks.wall)
+                .bind(utf8: job.previous?.record)
+                .bind(utf8: isDone || !hasSteps ? nil : JobSteps(of: job).record)
+                .bind(utf8: isDone ? nil : stored.offer?.record)
+                .bind(outcome?.message ?? job.waiting?.message)
+                .bind(outcome == nil ? job.waiting?.cause.rawValue : outcome?.code)
+                .bind(utf8: outputs.isEmpty ? nil : outputs.record)
+            guard isNew else { return }
+            row.bind(Int64(bitPattern: stored.number)).bind(job.rule).bind(blob: job.event.path.bytes)
+                .bind(job.event.kind.rawValue).bind(utf8: job.event.record).bind(job.event.time.columnValue)
+        }
+    }
 
     /// Marks a job with an unreadable row as failed; the rest of the row is unchanged.
     func bury(_ id: [UInt8], at now: Int64) throws {
-        try bury.run { row in
-            row.bind(utf8: id)
-            row.bind(now)
-            row.bind("its row in the journal can't be read; 'alight apply' runs its rule for the file")
-            row.bind(JobEntry.unreadableCode)
+        try bury.run {
+            $0.bind(utf8: id).bind(now)
+                .bind("its row in the journal can't be read; 'alight apply' runs its rule for the file")
+                .bind(JobEntry.unreadableCode)
         }
     }
 
     /// Shifts the due times of all open jobs, in nanoseconds.
     func moveDue(by shift: Int64) throws { try move.run { $0.bind(shift) } }
+
+    /// Replaces the devices in the events of all jobs that may run again, within a transaction.
+    func map(_ devices: [Int64: Int64], in database: Database) throws {
+        guard !devices.isEmpty else { return }
+        let update = try SQLStatement("UPDATE jobs SET facts = ?2, progress = ?3 WHERE id = ?1", in: database)
+        for condition in ["state IN ('pending', 'running')", "state = 'failed'"] {
+            let select = try SQLStatement("SELECT id, facts, progress FROM jobs WHERE \(condition)", in: database)
+            let changed = try select.rows { row -> (id: String, facts: [UInt8], progress: [UInt8]?)? in
+                guard var event = FileEvent(record: row.blob(1)) else { return nil }
+                var offer = row.optionalBlob(2).flatMap { Offer(record: $0) }
+                let isLeftMapped = offer?.left?.identity.map(devices) ?? false
+                guard event.map(devices) || isLeftMapped else { return nil }
+                return (row.text(0), event.record, offer?.record ?? row.optionalBlob(2))
+            }
+            for row in changed { try update.run { $0.bind(row.id).bind(utf8: row.facts).bind(utf8: row.progress) } }
+        }
+    }
 
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
 }

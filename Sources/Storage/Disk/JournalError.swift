@@ -9,12 +9,12 @@ package enum JournalError: Error, Sendable, Hashable {
     /// Another instance has it open; `pid` is nil if the process id can't be read.
     case held(PathBytes, pid: Int32?)
     /// The directory can't be created.
-    case noFolder(PathBytes, errno: Int32)
+    case noDirectory(PathBytes, errno: Int32)
     /// The file or its lock file can't be created or opened.
     case noAccess(PathBytes, errno: Int32)
     /// The file can't even be read.
     case unreadable(PathBytes, errno: Int32)
-    case isFolder(PathBytes)
+    case isDirectory(PathBytes)
     /// The file is not an SQLite file.
     case notJournal(PathBytes)
     /// The file is an SQLite file of another program.
@@ -29,24 +29,19 @@ package enum JournalError: Error, Sendable, Hashable {
     case failed(PathBytes, String)
 
     init(_ error: any Error, at path: PathBytes) {
-        if let error = error as? JournalError {
-            self = error
-            return
-        }
-        guard let error = error as? DatabaseError else {
-            self = .damaged(path, StorageError.detail(of: error))
-            return
-        }
-        switch error.resultCode {
-        case .SQLITE_CORRUPT: self = .damaged(path, StorageError.detail(of: error))
-        case .SQLITE_NOTADB: self = .notJournal(path)
-        case .SQLITE_FULL: self = .full(path)
-        case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy(path)
-        case .SQLITE_IOERR where path.isOnFullDisk: self = .full(path)
-        case .SQLITE_READONLY: self = .noAccess(path, errno: EROFS)
-        case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: self = .noAccess(path, errno: EACCES)
-        default: self = .failed(path, StorageError.detail(of: error))
-        }
+        let detail = StorageError.detail(of: error)
+        self =
+            switch (error as? DatabaseError)?.resultCode {
+            case nil: error as? JournalError ?? .damaged(path, detail)
+            case .SQLITE_CORRUPT: .damaged(path, detail)
+            case .SQLITE_NOTADB: .notJournal(path)
+            case .SQLITE_FULL: .full(path)
+            case .SQLITE_BUSY, .SQLITE_LOCKED: .busy(path)
+            case .SQLITE_IOERR where path.isOnFullDisk: .full(path)
+            case .SQLITE_READONLY: .noAccess(path, errno: EROFS)
+            case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: .noAccess(path, errno: EACCES)
+            default: .failed(path, detail)
+            }
     }
 }
 
@@ -56,10 +51,10 @@ extension JournalError: CustomStringConvertible {
         case .held(let path, let pid):
             let who = pid.map { "process \($0)" } ?? "another process"
             return "the journal '\(path)' is in use by another instance (\(who))"
-        case .noFolder(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
+        case .noDirectory(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
         case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
         case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
-        case .isFolder(let path): return "the journal '\(path)' is a directory"
+        case .isDirectory(let path): return "the journal '\(path)' is a directory"
         case .notJournal(let path): return "'\(path)' is not an SQLite file, so it is not a journal"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
         case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
@@ -78,7 +73,7 @@ extension JournalError: CustomStringConvertible {
         switch self {
         case .held: "stop that one first, or name another file with '--journal'"
         case .unreadable: "run it as the user that Alight runs as, or as root"
-        case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
+        case .noDirectory, .noAccess, .isDirectory, .notJournal, .foreign:
             "name a file with '--journal' that this user may write, or ':memory:' to store nothing"
         case .damaged:
             "nothing was changed; recover its contents with sqlite3, as docs/journal.md describes, or name "
@@ -96,9 +91,7 @@ extension JournalError: CustomStringConvertible {
 
 extension StorageError {
     /// Creates the error for a reader of the journal: with the message of a run, and possibly another remedy.
-    package init(_ error: JournalError, help: String? = nil) {
-        self.init(mayPass: false, description: error.description, help: help ?? error.help)
-    }
+    package init(_ error: JournalError, help: String? = nil) { self.init(error.description, help: help ?? error.help) }
 
     /// Creates the error for data of the journal that could not be written or read.
     init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {
@@ -106,32 +99,24 @@ extension StorageError {
         if code == .SQLITE_IOERR, !isReading, path.isOnFullDisk { code = .SQLITE_FULL }
         let isDamaged = code == nil || code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
         let mayPass = !isDamaged && !isReading && code != .SQLITE_CONSTRAINT && code != .SQLITE_MISUSE
-        let detail: String
-        switch code {
-        case .SQLITE_FULL: detail = "the disk is full"
-        case .SQLITE_BUSY: detail = "it is locked by \(WriteLock.holder(of: path) ?? "another program")"
-        default: detail = Self.detail(of: error)
-        }
-        let help: String
-        switch code {
-        case .SQLITE_FULL: help = "free space on the disk; no action starts until it can be written again"
-        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
-            help = "make the file and its directory writable; no action starts until then"
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
-            help = "stop the program that has it locked; no action starts until then"
-        default:
-            help =
-                isDamaged
-                ? "recover its contents with sqlite3, as docs/journal.md describes, or name another file with "
-                    + "'--journal'"
-                : "check the disk that contains it" + (mayPass ? "; no action starts until it can be written" : "")
-        }
-        self.init(
-            mayPass: mayPass,
-            description: isDamaged
-                ? "the journal '\(path)' is damaged: \(detail)"
-                : "the journal '\(path)' can't be \(isReading ? "read" : "written"): \(detail)",
-            help: help)
+        let detail =
+            switch code {
+            case .SQLITE_FULL: "the disk is full"
+            case .SQLITE_BUSY: "it is locked by \(WriteLock.holder(of: path) ?? "another program")"
+            default: Self.detail(of: error)
+            }
+        let help =
+            switch code {
+            case .SQLITE_FULL: "free space on the disk; no action starts until it can be written again"
+            case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
+                "make the file and its directory writable; no action starts until then"
+            case .SQLITE_BUSY, .SQLITE_LOCKED: "stop the program that has it locked; no action starts until then"
+            case _ where isDamaged:
+                "recover its contents with sqlite3, as docs/journal.md describes, or name another file with '--journal'"
+            default: "check the disk that contains it" + (mayPass ? "; no action starts until it can be written" : "")
+            }
+        let failure = isDamaged ? "is damaged" : "can't be \(isReading ? "read" : "written")"
+        self.init("the journal '\(path)' \(failure): \(detail)", help: help, mayPass: mayPass)
     }
 
     /// Returns the error as text on one line.
@@ -152,5 +137,20 @@ extension PathBytes {
     fileprivate var isOnFullDisk: Bool {
         var status = statvfs()
         return withCString { statvfs($0, &status) } == 0 && status.f_bavail < 16
+    }
+}
+
+/// A reason why the journal can't be read or written.
+///
+/// `description` is the message and `help` the remedy.
+package struct StorageError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Whether a later attempt may succeed, as with a full disk; otherwise nothing in the journal is reliable any
+    /// more.
+    package var mayPass: Bool
+    package var description: String
+    package var help: String
+
+    init(_ description: String, help: String, mayPass: Bool = false) {
+        (self.description, self.help, self.mayPass) = (description, help, mayPass)
     }
 }

@@ -1,5 +1,6 @@
 import GRDB
 import Glibc
+import Rules
 import System
 
 /// The file of a journal before its use: found or created, checked, and opened.
@@ -19,10 +20,8 @@ enum JournalFile {
     /// Creates the file and its directory if they are missing, and acquires the lock.
     ///
     /// - Returns: The path without symbolic links: a file has one lock, whichever path is used.
-    static func acquire(
-        _ path: PathBytes, isBrief: Bool
-    ) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
-        try makeFolder(of: path)
+    static func acquire(_ path: PathBytes, isBrief: Bool) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
+        try makeDirectory(of: path)
         let path = try check(path)
         let lock = try JournalLock(of: path, isBrief: isBrief)
         try prepare(path)
@@ -30,35 +29,30 @@ enum JournalFile {
         return (path, lock)
     }
 
-    /// Checks the types and the owners of the file and its companions, as far as they exist.
+    /// Rejects an existing path that is not a regular file, and companions of other users.
     ///
     /// - Returns: The path without symbolic links.
     static func check(_ path: PathBytes) throws(JournalError) -> PathBytes {
         let path = resolve(path)
-        try refuseOtherTypes(path)
+        var status = stat()
+        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw status.st_mode & S_IFMT == S_IFDIR ? .isDirectory(path) : .notJournal(path)
+        }
         try CompanionFile.check(of: path)
         return path
     }
 
     /// Creates the directory and its parents, accessible by this user only.
-    static func makeFolder(of path: PathBytes) throws(JournalError) {
-        let folder = path.parent
+    static func makeDirectory(of path: PathBytes) throws(JournalError) {
+        let directory = path.parent
         var status = stat()
-        if folder.withCString({ stat($0, &status) }) == 0 {
-            guard status.st_mode & S_IFMT == S_IFDIR else { throw .noFolder(folder, errno: ENOTDIR) }
+        if directory.withCString({ stat($0, &status) }) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw .noDirectory(directory, errno: ENOTDIR) }
             return
         }
-        if errno == ENOENT, folder.parent != folder { try makeFolder(of: folder) }
-        guard folder.withCString({ mkdir($0, 0o700) }) == 0 || errno == EEXIST else {
-            throw .noFolder(folder, errno: errno)
-        }
-    }
-
-    /// Rejects an existing path that is not a regular file.
-    static func refuseOtherTypes(_ path: PathBytes) throws(JournalError) {
-        var status = stat()
-        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
-            throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
+        if errno == ENOENT, directory.parent != directory { try makeDirectory(of: directory) }
+        guard directory.withCString({ mkdir($0, 0o700) }) == 0 || errno == EEXIST else {
+            throw .noDirectory(directory, errno: errno)
         }
     }
 
@@ -66,7 +60,7 @@ enum JournalFile {
     static func prepare(_ path: PathBytes) throws(JournalError) {
         let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
         guard descriptor >= 0 else {
-            if errno == EISDIR { throw .isFolder(path) }
+            if errno == EISDIR { throw .isDirectory(path) }
             throw errno == ENOSPC || errno == EDQUOT ? .full(path) : .noAccess(path, errno: errno)
         }
         defer { close(descriptor) }
@@ -84,25 +78,30 @@ enum JournalFile {
             if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
             return false
         }
-        let header = try FileBytes.read(descriptor, 100, at: 0, of: path)
-        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+        var header = [UInt8](repeating: 0, count: 100)
+        var count = -1
+        repeat { count = pread(descriptor, &header, header.count, 0) } while count < 0 && errno == EINTR
+        guard count >= 0 else { throw .unreadable(path, errno: errno) }
+        guard count == header.count, header.starts(with: Array("SQLite format 3\0".utf8)) else {
             throw .notJournal(path)
         }
         func number(_ offset: Int, _ length: Int) -> Int {
             header[offset..<(offset + length)].reduce(0) { $0 << 8 | Int($1) }
         }
         let application = number(68, 4)
-        guard application == Int(JournalSchema.application) || application == 0 else { throw .foreign(path) }
-        let version = number(60, 4)
-        if application != 0, version > JournalSchema.version {
-            throw .newer(path, version: version, known: JournalSchema.version)
-        }
+        if application != 0 { try check(application: application, version: number(60, 4), of: path) }
         // The log may contain the missing pages, and an older header may not count them.
         let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
         if !hasLog, number(24, 4) == number(92, 4), number(28, 4) * pageSize > size {
             throw .damaged(path, "it has \(size) bytes of \(number(28, 4) * pageSize)")
         }
         return true
+    }
+
+    private static func check(application: Int, version: Int, of path: PathBytes) throws(JournalError) {
+        guard application == Int(JournalSchema.application) else { throw .foreign(path) }
+        let known = JournalSchema.version
+        guard version <= known else { throw .newer(path, version: version, known: known) }
     }
 
     /// Whether everything is in the file itself, and the log contains nothing that is still to be moved into it.
@@ -134,8 +133,7 @@ enum JournalFile {
             try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
             guard mode == "wal" else {
-                throw JournalError.failed(
-                    path, "the file system does not support shared memory (mode '\(mode ?? "")')")
+                throw JournalError.failed(path, "the file system does not support shared memory (mode '\(mode ?? "")')")
             }
             try makeTables(database)
         }
@@ -177,23 +175,27 @@ enum JournalFile {
         throw JournalError.busy(path)
     }
 
-    /// Opens the file for reading; creates no files and takes no lock if no instance uses the journal.
-    ///
-    /// Without a log, the file never changes. With a log, SQLite would create a shared memory file. With exclusive
-    /// locking it needs none, and the locks of the VFS `unix-none` do nothing.
-    static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
+    /// The configuration of connections that only read.
+    static var readerConfiguration: Configuration {
         var configuration = Configuration()
         configuration.label = "alight-journal-reader"
         configuration.readonly = true
         // A commit of the engine takes milliseconds, and longer on a slow disk.
         configuration.busyMode = .timeout(5)
+        return configuration
+    }
+
+    /// Opens the file for reading; creates no files and takes no lock if no instance uses the journal.
+    ///
+    /// Without a log, the file never changes. With a log, SQLite would create a shared memory file. With exclusive
+    /// locking it needs none, and the locks of the VFS `unix-none` do nothing.
+    static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
+        var configuration = readerConfiguration
         guard JournalLock.holder(of: path) == nil else {
             return try DatabaseQueue(path: uri(of: path), configuration: configuration)
         }
         let isWhole = hasEmptyLog(path)
-        if !isWhole {
-            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
-        }
+        if !isWhole { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") } }
         return try DatabaseQueue(
             path: uri(of: path) + (isWhole ? "?immutable=1" : "?vfs=unix-none"), configuration: configuration)
     }
@@ -206,12 +208,12 @@ enum JournalFile {
         let (fewest, most) = (250 as UInt64, 3_500 as UInt64)
         var status = statvfs()
         guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return Int(fewest) }
-        var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        var available = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         var log = stat()
         if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 {
-            room += UInt64(max(0, log.st_size))
+            available += UInt64(max(0, log.st_size))
         }
-        return Int(min(most, max(fewest, room / 8 / 4_096)))
+        return Int(min(most, max(fewest, available / 8 / 4_096)))
     }
 
     /// Returns the name by which SQLite opens the file, whatever bytes the path contains.
@@ -222,25 +224,15 @@ enum JournalFile {
 
     /// Returns the name as a URI, to which parameters can be added.
     static func uri(of path: PathBytes) -> String {
-        let plain = Set("/-._~".utf8)
-        let digits = Array("0123456789ABCDEF".utf8)
-        var name = Array("file:".utf8)
-        for byte in path.bytes {
-            let isLetter = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-            name += isLetter || plain.contains(byte) ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-        return String(decoding: name, as: UTF8.self)
+        "file:" + String(decoding: Template.percentEncoded(path.bytes), as: UTF8.self)
     }
 
     private static func judge(_ database: Database, _ path: PathBytes) throws {
-        let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+        let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
         if application == 0, version == 0, tables.isEmpty { return }
-        guard application == JournalSchema.application else { throw JournalError.foreign(path) }
-        guard version <= JournalSchema.version else {
-            throw JournalError.newer(path, version: version, known: JournalSchema.version)
-        }
+        try check(application: application, version: version, of: path)
         for table in JournalSchema.names where !tables.contains(table) {
             throw JournalError.damaged(path, "the table '\(table)' is missing")
         }

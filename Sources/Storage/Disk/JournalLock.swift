@@ -18,9 +18,9 @@ final class JournalLock: Sendable {
     /// The suffix after the process id if the process uses the lock only briefly.
     private static let brief = " brief"
     /// The timeout for such a process.
-    private static let patience = Duration.seconds(5)
+    private static let timeout = Duration.seconds(5)
     /// The timeout for all others; it tolerates a copy of the descriptor left by a killed process.
-    private static let shortPatience = Duration.milliseconds(200)
+    private static let shortTimeout = Duration.milliseconds(200)
 
     /// Acquires the lock, or throws an error with its holder.
     ///
@@ -31,13 +31,7 @@ final class JournalLock: Sendable {
     init(of journal: PathBytes, isBrief: Bool = false) throws(JournalError) {
         let path = CompanionFile.lock.path(of: journal)
         let descriptor = path.withCString { open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
-        guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
-        guard Self.take(descriptor) else {
-            let reason = errno
-            let pid = Self.pid(in: descriptor)
-            close(descriptor)
-            throw reason == EWOULDBLOCK ? .held(journal, pid: pid) : .noAccess(path, errno: reason)
-        }
+        try Self.acquire(descriptor, of: path, journal) { Self.pid(in: descriptor) }
         let text = Array("\(getpid())\(isBrief ? Self.brief : "")\n".utf8)
         guard ftruncate(descriptor, 0) == 0, pwrite(descriptor, text, text.count, 0) == text.count else {
             let reason = errno
@@ -48,7 +42,7 @@ final class JournalLock: Sendable {
     }
 
     /// Records the control socket of this process after its process id; nil for none.
-    func note(control socket: PathBytes?) {
+    func record(control socket: PathBytes?) {
         let text = Array("\(getpid())\n".utf8) + (socket.map { $0.bytes + [0x0a] } ?? [])
         // On a full disk, other processes do not find the socket and report that there is none.
         _ = pwrite(descriptor, text, text.count, 0)
@@ -60,12 +54,7 @@ final class JournalLock: Sendable {
     /// - Throws: An error if it is locked under another name, or can't be opened.
     func lockFile(of journal: PathBytes) throws(JournalError) {
         let descriptor = journal.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-        guard descriptor >= 0 else { throw .noAccess(journal, errno: errno) }
-        guard Self.take(descriptor) else {
-            let reason = errno
-            close(descriptor)
-            throw reason == EWOULDBLOCK ? .held(journal, pid: nil) : .noAccess(journal, errno: reason)
-        }
+        try Self.acquire(descriptor, of: journal, journal) { nil }
         file.store(descriptor, ordering: .relaxed)
     }
 
@@ -80,50 +69,57 @@ final class JournalLock: Sendable {
         close(descriptor)
     }
 
-    /// Acquires the lock; returns false, with the reason in errno, if it is not released in time.
-    private static func take(_ descriptor: Int32) -> Bool {
+    /// Acquires the lock of a file; closes it and throws an error if it was not opened, or is not released in time.
+    private static func acquire(
+        _ descriptor: Int32, of path: PathBytes, _ journal: PathBytes, holder: () -> Int32?
+    ) throws(JournalError) {
+        guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
         let start = ContinuousClock.now
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK else { return false }
+            let reason = errno
             let isBrief = line(in: descriptor)?.hasSuffix(brief) ?? false
-            guard ContinuousClock.now < start + (isBrief ? patience : shortPatience) else {
-                errno = EWOULDBLOCK
-                return false
+            guard reason == EWOULDBLOCK, .now < start + (isBrief ? timeout : shortTimeout) else {
+                let pid = holder()
+                close(descriptor)
+                throw reason == EWOULDBLOCK ? .held(journal, pid: pid) : .noAccess(path, errno: reason)
             }
             usleep(10_000)
         }
-        return true
+    }
+
+    /// Returns the result of the closure for the lock file of a journal; nil if there is none.
+    private static func read<Result>(_ journal: PathBytes, _ body: (Int32) -> Result?) -> Result? {
+        let descriptor = CompanionFile.lock.path(of: journal).withCString {
+            open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        }
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        return body(descriptor)
     }
 
     /// Returns the process that holds the lock; 0 if its id can't be read, nil if there is none.
     ///
     /// The check briefly takes a shared lock; a process that acquires the lock during that time waits for it.
     static func holder(of journal: PathBytes) -> Int32? {
-        let descriptor = CompanionFile.lock.path(of: journal).withCString {
-            open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        read(journal) { descriptor in
+            guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else {
+                flock(descriptor, LOCK_UN)
+                return nil
+            }
+            return errno == EWOULDBLOCK ? pid(in: descriptor) ?? 0 : nil
         }
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else {
-            flock(descriptor, LOCK_UN)
-            return nil
-        }
-        return errno == EWOULDBLOCK ? pid(in: descriptor) ?? 0 : nil
     }
 
     /// Returns the control socket that the holder has recorded; nil if there is none.
     static func control(of journal: PathBytes) -> PathBytes? {
         guard holder(of: journal) != nil else { return nil }
-        let descriptor = CompanionFile.lock.path(of: journal).withCString {
-            open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        return read(journal) { descriptor in
+            var buffer = [UInt8](repeating: 0, count: 64 + Int(PATH_MAX))
+            let count = pread(descriptor, &buffer, buffer.count, 0)
+            let lines = buffer.prefix(max(0, count)).split(separator: 0x0a, maxSplits: 1)
+            guard lines.count == 2, lines[1].last == 0x0a else { return nil }
+            return PathBytes(lines[1].dropLast())
         }
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var buffer = [UInt8](repeating: 0, count: 64 + Int(PATH_MAX))
-        let count = pread(descriptor, &buffer, buffer.count, 0)
-        let lines = buffer.prefix(max(0, count)).split(separator: 0x0a, maxSplits: 1)
-        guard lines.count == 2, lines[1].last == 0x0a else { return nil }
-        return PathBytes(lines[1].dropLast())
     }
 
     /// Returns the process id that the holder wrote.

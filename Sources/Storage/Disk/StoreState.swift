@@ -4,28 +4,8 @@ import Reconciling
 import Rules
 import System
 
-/// The open file of a ``DiskStore``, and its state in memory.
-///
-/// Used under the lock of the store.
-final class StoreState {
-    private struct Parts {
-        let ledger: LedgerTable
-        let due: DuePathTable
-        let jobs: JobTable
-        let attempts: AttemptTable
-        let history: HistoryPruning
-        let fact: SQLStatement
-        let reading: ReadTransaction
-        let transaction: WriteTransaction
-        let rules: StoredRules
-        let mounts: StoredMounts
-        let pauses: Pauses
-        let facts: [String: Int64]
-    }
-
-    let path: PathBytes
-    /// The identity of the file, by which its removal is detected.
-    let identity: FileIdentity?
+/// The prepared statements of the journal's connection.
+struct StoreTables {
     var ledger: LedgerTable
     let due: DuePathTable
     let jobs: JobTable
@@ -34,31 +14,62 @@ final class StoreState {
     let fact: SQLStatement
     let reading: ReadTransaction
     let transaction: WriteTransaction
+
+    init(_ database: Database, run: Int64, _ retention: JournalRetention, _ errors: ReadErrors) throws {
+        ledger = try LedgerTable(database, run: run, errors)
+        due = try DuePathTable(database, errors)
+        jobs = try JobTable(database)
+        attempts = try AttemptTable(database)
+        history = try HistoryPruning(database, retention)
+        fact = try SQLStatement("INSERT OR REPLACE INTO facts VALUES (?, ?)", in: database)
+        reading = try ReadTransaction(database, errors)
+        transaction = try WriteTransaction(database)
+    }
+}
+
+/// The open file of a ``DiskStore``, and its state in memory.
+///
+/// Used under the lock of the store.
+final class StoreState {
+    /// What the last commit stored of the state in memory.
+    struct Committed {
+        /// The table `facts`.
+        var facts: [String: Int64]
+        /// The difference of the clocks when due times were written.
+        var clockOffset: ClockOffset
+        var pauses: Pauses
+    }
+
+    /// The state of the journal when it was opened.
+    struct Start {
+        /// The number of this run, counted from 1.
+        let run: Int64
+        /// The time of the last commit of an earlier run, or up to a second before it.
+        let lastCommit: Int64?
+        /// The number of jobs that were running when the last run was interrupted.
+        var interrupted = 0
+        /// The jobs whose rows are unreadable, and that have since failed.
+        var unreadable: [JobID] = []
+    }
+
+    let path: PathBytes
+    /// The identity of the file, by which its removal is detected.
+    let identity: FileIdentity?
+    var tables: StoreTables
     /// The checkpoint; nil for a store in memory.
     let checkpoint: LogCheckpoint?
     let errors: ReadErrors
     var rules: StoredRules
-    /// The ids of all rules.
-    var ruleIDs: Set<Int64>
     var mounts: StoredMounts
     var pauses: Pauses
-    var storedPauses: Pauses
-    /// The number of this run, counted from 1.
-    let run: Int64
-    /// The time of the last commit of an earlier run, or up to a second before it.
-    let lastCommit: Int64?
-    /// The table `facts` as it was last committed.
-    var facts: [String: Int64]
-    /// The difference of the clocks when due times were written.
-    var clockOffset: ClockOffset
+    var committed: Committed
+    private(set) var start: Start
     /// Whether rules run and their files are watched.
     var isWatching = false
     /// Whether the clean stop is to be recorded.
     var isStopping = false
     /// The error after which nothing more is read or written.
-    var fault: StorageError?
-    private(set) var interrupted = 0
-    private(set) var unreadable: [JobID] = []
+    var failure: StorageError?
     /// Declared after the statements, so that it outlives them.
     let connection: DatabaseQueue
     /// Declared last, so that the lock is released after the connection is closed; nil for a store in memory.
@@ -77,51 +88,40 @@ final class StoreState {
         identity = DiskProbe.identity(of: path)
         let errors = ReadErrors()
         self.errors = errors
-        let parts = try connection.writeWithoutTransaction { try Self.parts($0, retention, errors) }
-        (ledger, due, jobs, attempts) = (parts.ledger, parts.due, parts.jobs, parts.attempts)
-        (history, fact, reading, transaction) = (parts.history, parts.fact, parts.reading, parts.transaction)
+        (tables, rules, mounts, pauses, start, committed) = try connection.writeWithoutTransaction { database in
+            let rows = try SQLStatement("SELECT name, value FROM facts", in: database).rows {
+                ($0.text(0), $0.integer(1))
+            }
+            let facts = Dictionary(rows) { $1 }
+            let start = Start(run: (facts["run"] ?? 0) + 1, lastCommit: facts["kept"])
+            let pauses = try Pauses(database)
+            let offset = ClockOffset(facts, lastCommit: start.lastCommit ?? clocks.wall, clocks)
+            return try (
+                StoreTables(database, run: start.run, retention, errors), StoredRules(database),
+                StoredMounts(database), pauses, start,
+                Committed(facts: facts, clockOffset: offset, pauses: pauses)
+            )
+        }
         checkpoint = lock == nil ? nil : connection.writeWithoutTransaction { LogCheckpoint($0, of: path) }
-        (rules, mounts, pauses, storedPauses) = (parts.rules, parts.mounts, parts.pauses, parts.pauses)
-        ruleIDs = Set(parts.rules.ids.values)
-        run = Self.run(after: parts.facts)
-        lastCommit = parts.facts["kept"]
-        facts = parts.facts
-        clockOffset = ClockOffset(parts.facts, kept: lastCommit ?? clocks.wall, clocks)
         try checkJobs(clocks)
         try writeMakingRoom(TurnChanges(), clocks)
         setTimeout(Self.turnTimeout)
     }
 
-    private static func parts(
-        _ database: Database, _ retention: JournalRetention, _ errors: ReadErrors
-    ) throws -> Parts {
-        var facts: [String: Int64] = [:]
-        try SQLStatement("SELECT name, value FROM facts", in: database).each { facts[$0.text(0)] = $0.integer(1) }
-        return try Parts(
-            ledger: LedgerTable(database, run: run(after: facts), errors), due: DuePathTable(database, errors),
-            jobs: JobTable(database), attempts: AttemptTable(database),
-            history: HistoryPruning(database, retention),
-            fact: SQLStatement("INSERT OR REPLACE INTO facts VALUES (?, ?)", in: database),
-            reading: ReadTransaction(database, errors), transaction: WriteTransaction(database),
-            rules: StoredRules(database), mounts: StoredMounts(database), pauses: Pauses(database), facts: facts)
-    }
-
-    private static func run(after facts: [String: Int64]) -> Int64 { (facts["run"] ?? 0) + 1 }
-
     /// Counts the jobs that were running, and marks those with unreadable rows as failed.
     private func checkJobs(_ clocks: ClockPair) throws {
-        let (rows, unreadable) = try jobs.openJobs()
-        interrupted = rows.count { $0.state == .running }
+        let unreadable: [[UInt8]]
+        (start.interrupted, unreadable) = try tables.jobs.checkOpenJobs()
         guard !unreadable.isEmpty else { return }
         try access { _ in
-            try transaction.run { for id in unreadable { try jobs.bury(id, at: clocks.wall) } }
+            try tables.transaction.run { for id in unreadable { try tables.jobs.bury(id, at: clocks.wall) } }
         }
-        self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
+        start.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// Calls the closure with the connection, outside of the read transaction.
     func access<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
-        reading.end()
+        tables.reading.end()
         return try connection.writeWithoutTransaction(body)
     }
 
@@ -134,7 +134,7 @@ final class StoreState {
     func stop(_ clocks: ClockPair) -> StorageError? {
         isStopping = true
         setTimeout(Self.lastTimeout)
-        if let fault = commit(TurnChanges(), clocks) { return fault }
+        if let failure = commit(TurnChanges(), clocks) { return failure }
         checkpoint?.close()
         // After an error the next run reads the log.
         try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
@@ -142,7 +142,7 @@ final class StoreState {
     }
 
     /// A number that is not exceeded by any job.
-    var number: UInt64 { UInt64(bitPattern: facts["number"] ?? 0) }
+    var number: UInt64 { UInt64(bitPattern: committed.facts["number"] ?? 0) }
 
     // MARK: Rules and mount points
 
@@ -150,73 +150,69 @@ final class StoreState {
         let time = now.columnValue
         // In a run that continues with other rules, everything has been compared until now.
         let starts = rules.begin(
-            records, now: isWatching ? time : nil, kept: self.isWatching ? time : lastCommit ?? time)
+            records, now: isWatching ? time : nil, lastCommit: self.isWatching ? time : start.lastCommit ?? time)
         self.isWatching = isWatching
-        mounts.look()
-        ledger.devices = mounts.devices
-        let ids = rules.ids
-        ruleIDs = Set(ids.values)
+        mounts.findDevices()
+        tables.ledger.devices = mounts.devices
         return records.compactMap { record in
-            guard let id = ids[record.name], let start = starts[record.name] else { return nil }
-            return StoredRule(id: RuleID(id), start: start)
+            guard let row = rules.rows[record.name], let start = starts[record.name] else { return nil }
+            return StoredRule(id: RuleID(row.id), start: start)
         }
     }
 
     func stored() -> StoredState {
-        var unloaded: [String: Int] = [:]
+        var stored = StoredState()
+        stored.lastCommit = start.lastCommit.map { Timestamp(columnValue: $0) }
+        (stored.mounts, stored.pauses, stored.number) = (mounts.records, pauses, number)
         do {
             try access { database in
                 let sql = "SELECT rule, count(*) FROM jobs WHERE state IN ('pending', 'running') GROUP BY rule"
-                try SQLStatement(sql, in: database).each { row in
-                    let name = rules.owner(ofJobsUnder: row.text(0))
-                    if !rules.isRunning(name) { unloaded[name, default: 0] += Int(row.integer(1)) }
+                let rows = try SQLStatement(sql, in: database).rows { ($0.text(0), $0.integer(1)) }
+                for (rule, count) in rows {
+                    let name = rules.owner(ofJobsUnder: rule)
+                    if !rules.isRunning(name) { stored.unloaded[name, default: 0] += Int(count) }
                 }
             }
         } catch {
             errors.record(error)
         }
-        return StoredState(
-            lastCommit: lastCommit.map { Timestamp(columnValue: $0) }, mounts: mounts.records, pauses: pauses,
-            unloaded: unloaded, number: number)
+        return stored
     }
 
     // MARK: Jobs
 
     func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) throws -> [StoredJob] {
         guard let name = rules.name(of: rule.number) else { return [] }
-        let rows = try rules.storedNames(of: name).flatMap { try jobs.openJobs(of: $0) }
-        return rows.sorted { $0.position < $1.position }.map { job($0, at: clocks) }
+        let rows = try rules.storedNames(of: name).flatMap { try tables.jobs.openJobs(of: $0) }
+        return rows.sorted { $0.stored.number < $1.stored.number }.map { job($0, at: clocks) }
     }
 
     func job(_ id: JobID, at clocks: ClockPair) throws -> StoredJob? {
-        try jobs.job(id).map { job($0, at: clocks) }
+        try tables.jobs.job(id).map { job($0, at: clocks) }
     }
 
     /// Returns the job of a row, with the current name of its rule and the current device numbers.
     private func job(_ row: JobTable.Row, at clocks: ClockPair) -> StoredJob {
-        var job = row.job
-        job.rule = rules.owner(ofJobsUnder: job.rule)
-        job.event.map(mounts.devices)
-        job.event.snapshot.mount = 0
-        job.event.before?.mount = 0
-        var due = row.due.map { clocks.instant(of: $0 &+ clockOffset.shift(to: clocks)) }
+        var stored = row.stored
+        stored.job.rule = rules.owner(ofJobsUnder: stored.job.rule)
+        stored.job.event.map(mounts.devices)
+        stored.job.event.snapshot.mount = 0
+        stored.job.event.before?.mount = 0
+        stored.due = row.due.map { clocks.instant(of: $0 &+ committed.clockOffset.shift(to: clocks)) }
         // The condition for which the job waits may have been met in the meantime.
-        if row.state == .pending, job.waiting != nil { due = due.map { min($0, clocks.instant) } }
-        return StoredJob(job, row.state, offer(row, job), number: row.position, due: due)
-    }
-
-    private func offer(_ row: JobTable.Row, _ job: Job) -> Offer? {
-        guard var offer = row.offer else { return nil }
-        offer.number = row.position
-        offer.event = job.event
-        offer.left?.identity.map(mounts.devices)
-        offer.left?.mount = 0
-        return offer
+        if stored.state == .pending, stored.job.waiting != nil {
+            stored.due = stored.due.map { min($0, clocks.instant) }
+        }
+        stored.offer?.number = stored.number
+        stored.offer?.event = stored.job.event
+        stored.offer?.left?.identity.map(mounts.devices)
+        stored.offer?.left?.mount = 0
+        return stored
     }
 
     func refusal(_ rule: String, _ path: PathBytes, _ snapshot: Snapshot) throws -> Refusal? {
         for name in rules.storedNames(of: rule) {
-            let refusals = try jobs.refusals(rule: name, path: path)
+            let refusals = try tables.jobs.refusals(rule: name, path: path)
             if let refusal = refusals.first(where: { $0.snapshot.hasSameContent(as: snapshot) }) { return refusal }
         }
         return nil

@@ -1,4 +1,3 @@
-import CAlightLinux
 import FileEvents
 import GRDB
 import System
@@ -11,35 +10,29 @@ struct StoredMounts {
     private(set) var devices: [Int64: Int64] = [:]
 
     init(_ database: Database) throws {
-        var records: [MountRecord] = []
-        try SQLStatement("SELECT point, device, inode, btime FROM mounts ORDER BY point", in: database).each { row in
+        let sql = "SELECT point, device, inode, btime FROM mounts ORDER BY point"
+        records = try SQLStatement(sql, in: database).rows { row in
             let identity = FileIdentity(
                 device: row.integer(1), inode: UInt64(bitPattern: row.integer(2)), birth: row.integer(3))
-            records.append(MountRecord(point: PathBytes(row.blob(0)), identity: identity))
+            return MountRecord(point: PathBytes(row.blob(0)), identity: identity)
         }
-        self.records = records
     }
 
     var hasChanges: Bool { isChanged || !devices.isEmpty }
 
     /// Finds the devices whose number has changed: the directory mounted at a point is the same.
-    mutating func look() {
-        for (place, record) in records.enumerated() {
-            var status = cal_stat()
-            guard record.point.withCString({ cal_stat_path($0, &status) }) == 0 else { continue }
-            var identity = record.identity
-            identity.deviceMajor = status.device_major
-            identity.deviceMinor = status.device_minor
-            let birth =
-                status.has_btime == 0 ? 0 : status.btime_seconds &* 1_000_000_000 &+ Int64(status.btime_nanoseconds)
-            guard status.inode == identity.inode, birth == identity.birth, identity != record.identity else { continue }
-            devices[record.identity.device] = identity.device
-            records[place].identity = identity
+    mutating func findDevices() {
+        for (index, record) in records.enumerated() {
+            guard let present = DiskProbe.identity(of: record.point), present.inode == record.identity.inode,
+                present.birth == record.identity.birth, present != record.identity
+            else { continue }
+            devices[record.identity.device] = present.device
+            records[index].identity = present
         }
     }
 
     /// Records the current mounts; a directory that is mounted again from another device is recognized.
-    mutating func note(_ mounts: [MountRecord]) {
+    mutating func record(_ mounts: [MountRecord]) {
         let mounts = mounts.sorted { $0.point < $1.point }
         guard mounts != records else { return }
         for mount in mounts {
@@ -68,18 +61,13 @@ struct StoredMounts {
             "INSERT INTO mounts (point, device, inode, btime) VALUES (?, ?, ?, ?)", in: database)
         for record in records {
             try insert.run {
-                $0.bind(blob: record.point.bytes)
-                $0.bind(record.identity.device)
-                $0.bind(Int64(bitPattern: record.identity.inode))
-                $0.bind(record.identity.birth)
+                $0.bind(blob: record.point.bytes).bind(record.identity.device)
+                    .bind(Int64(bitPattern: record.identity.inode)).bind(record.identity.birth)
             }
         }
     }
 
-    mutating func noteCommitted() {
-        isChanged = false
-        devices = [:]
-    }
+    mutating func markCommitted() { (isChanged, devices) = (false, [:]) }
 }
 
 extension FileEvent {

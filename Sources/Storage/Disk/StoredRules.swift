@@ -38,13 +38,11 @@ struct StoredRules {
                 id: id, selection: row["selection"], began: row["began"], isComplete: row["is_complete"],
                 reselected: row["reselected"])
             lastID = max(lastID, id)
+            names[id] = row["name"]
         }
     }
 
-    /// The numbers of the rules, by name.
-    var ids: [String: Int64] { rows.mapValues(\.id) }
-
-    /// Returns the name of the rule with a number.
+    /// Returns the name of the rule with a number; nil if there is none.
     func name(of id: Int64) -> String? { names[id] }
 
     /// Whether the rule runs.
@@ -69,15 +67,20 @@ struct StoredRules {
     /// - Parameters:
     ///   - rules: The rules.
     ///   - now: The current time; nil if nothing is watched, so that the rules are not started.
-    ///   - kept: The time of the last earlier commit.
+    ///   - lastCommit: The time of the last earlier commit.
     /// - Returns: The start state of each rule, by name.
-    mutating func begin(_ rules: [RuleRecord], now: Int64?, kept: Int64) -> [String: RuleStart] {
+    mutating func begin(_ rules: [RuleRecord], now: Int64?, lastCommit: Int64) -> [String: RuleStart] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
-        for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
+        for rule in rules { starts[rule.name] = begin(rule, now: now, lastCommit: lastCommit) }
         names = Dictionary(uniqueKeysWithValues: rows.map { ($1.id, $0) })
         return starts
+    }
+
+    private mutating func set(_ row: Row, of name: String) {
+        rows[name] = row
+        changed.insert(name)
     }
 
     private mutating func takeFormer(of rule: RuleRecord) {
@@ -85,8 +88,7 @@ struct StoredRules {
         for former in rule.formerly where inForce[former] == nil {
             guard let row = rows.removeValue(forKey: former) else { continue }
             if rows[rule.name] == nil {
-                rows[rule.name] = row
-                changed.insert(rule.name)
+                set(row, of: rule.name)
             } else {
                 // The rule's own ledger is the newer one.
                 removed.append(row.id)
@@ -96,40 +98,34 @@ struct StoredRules {
         }
     }
 
-    private mutating func begin(_ rule: RuleRecord, now: Int64?, kept: Int64) -> RuleStart {
+    private mutating func begin(_ rule: RuleRecord, now: Int64?, lastCommit: Int64) -> RuleStart {
         if rows[rule.name] == nil {
             lastID += 1
-            rows[rule.name] = Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false)
-            changed.insert(rule.name)
+            set(Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false), of: rule.name)
         }
         guard let now, var row = rows[rule.name] else { return .resumed }
         if row.began == Self.never {
             row.began = now
-            rows[rule.name] = row
-            changed.insert(rule.name)
+            set(row, of: rule.name)
             return .fresh
         }
         guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.began)) }
-        let reselected = row.selection == rule.selection ? nil : row.reselected ?? kept
+        let reselected = row.selection == rule.selection ? nil : row.reselected ?? lastCommit
         if reselected != row.reselected {
             row.reselected = reselected
-            rows[rule.name] = row
-            changed.insert(rule.name)
+            set(row, of: rule.name)
         }
         return reselected.map { .reselected(since: Timestamp(columnValue: $0), from: row.selection) } ?? .resumed
     }
 
     /// Records that all existing files have been compared, or taken as handled.
-    mutating func noteStarted() {
+    mutating func markStarted() {
         for (name, selection) in inForce {
             guard var row = rows[name], !row.isComplete || row.reselected != nil || row.selection != selection else {
                 continue
             }
-            row.isComplete = true
-            row.reselected = nil
-            row.selection = selection
-            rows[name] = row
-            changed.insert(name)
+            (row.isComplete, row.reselected, row.selection) = (true, nil, selection)
+            set(row, of: name)
         }
     }
 
@@ -156,19 +152,10 @@ struct StoredRules {
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
-                $0.bind(row.id)
-                $0.bind(name)
-                $0.bind(row.selection)
-                $0.bind(row.began)
-                $0.bind(row.isComplete)
-                $0.bind(row.reselected)
+                $0.bind(row.id).bind(name).bind(row.selection).bind(row.began).bind(row.isComplete).bind(row.reselected)
             }
         }
     }
 
-    mutating func noteCommitted() {
-        changed = []
-        removed = []
-        renamed = []
-    }
+    mutating func markCommitted() { (changed, removed, renamed) = ([], [], []) }
 }

@@ -6,7 +6,7 @@ import System
 /// The locked file must not be opened for this: closing it would release the locks that this process has on it.
 enum WriteLock {
     /// The offset of the lock in the shared memory file of the journal.
-    private static let place = "120"
+    private static let offset = "120"
 
     /// Returns the process that writes, with its name; nil if none is visible, such as one in another container.
     static func holder(of journal: PathBytes) -> String? {
@@ -15,7 +15,7 @@ enum WriteLock {
         let inode = "\(status.st_ino)"
         for line in text(of: "/proc/locks").split(separator: "\n") {
             let words = line.split(separator: " ")
-            guard words.count == 8, words[1] == "POSIX", words[3] == "WRITE", words[6] == place,
+            guard words.count == 8, words[1] == "POSIX", words[3] == "WRITE", words[6] == offset,
                 words[5].split(separator: ":").last.map(String.init) == inode
             else { continue }
             let name = text(of: "/proc/\(words[4])/comm").filter { !$0.isNewline }
@@ -25,7 +25,7 @@ enum WriteLock {
     }
 
     /// Returns the content of a file of the kernel; empty if it can't be read.
-    private static func text(of path: String) -> String {
+    static func text(of path: String) -> String {
         guard let file = fopen(path, "re") else { return "" }
         defer { fclose(file) }
         var text: [UInt8] = []

@@ -59,7 +59,7 @@ struct ConfinementDecodingTests {
 
     @Test func `a user has groups and a home, and an unknown user number needs a group`() throws {
         @Sendable func account(_ name: String, _ uid: UInt32) -> Accounts.Account {
-            Accounts.Account(name: name, uid: uid, gid: 100, home: "/home/ada")
+            (name, uid, 100, "/home/ada")
         }
         func user(_ text: String) throws -> ProgramUser {
             let loaded = loadRule("run_as: \(text)") {

@@ -126,7 +126,6 @@ struct YAMLParserTests {
         let c = try #require(root.entry("c")?.value)
         #expect(c.entry("x")?.value.text == "own")
         #expect(c.entry("y")?.value.text == "1")
-        #expect(c.entry("y")?.isMerged == true)
         let d = try #require(root.entry("d")?.value)
         #expect(["x", "y", "z"].map { d.entry($0)?.value.text } == ["1", "2", "2"])
         #expect(root.entry("e")?.value.entry("<<")?.value.text == "5")

@@ -16,16 +16,16 @@ enum FileOperation {
     case moveOut(PathBytes)
     case rename(PathBytes, to: PathBytes)
     case remove(PathBytes)
-    case renameFolder(PathBytes, to: PathBytes)
-    case removeFolder(PathBytes)
+    case renameDirectory(PathBytes, to: PathBytes)
+    case removeDirectory(PathBytes)
     case pause(milliseconds: Int)
 
     var paths: [PathBytes] {
         switch self {
         case .write(let path, _), .replace(let path, _), .writeInParts(let path, _, _), .append(let path, _),
-            .link(let path, _), .moveIn(let path, _), .moveOut(let path), .remove(let path), .removeFolder(let path):
+            .link(let path, _), .moveIn(let path, _), .moveOut(let path), .remove(let path), .removeDirectory(let path):
             [path]
-        case .rename(let path, let other), .renameFolder(let path, let other): [path, other]
+        case .rename(let path, let other), .renameDirectory(let path, let other): [path, other]
         case .pause: []
         }
     }
@@ -41,8 +41,8 @@ enum FileOperation {
         case .moveOut: "move out"
         case .rename: "rename"
         case .remove: "remove"
-        case .renameFolder: "rename the folder"
-        case .removeFolder: "remove the folder"
+        case .renameDirectory: "rename the directory"
+        case .removeDirectory: "remove the directory"
         case .pause(let pause): "pause of \(pause) ms"
         }
     }
@@ -52,7 +52,7 @@ enum FileOperation {
 struct FileOperationGenerator {
     private var random: SeededGenerator
 
-    static let folders: [PathBytes] = ["a", "a/b", "d", "slow"]
+    static let directories: [PathBytes] = ["a", "a/b", "d", "slow"]
     private static let fileNames = (0..<10).map { "f\($0)" }
 
     init(seed: UInt64, life: Int, worker: Int) {
@@ -69,25 +69,19 @@ struct FileOperationGenerator {
         (3, { .moveOut($0.file()) }),
         (8, { .rename($0.file(), to: $0.file()) }),
         (7, { .remove($0.file()) }),
-        (1, { .renameFolder($0.random.pick(folders), to: $0.random.pick(folders)) }),
-        (1, { .removeFolder($0.random.pick(folders)) }),
+        (1, { .renameDirectory($0.random.pick(directories), to: $0.random.pick(directories)) }),
+        (1, { .removeDirectory($0.random.pick(directories)) }),
         (14, { .pause(milliseconds: $0.random.isOne(in: 4) ? 60 + $0.random.below(150) : $0.random.below(25)) }),
     ]
 
-    private static let total = weights.reduce(0) { $0 + $1.0 }
-
     mutating func next() -> FileOperation {
-        var place = random.below(Self.total)
-        for (weight, make) in Self.weights {
-            if place < weight { return make(&self) }
-            place -= weight
-        }
-        preconditionFailure("a number below the sum of all weights is in one of them")
+        let make = random.pick(weighted: Self.weights)
+        return make(&self)
     }
 
     private mutating func file() -> PathBytes {
         let name = random.pick(Self.fileNames)
-        return random.isOne(in: 4) ? PathBytes(name) : random.pick(Self.folders).appending(name)
+        return random.isOne(in: 4) ? PathBytes(name) : random.pick(Self.directories).appending(name)
     }
 
     /// Returns a size that is mostly small and sometimes so large that a kill interrupts its copy.

@@ -6,7 +6,7 @@ import TestKit
 ///
 /// Every content is unique, so it identifies the worker and the operation that wrote it.
 struct FileWorker {
-    let folder: PathBytes
+    let directory: PathBytes
     let seed: UInt64
     let life: Int
     let number: Int
@@ -16,60 +16,52 @@ struct FileWorker {
         var generator = FileOperationGenerator(seed: seed, life: life, worker: number)
         for index in 0..<count {
             let operation = generator.next()
-            let start = Self.now()
+            let start = OperationLog.now()
             let error = perform(operation, tag: "\(seed).\(life).\(number).\(index) ")
-            let paths = operation.paths.map(\.description)
-            let result = error == 0 ? "done" : String(cString: strerror(error))
-            let who = "life \(life) worker \(number) #\(index)"
-            let line = (["\(start)", "\(Self.now())", who, result, operation.summary] + paths).joined(separator: "\t")
-            TestFile.put(STDOUT_FILENO, Array((line + "\n").utf8))
+            OperationLog.write(
+                start: start, worker: "life \(life) worker \(number) #\(index)", error: error, operation.summary,
+                paths: operation.paths.map(\.description))
         }
     }
 
-    /// Microseconds of the monotonic clock, which all processes share.
-    static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
-    }
+    private func absolute(_ path: PathBytes) -> PathBytes { directory.appending("hot").appending(path.bytes) }
 
-    private func place(_ path: PathBytes) -> PathBytes { folder.appending("hot").appending(path.bytes) }
-
-    private var outside: PathBytes { folder.appending("outside").appending("\(number)") }
+    private var outside: PathBytes { directory.appending("outside").appending("\(number)") }
 
     /// Performs one operation.
     ///
     /// Returns 0 or the errno.
     private func perform(_ operation: FileOperation, tag: String) -> Int32 {
         switch operation {
-        case .write(let path, let size): return write(place(path), content(tag, size), O_CREAT | O_TRUNC)
+        case .write(let path, let size): return write(absolute(path), content(tag, size), O_CREAT | O_TRUNC)
         case .replace(let path, let size):
-            let other = place(path).parent.appending("\(number).tmp")
-            return after(write(other, content(tag, size), O_CREAT | O_TRUNC)) { move(other, place(path)) }
+            let other = absolute(path).parent.appending("\(number).tmp")
+            return after(write(other, content(tag, size), O_CREAT | O_TRUNC)) { move(other, absolute(path)) }
         case .writeInParts(let path, let size, let pause):
-            return write(place(path), content(tag, size), O_CREAT | O_TRUNC, pause: pause)
-        case .append(let path, let size): return write(place(path), content(tag, size), O_APPEND)
+            return write(absolute(path), content(tag, size), O_CREAT | O_TRUNC, pause: pause)
+        case .append(let path, let size): return write(absolute(path), content(tag, size), O_APPEND)
         case .link(let path, let size):
             let error = after(write(outside, content(tag, size), O_CREAT | O_TRUNC)) {
-                TestFile.makeFolder(place(path).parent)
-                return outside.withCString { one in place(path).withCString { result(Glibc.link(one, $0)) } }
+                TestFile.makeFolder(absolute(path).parent)
+                return outside.withCString { one in absolute(path).withCString { result(Glibc.link(one, $0)) } }
             }
             _ = outside.withCString { unlink($0) }
             return error
         case .moveIn(let path, let size):
             return after(write(outside, content(tag, size), O_CREAT | O_TRUNC)) {
-                TestFile.makeFolder(place(path).parent)
-                return move(outside, place(path))
+                TestFile.makeFolder(absolute(path).parent)
+                return move(outside, absolute(path))
             }
-        case .moveOut(let path): return after(move(place(path), outside)) { outside.withCString { result(unlink($0)) } }
+        case .moveOut(let path):
+            return after(move(absolute(path), outside)) { outside.withCString { result(unlink($0)) } }
         case .rename(let path, let other):
-            TestFile.makeFolder(place(other).parent)
-            return move(place(path), place(other))
-        case .remove(let path): return place(path).withCString { result(unlink($0)) }
-        case .renameFolder(let path, let other): return move(place(path), place(other))
-        case .removeFolder(let path):
-            TestFile.removeTree(place(path))
-            return TestFile.exists(place(path)) ? ENOTEMPTY : 0
+            TestFile.makeFolder(absolute(other).parent)
+            return move(absolute(path), absolute(other))
+        case .remove(let path): return absolute(path).withCString { result(unlink($0)) }
+        case .renameDirectory(let path, let other): return move(absolute(path), absolute(other))
+        case .removeDirectory(let path):
+            TestFile.removeTree(absolute(path))
+            return TestFile.exists(absolute(path)) ? ENOTEMPTY : 0
         case .pause(let pause):
             Deadline.pause(.milliseconds(pause))
             return 0
@@ -97,19 +89,9 @@ struct FileWorker {
         let descriptor = path.withCString { open($0, O_WRONLY | O_CLOEXEC | flags, 0o644) }
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
-        guard let pause else { return put(descriptor, content[...]) }
-        let error = put(descriptor, content[..<(content.count / 2)])
+        guard let pause else { return TestFile.tryPut(descriptor, content[...]) }
+        let error = TestFile.tryPut(descriptor, content[..<(content.count / 2)])
         Deadline.pause(.milliseconds(pause))
-        return after(error) { put(descriptor, content[(content.count / 2)...]) }
-    }
-
-    private func put(_ descriptor: Int32, _ content: ArraySlice<UInt8>) -> Int32 {
-        var rest = content
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { return errno }
-            rest = rest.dropFirst(count)
-        }
-        return 0
+        return after(error) { TestFile.tryPut(descriptor, content[(content.count / 2)...]) }
     }
 }

@@ -12,13 +12,13 @@ enum Namespace {
 
     /// Executes the same program in its own mount namespace.
     static func enter(_ words: [String], kills: Int) {
-        let folder = TestFile.makeTemporaryFolder("disk")
+        let directory = TestFile.makeTemporaryFolder("disk")
         let own = Places.products.appending("crash-driver").description
         // The directory is removed outside the namespace, because it is busy inside.
         let arguments =
-            ["sh", "-c", #""$@"; s=$?; rmdir "$0"; exit $s"#, folder.description]
-            + SmallDisk.words(on: folder, options: "size=\(size(kills: kills))m") + [own] + words
-            + ["--mounted", folder.description]
+            ["sh", "-c", #""$@"; s=$?; rmdir "$0"; exit $s"#, directory.description]
+            + SmallDisk.words(on: directory, options: "size=\(size(kills: kills))m") + [own] + words
+            + ["--mounted", directory.description]
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         execv("/bin/sh", &argv)
         print("cannot start a shell: \(String(cString: strerror(errno)))")

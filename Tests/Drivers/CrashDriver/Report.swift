@@ -1,8 +1,11 @@
+import System
+import TestKit
+
 /// A report of findings, with the runs and operations that led to them.
 struct Report {
     let findings: [Finding]
     let log: RunLog
-    let operations: OperationTimes
+    let operations: OperationLog
     let history: [String]
 
     private static let shown = 8
@@ -19,13 +22,13 @@ struct Report {
             for run in runs.suffix(12) { text += "        \(run.line)\n" }
             guard let path = finding.path else { continue }
             text += "    operations\n"
-            for line in operations.last(12, on: path) { text += "        \(line)\n" }
+            for line in operations.last(12, on: path.description) { text += "        \(line)\n" }
         }
         text += "\n"
         for line in history { text += "    \(line)\n" }
         for (life, time) in log.starts.sorted(by: { $0.key < $1.key }) {
-            let end = log.kills[life].map { "killed at \($0 / 1000 % 10_000_000) ms" } ?? "ended by itself"
-            text += "    life \(life) began at \(time / 1000 % 10_000_000) ms, \(end)\n"
+            let end = log.kills[life].map { "killed at \(OperationLog.shown($0))" } ?? "exited by itself"
+            text += "    life \(life) started at \(OperationLog.shown(time)), \(end)\n"
         }
         return text
     }

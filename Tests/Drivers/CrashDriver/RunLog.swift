@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import System
+import TestKit
 
 /// A run of the recorder for one event, as recorded by itself.
 struct Run {
@@ -18,7 +19,7 @@ struct Run {
     var from: PathBytes?
     var content: Content?
     /// The identity, size and time of the file according to the event.
-    var facts: String
+    var metadata: String
     var process: Int32
     /// The life of the program in which the run started, from 1.
     var life: Int
@@ -30,11 +31,11 @@ struct Run {
 
     /// A one-line description of the run.
     var line: String {
-        let how = status.map { "status \($0)" } ?? "no end"
-        let of = from.map { " from \($0)" } ?? ""
+        let result = status.map { "status \($0)" } ?? "not finished"
+        let origin = from.map { " from \($0)" } ?? ""
         return """
-            \(begin / 1000 % 10_000_000) ms, life \(life): \(rule): \(kind.rawValue) \(path)\(of), job \(job) \
-            attempt \(attempt)\(isInterrupted ? " interrupted" : ""), \(content ?? "no content"): \(how)
+            \(OperationLog.shown(begin)), life \(life): \(rule): \(kind.rawValue) \(path)\(origin), job \(job) \
+            attempt \(attempt)\(isInterrupted ? " interrupted" : ""), \(content ?? "no content"): \(result)
             """
     }
 }
@@ -56,7 +57,7 @@ struct RunLog {
 
     /// Returns a mark of the driver.
     static func mark(_ word: String, life: Int) -> [UInt8] {
-        Array("\n\(word)\t\(FileWorker.now())\t\(life)\t0\t\t\tend\n".utf8)
+        Array("\n\(word)\t\(OperationLog.now())\t\(life)\t0\t\t\tend\n".utf8)
     }
 
     private struct Request: Decodable {
@@ -114,7 +115,7 @@ struct RunLog {
                     isInterrupted: request.interrupted, isBatch: event.job != nil,
                     kind: EventKind(rawValue: event.event) ?? .arriving, path: relative(event.path),
                     from: event.from.map(relative), content: content == "-" ? nil : content,
-                    facts: "\(event.id) \(event.size) \(event.mtime)", process: process, life: life, begin: time))
+                    metadata: "\(event.id) \(event.size) \(event.mtime)", process: process, life: life, begin: time))
         }
         open[process] = start..<runs.count
     }

@@ -9,7 +9,7 @@ struct WriteAheadLog {
     /// The position of the last loss.
     ///
     /// Everything before it is on the disk until the log is restarted.
-    private var last: (header: [UInt8], place: Int)?
+    private var last: (header: [UInt8], offset: Int)?
 
     init(of journal: PathBytes) {
         path = PathBytes(journal.bytes + Array("-wal".utf8))
@@ -31,32 +31,32 @@ struct WriteAheadLog {
         let frame = 24 + (pageSize == 1 ? 65_536 : pageSize)
         let flushed = max(number(known, 96), number(known, 128))
         let header = Array(content[..<32])
-        let durable = last.flatMap { $0.header == header ? $0.place : nil } ?? 0
+        let durable = last.flatMap { $0.header == header ? $0.offset : nil } ?? 0
         let first = max(32 + flushed * frame, durable)
         let end = min(content.count, 32 + frames * frame)
         guard first < end else { return nil }
-        let place = first + random.below(end - first)
+        let offset = first + random.below(end - first)
         let file = self.path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
         guard file >= 0 else { return nil }
         defer { close(file) }
-        last = (header, place)
-        let what: String
+        last = (header, offset)
+        let change: String
         switch random.below(4) {
         case 0:
-            var rest = [UInt8](repeating: 0, count: content.count - place)
+            var rest = [UInt8](repeating: 0, count: content.count - offset)
             if random.isOne(in: 2) {
                 for byte in rest.indices { rest[byte] = UInt8(truncatingIfNeeded: random.next()) }
             }
-            pwrite(file, rest, rest.count, off_t(place))
-            what = "overwritten"
+            pwrite(file, rest, rest.count, off_t(offset))
+            change = "overwritten"
         default:
-            ftruncate(file, off_t(place))
-            what = "cut"
+            ftruncate(file, off_t(offset))
+            change = "truncated"
         }
-        return "\(what) at byte \(place) of \(content.count), \(flushed) of \(frames) frames flushed"
+        return "\(change) at byte \(offset) of \(content.count), \(flushed) of \(frames) frames flushed"
     }
 
-    private func number(_ bytes: [UInt8], _ place: Int) -> Int {
-        (0..<4).reduce(0) { $0 | Int(bytes[place + $1]) << (8 * $1) }
+    private func number(_ bytes: [UInt8], _ offset: Int) -> Int {
+        (0..<4).reduce(0) { $0 | Int(bytes[offset + $1]) << (8 * $1) }
     }
 }

@@ -25,14 +25,14 @@
 #include <unistd.h>
 
 static char *read_request(size_t *size) {
-    size_t room = 1 << 16;
-    char *text = malloc(room);
+    size_t capacity = 1 << 16;
+    char *text = malloc(capacity);
     for (*size = 0; text != NULL;) {
-        ssize_t count = read(STDIN_FILENO, text + *size, room - *size - 1);
+        ssize_t count = read(STDIN_FILENO, text + *size, capacity - *size - 1);
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) break;
         *size += (size_t)count;
-        if (*size + 1 == room) text = realloc(text, room *= 2);
+        if (*size + 1 == capacity) text = realloc(text, capacity *= 2);
     }
     if (text == NULL) exit(74);
     while (*size > 0 && text[*size - 1] == '\n') --*size;
@@ -87,7 +87,7 @@ static unsigned hash(const char *text) {
     return value >> 3;
 }
 
-static void rest(long milliseconds) {
+static void sleep_for(long milliseconds) {
     struct timespec left = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
     while (nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
@@ -104,7 +104,7 @@ int main(int count, char **arguments) {
     unsigned draw = hash(job == NULL ? "" : job);
     unsigned failing = (unsigned)atoi(arguments[4]);
     append(arguments[1], "begin", 0, request);
-    rest(atol(arguments[2]) + (draw % 4 == 0 ? atol(arguments[3]) : 0));
+    sleep_for(atol(arguments[2]) + (draw % 4 == 0 ? atol(arguments[3]) : 0));
     int status = failing > 0 && draw % failing == 0 && attempt != NULL && atoi(attempt) == 1 ? 75 : 0;
     append(arguments[1], "end", status, request);
     return status;

@@ -4,13 +4,10 @@ import TestKit
 
 /// A run of one seed: the program, the workers, the mirror and the comparisons.
 struct Driver: ~Copyable {
-    /// A description of the failure.
-    struct Failure: Error {
-        var text: String
-    }
+    typealias Failure = DriverFailure
 
     private let options: Options
-    private let folder: PathBytes
+    private let directory: PathBytes
     private let tree: PathBytes
     private let roots: [PathBytes]
     private var mirror = Mirror()
@@ -24,10 +21,10 @@ struct Driver: ~Copyable {
     /// The number of watches in the mode `limit`.
     private static let watches = 20
 
-    init(_ options: Options, in folder: PathBytes) {
+    init(_ options: Options, in directory: PathBytes) {
         self.options = options
-        self.folder = folder
-        tree = folder.appending("tree")
+        self.directory = directory
+        tree = directory.appending("tree")
         roots = Universe.roots.map { [tree] in tree.appending($0.bytes) }
         random = SeededGenerator(seed: options.seed, parts: 3)
     }
@@ -39,7 +36,7 @@ struct Driver: ~Copyable {
     mutating func run() throws(Failure) -> String {
         try prepare()
         let program = try start()
-        guard var lines = LineReader(folder.appending("alight.out")) else {
+        guard var lines = LineReader(directory.appending("alight.out")) else {
             throw Failure(text: "cannot read what the program prints")
         }
         var left = options.operations
@@ -47,8 +44,8 @@ struct Driver: ~Copyable {
             rounds += 1
             let count = min(left, options.every)
             left -= count
-            try play(count, program)
-            let disk = rest()
+            try performRound(count, program)
+            let disk = makeQuietPoint()
             try compare(disk, program, &lines)
             if left == 0 { try end(program, disk, &lines) }
         }
@@ -65,23 +62,23 @@ struct Driver: ~Copyable {
     private static let setpriv = ["--reuid=65534", "--regid=65534", "--clear-groups"]
 
     private func prepare() throws(Failure) {
-        guard folder.withCString({ mkdir($0, 0o755) }) == 0 || TestFile.names(in: folder).isEmpty else {
-            throw Failure(text: "'\(folder)' is not an empty folder")
+        guard directory.withCString({ mkdir($0, 0o755) }) == 0 || TestFile.names(in: directory).isEmpty else {
+            throw Failure(text: "'\(directory)' is not an empty directory")
         }
-        _ = folder.withCString { chmod($0, 0o755) }
-        for path in [tree, tree.appending("far"), tree.appending("outside"), folder.appending("log")] + roots {
+        _ = directory.withCString { chmod($0, 0o755) }
+        for path in [tree, tree.appending("far"), tree.appending("outside"), directory.appending("log")] + roots {
             TestFile.makeFolder(path)
             if isUnprivileged { _ = path.withCString { chown($0, 65534, 65534) } }
         }
         if isUnprivileged {
             // The program creates its journal in this directory.
-            let state = folder.appending(".state")
+            let state = directory.appending(".state")
             TestFile.makeFolder(state)
             _ = state.withCString { chown($0, 65534, 65534) }
             // Other users may not have access to the directory of the products.
-            TestFile.makeFolder(folder.appending("bin"))
+            TestFile.makeFolder(directory.appending("bin"))
             for program in [alight, alight.parent.appending("alight-launch"), driver] {
-                TestFile.copyTree(program, folder.appending("bin").appending(Array(program.lastComponent)))
+                TestFile.copyTree(program, directory.appending("bin").appending(Array(program.lastComponent)))
             }
         }
         // Existing files are taken as known at the start.
@@ -95,47 +92,42 @@ struct Driver: ~Copyable {
     private var driver: PathBytes { Places.products.appending("mirror-driver") }
 
     private mutating func start() throws(Failure) -> RunningProgram {
-        if !options.source.tellsWhatIsThere { mirror = Mirror(TreeScan.facts(below: roots)) }
-        let arguments = options.source.arguments(options.mode, in: folder)
-        let output = folder.appending(options.mode == .slow ? "program" : "alight")
+        if !options.source.reportsExisting { mirror = Mirror(TreeScan.metadata(below: roots)) }
+        let arguments = options.source.arguments(options.mode, in: directory)
+        let output = directory.appending(options.mode == .slow ? "program" : "alight")
         let program: RunningProgram
         if options.mode == .limit {
             let script = #"echo \#(Self.watches) >/proc/sys/user/max_inotify_watches && exec "$0" "$@""#
             program = RunningProgram(
                 "/usr/bin/unshare",
-                ["--user", "--map-root-user", "/bin/sh", "-c", script, "\(alight)"] + arguments, in: folder,
+                ["--user", "--map-root-user", "/bin/sh", "-c", script, "\(alight)"] + arguments, in: directory,
                 output: output)
         } else if options.mode == .slow {
-            let pipe = folder.appending("pipe")
+            let pipe = directory.appending("pipe")
             guard pipe.withCString({ mkfifo($0, 0o600) }) == 0 else { throw Failure(text: "cannot make '\(pipe)'") }
-            reader = RunningProgram("/bin/cat", ["\(pipe)"], in: folder, output: folder.appending("alight"))
+            reader = RunningProgram("/bin/cat", ["\(pipe)"], in: directory, output: directory.appending("alight"))
             program = RunningProgram(
-                "/bin/sh", ["-c", #"exec "$0" "$@" >pipe"#, "\(alight)"] + arguments, in: folder, output: output)
+                "/bin/sh", ["-c", #"exec "$0" "$@" >pipe"#, "\(alight)"] + arguments, in: directory, output: output)
         } else if isUnprivileged {
             program = RunningProgram(
-                "/usr/bin/setpriv", Self.setpriv + ["\(folder)/bin/alight"] + arguments, in: folder, output: output)
+                "/usr/bin/setpriv", Self.setpriv + ["\(directory)/bin/alight"] + arguments, in: directory,
+                output: output)
         } else {
-            program = RunningProgram(alight, arguments, in: folder, output: output)
+            program = RunningProgram(alight, arguments, in: directory, output: output)
         }
-        let isReady = Deadline.wait(within: .seconds(60)) {
-            program.error.contains("ready: watching") || program.exitStatus() != nil
-        }
-        guard isReady, program.exitStatus() == nil else {
-            throw Failure(text: "alight did not get ready:\n\(program.error)")
-        }
+        guard program.waitUntilReady() else { throw Failure(text: "alight did not become ready:\n\(program.error)") }
         return program
     }
 
     /// Stops the program and compares once more, because its last events must be correct as well.
     private mutating func end(
-        _ program: RunningProgram, _ disk: [PathBytes: Facts], _ lines: inout LineReader
+        _ program: RunningProgram, _ disk: [PathBytes: Metadata], _ lines: inout LineReader
     ) throws(Failure) {
-        program.signal(SIGTERM)
-        guard let status = program.wait(within: Self.limit), status == 0 else {
-            throw Failure(text: "alight did not end with 0:\n\(program.error)")
+        guard program.stop(within: Self.limit) == 0 else {
+            throw Failure(text: "alight did not exit with 0:\n\(program.error)")
         }
         try take(&lines)
-        try judge(disk, program, "after the end")
+        try check(disk, program, "after the exit")
         let sign: String? =
             switch options.mode {
             case .overflow: "overflowed"
@@ -145,13 +137,13 @@ struct Driver: ~Copyable {
             }
         if let sign, !program.error.contains(sign) {
             throw Failure(
-                text: "the play did not reach what it is for: nothing was said of '\(sign)'\n\(program.error)")
+                text: "the run did not test its mode: standard error does not contain '\(sign)'\n\(program.error)")
         }
     }
 
     // MARK: Operations
 
-    private mutating func play(_ count: Int, _ program: RunningProgram) throws(Failure) {
+    private mutating func performRound(_ count: Int, _ program: RunningProgram) throws(Failure) {
         // Every other round, so that a round without trouble follows.
         if let reader, rounds % 2 == 1 {
             reader.signal(SIGSTOP)
@@ -194,21 +186,21 @@ struct Driver: ~Copyable {
             let arguments = [
                 "--worker", "\(worker)", "--round", "\(rounds)", "--seed", "\(options.seed)", "--operations",
                 "\(max(1, share))", "--mode", options.mode.rawValue, "--without",
-                options.without.sorted().joined(separator: ","), "--folder", "\(folder)",
+                options.without.sorted().joined(separator: ","), "--directory", "\(directory)",
             ]
-            let output = folder.appending("log").appending("\(rounds)-\(worker)")
+            let output = directory.appending("log").appending("\(rounds)-\(worker)")
             if isUnprivileged {
                 running.append(
                     RunningProgram(
-                        "/usr/bin/setpriv", Self.setpriv + ["\(folder)/bin/mirror-driver"] + arguments, in: folder,
-                        output: output))
+                        "/usr/bin/setpriv", Self.setpriv + ["\(directory)/bin/mirror-driver"] + arguments,
+                        in: directory, output: output))
             } else {
-                running.append(RunningProgram(driver, arguments, in: folder, output: output))
+                running.append(RunningProgram(driver, arguments, in: directory, output: output))
             }
         }
         for worker in running {
             guard worker.wait(within: .seconds(600)) == 0 else {
-                throw Failure(text: "a worker did not end with 0: \(worker.error)")
+                throw Failure(text: "a worker did not exit with 0: \(worker.error)")
             }
         }
     }
@@ -225,17 +217,17 @@ struct Driver: ~Copyable {
     // MARK: Quiet points
 
     /// Restores the required directories at a quiet point and reads the whole tree.
-    private func rest() -> [PathBytes: Facts] {
+    private func makeQuietPoint() -> [PathBytes: Metadata] {
         if options.mode == .unreadable { TreeScan.uncover(roots) }
         makeRoots()
         // A final change: when it is reported, all changes that settled before it are reported as well.
         let marker = roots[rounds % roots.count].appending("quiet-\(rounds)")
         TestFile.write(marker, "quiet")
-        return TreeScan.facts(below: roots)
+        return TreeScan.metadata(below: roots)
     }
 
     private mutating func compare(
-        _ disk: [PathBytes: Facts], _ program: RunningProgram, _ lines: inout LineReader
+        _ disk: [PathBytes: Metadata], _ program: RunningProgram, _ lines: inout LineReader
     ) throws(Failure) {
         let end = ContinuousClock.now + Self.limit
         var last = ContinuousClock.now
@@ -248,13 +240,13 @@ struct Driver: ~Copyable {
                 if mirror.equals(disk) { break }
             }
             guard program.exitStatus() == nil else {
-                throw Failure(text: "alight ended by itself with \(program.exitStatus() ?? -1):\n\(program.error)")
+                throw Failure(text: "alight exited by itself with \(program.exitStatus() ?? -1):\n\(program.error)")
             }
             let now = ContinuousClock.now
-            if now > end || now > last + .seconds(options.patience) { break }
+            if now > end || now > last + .seconds(options.timeout) { break }
             Deadline.pause(.milliseconds(10))
         }
-        try judge(disk, program, "at quiet point \(rounds)")
+        try check(disk, program, "at quiet point \(rounds)")
     }
 
     private mutating func take(_ lines: inout LineReader) throws(Failure) {
@@ -269,12 +261,12 @@ struct Driver: ~Copyable {
         }
     }
 
-    private func judge(_ disk: [PathBytes: Facts], _ program: RunningProgram, _ moment: String) throws(Failure) {
+    private func check(_ disk: [PathBytes: Metadata], _ program: RunningProgram, _ time: String) throws(Failure) {
         let differences = mirror.differences(from: disk)
         guard !differences.isEmpty || !mirror.contradictions.isEmpty else { return }
         let findings = Findings(
-            tree: tree, mirror: mirror, differences: differences, log: OperationLog(folder.appending("log")))
-        throw Failure(text: "\(moment) \(findings.text)\nstandard error of alight:\n\(program.error.lastLines(20))")
+            tree: tree, mirror: mirror, differences: differences, log: OperationLog(directory.appending("log")))
+        throw Failure(text: "\(time) \(findings.text)\nstandard error of alight:\n\(program.error.lastLines(20))")
     }
 }
 

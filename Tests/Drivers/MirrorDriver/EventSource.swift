@@ -11,15 +11,15 @@ enum EventSource: String, CaseIterable {
     case watch
 
     /// Whether the first lines report existing files; otherwise they are taken as known.
-    var tellsWhatIsThere: Bool { self == .watch }
+    var reportsExisting: Bool { self == .watch }
 
     /// Returns the arguments of the program.
     ///
     /// The files that they name are written to the directory of the run.
-    func arguments(_ mode: Mode, in folder: PathBytes) -> [String] {
+    func arguments(_ mode: Mode, in directory: PathBytes) -> [String] {
         switch self {
         case .run:
-            TestFile.write(folder.appending("rules.yaml"), Self.rules(mode))
+            TestFile.write(directory.appending("rules.yaml"), Self.rules(mode))
             return ["run", "rules.yaml", "--log-format", "json"]
         case .watch:
             let backend =
@@ -81,10 +81,12 @@ enum EventSource: String, CaseIterable {
         var id: String
         var mtime: String
 
-        var facts: Facts { Facts(type: type, size: size, mode: mode, links: nlink, identity: id, modified: mtime) }
+        var metadata: Metadata {
+            Metadata(type: type, size: size, mode: mode, links: nlink, identity: id, modified: mtime)
+        }
     }
 
-    struct Unreadable: Error, CustomStringConvertible {
+    struct InvalidLine: Error, CustomStringConvertible {
         var description: String
     }
 
@@ -94,41 +96,43 @@ enum EventSource: String, CaseIterable {
     ///   - line: The line, without its newline.
     ///   - number: The line number.
     /// - Returns: The event.
-    /// - Throws: `Unreadable` for a line that is not an event.
-    func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told {
+    /// - Throws: `InvalidLine` for a line that is not an event.
+    func read(_ line: ArraySlice<UInt8>, number: Int) throws(InvalidLine) -> ReportedEvent {
         switch self {
         case .run:
-            let (told, kind) = try Self.decode(RunLine.self, \.event, line, number)
-            let facts = told.outcome == "succeeded" ? Self.facts(told.message) : nil
-            return Told(
-                number: number, kind: kind, path: Self.path(told.path, told.path_base64),
-                from: told.from.map { Self.path($0, told.from_base64) }, facts: facts,
-                isRepeated: told.state == "pending", isLeftOut: told.state == "skipped")
+            let (reported, kind) = try Self.decode(RunLine.self, \.event, line, number)
+            let metadata = reported.outcome == "succeeded" ? Self.metadata(reported.message) : nil
+            return ReportedEvent(
+                number: number, kind: kind, path: Self.path(reported.path, reported.path_base64),
+                from: reported.from.map { Self.path($0, reported.from_base64) }, metadata: metadata,
+                isRepeated: reported.state == "pending", isSkipped: reported.state == "skipped")
         case .watch:
-            let (told, kind) = try Self.decode(WatchLine.self, \.event, line, number)
-            return Told(
-                number: number, kind: kind, path: Self.path(told.path, told.path_base64),
-                from: told.from.map { Self.path($0, told.from_base64) }, facts: told.facts)
+            let (reported, kind) = try Self.decode(WatchLine.self, \.event, line, number)
+            return ReportedEvent(
+                number: number, kind: kind, path: Self.path(reported.path, reported.path_base64),
+                from: reported.from.map { Self.path($0, reported.from_base64) }, metadata: reported.metadata)
         }
     }
 
     private static func decode<Line: Decodable>(
         _ type: Line.Type, _ event: (Line) -> String, _ line: ArraySlice<UInt8>, _ number: Int
-    ) throws(Unreadable) -> (Line, EventKind) {
-        guard let told = try? JSONDecoder().decode(type, from: Data(line)), let kind = EventKind(rawValue: event(told))
+    ) throws(InvalidLine) -> (Line, EventKind) {
+        guard let reported = try? JSONDecoder().decode(type, from: Data(line)),
+            let kind = EventKind(rawValue: event(reported))
         else {
-            throw Unreadable(description: "line \(number) tells no event: \(String(decoding: line, as: UTF8.self))")
+            throw InvalidLine(description: "line \(number) is not an event: \(String(decoding: line, as: UTF8.self))")
         }
-        return (told, kind)
+        return (reported, kind)
     }
 
     private static func path(_ text: String, _ base64: String?) -> PathBytes {
         base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(text)
     }
 
-    private static func facts(_ message: String) -> Facts? {
+    private static func metadata(_ message: String) -> Metadata? {
         let words = message.split(separator: " ").map(String.init)
         guard words.count == 6, let size = UInt64(words[1]), let links = UInt32(words[3]) else { return nil }
-        return Facts(type: words[0], size: size, mode: words[2], links: links, identity: words[4], modified: words[5])
+        return Metadata(
+            type: words[0], size: size, mode: words[2], links: links, identity: words[4], modified: words[5])
     }
 }

@@ -6,42 +6,22 @@ import TestKit
 @main
 struct MirrorDriver {
     static func main() {
-        let words = Array(CommandLine.arguments.dropFirst())
-        if words == ["--help"] {
-            print(Options.help)
-            return
-        }
-        do throws(Options.Wrong) {
+        DriverProgram.main(help: Options.help) { (words) throws(OptionValue.Invalid) in
             let options = try Options(words)
-            if let worker = options.worker {
-                work(options, worker)
-            } else {
-                play(options)
+            if let worker = options.worker { return work(options, worker) }
+            DriverProgram.run(options.title, options.command, in: options.directory, name: "mirror") {
+                (directory) throws(DriverFailure) in
+                var driver = Driver(options, in: directory)
+                return try driver.run()
             }
-        } catch {
-            print("\(error.message)\n\(Options.help)")
-            exit(2)
         }
     }
 
     private static func work(_ options: Options, _ worker: Int) {
-        guard let folder = options.folder else { exit(2) }
+        guard let directory = options.directory else { exit(2) }
         let generator = OperationGenerator(
-            seed: options.seed, round: options.round, worker: worker, hidesFolders: options.mode == .unreadable)
-        Worker(tree: folder.appending("tree"), number: worker).run(
+            seed: options.seed, round: options.round, worker: worker, hidesDirectories: options.mode == .unreadable)
+        Worker(tree: directory.appending("tree"), name: "round \(options.round) worker \(worker)").run(
             generator, count: options.operations, without: options.without)
-    }
-
-    private static func play(_ options: Options) {
-        let folder = options.folder ?? TestFile.makeTemporaryFolder("mirror")
-        do throws(Driver.Failure) {
-            var driver = Driver(options, in: folder)
-            print(try driver.run())
-            TestFile.removeTree(folder)
-        } catch {
-            print("FAILED: \(options.title): \(error.text)")
-            print("\nto see it again: \(options.command)\nwhat is left of it: \(folder)")
-            exit(1)
-        }
     }
 }

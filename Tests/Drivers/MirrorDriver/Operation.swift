@@ -28,7 +28,7 @@ enum Operation: Hashable, Sendable {
     case unlink(PathBytes)
     /// Unlinks and immediately creates, so that the inode is likely to be reused.
     case recreate(PathBytes, size: Int)
-    case makeFolder(PathBytes)
+    case makeDirectory(PathBytes)
     /// Runs `mkdir -p` and immediately creates files inside.
     case makeTree(PathBytes, names: [PathBytes], size: Int)
     case removeTree(PathBytes)
@@ -46,7 +46,7 @@ enum Operation: Hashable, Sendable {
         switch self {
         case .create(let path, _), .append(let path, _), .truncate(let path, _), .rewrite(let path, _),
             .map(let path, _), .hold(let path, _, _), .symlink(_, let path), .linkUnnamed(let path, _),
-            .pipe(let path), .unlink(let path), .recreate(let path, _), .makeFolder(let path),
+            .pipe(let path), .unlink(let path), .recreate(let path, _), .makeDirectory(let path),
             .makeTree(let path, _, _), .removeTree(let path), .remakeTree(let path, _, _), .chmod(let path, _),
             .touch(let path, _):
             [path]
@@ -78,7 +78,7 @@ enum Operation: Hashable, Sendable {
         case .pipe: "mkfifo"
         case .unlink: "unlink"
         case .recreate(_, let size): "recreate, \(size) bytes"
-        case .makeFolder: "mkdir"
+        case .makeDirectory: "mkdir"
         case .makeTree(_, let names, let size):
             "mkdirs with \(names.map(\.shown).joined(separator: " ")), \(size) bytes"
         case .removeTree: "rmtree"

@@ -7,7 +7,7 @@ struct Universe {
     static let roots: [PathBytes] = ["one", "far/two"]
     static let outside: PathBytes = "outside"
 
-    let folders: [PathBytes]
+    let directories: [PathBytes]
     let files: [PathBytes]
     /// Whether files get hard links, in which case nothing leaves the roots.
     ///
@@ -29,26 +29,26 @@ struct Universe {
         var names = Self.names
         var drawn: [PathBytes] = []
         for _ in 0..<16 { drawn.append(names.remove(at: random.below(names.count))) }
-        folders = Array(drawn[..<5])
+        directories = Array(drawn[..<5])
         // Some names serve for both, so that a file replaces a directory.
         files = Array(drawn[3...])
         hasLinks = seed.isMultiple(of: 2)
     }
 
-    func folder(_ random: inout SeededGenerator) -> PathBytes {
+    func directory(_ random: inout SeededGenerator) -> PathBytes {
         var path = !hasLinks && random.isOne(in: 5) ? Self.outside : random.pick(Self.roots)
-        for _ in 0..<random.pick([0, 1, 1, 1, 2, 2, 3]) { path = path.appending(random.pick(folders).bytes) }
+        for _ in 0..<random.pick([0, 1, 1, 1, 2, 2, 3]) { path = path.appending(random.pick(directories).bytes) }
         return path
     }
 
-    func file(_ random: inout SeededGenerator) -> PathBytes { folder(&random).appending(random.pick(files).bytes) }
+    func file(_ random: inout SeededGenerator) -> PathBytes { directory(&random).appending(random.pick(files).bytes) }
 }
 
 /// The operations of one worker in one round, determined by the seed only.
 struct OperationGenerator {
     private var random: SeededGenerator
     private let universe: Universe
-    private let hidesFolders: Bool
+    private let hidesDirectories: Bool
     /// Recently used paths, which are likely to exist.
     private var recent: [PathBytes] = []
 
@@ -58,11 +58,11 @@ struct OperationGenerator {
     ///   - seed: The seed of the whole run.
     ///   - round: The number of the round.
     ///   - worker: The number of the worker.
-    ///   - hidesFolders: Whether directories are also made unreadable.
-    init(seed: UInt64, round: Int, worker: Int, hidesFolders: Bool) {
+    ///   - hidesDirectories: Whether directories are also made unreadable.
+    init(seed: UInt64, round: Int, worker: Int, hidesDirectories: Bool) {
         random = SeededGenerator(seed: seed, parts: 2, UInt64(round), UInt64(worker))
         universe = Universe(seed: seed)
-        self.hidesFolders = hidesFolders
+        self.hidesDirectories = hidesDirectories
     }
 
     /// The relative frequency of each kind.
@@ -75,31 +75,29 @@ struct OperationGenerator {
         (1, { .hold($0.remembered($0.anyFile()), size: $0.size(), milliseconds: $0.random.below(120)) }),
         (5, { .replace($0.known(), size: $0.size(), by: $0.anyFile()) }),
         (9, { .rename($0.known(), to: $0.remembered($0.anyFile())) }),
-        (4, { .rename($0.anyFolder(), to: $0.anyFolder()) }),
+        (4, { .rename($0.anyDirectory(), to: $0.anyDirectory()) }),
         (3, { .exchange($0.known(), $0.known()) }),
-        (1, { .exchange($0.anyFolder(), $0.anyFolder()) }),
+        (1, { .exchange($0.anyDirectory(), $0.anyDirectory()) }),
         (5, { $0.linkOrCreate() }),
         (3, { .symlink(target: $0.target(), $0.remembered($0.anyFile())) }),
         (4, { .linkUnnamed($0.remembered($0.anyFile()), size: $0.size()) }),
         (1, { .pipe($0.remembered($0.anyFile())) }),
         (8, { .unlink($0.known()) }),
         (5, { .recreate($0.known(), size: $0.size()) }),
-        (3, { .makeFolder($0.anyFolder()) }),
-        (6, { .makeTree($0.anyFolder(), names: $0.names(), size: $0.size()) }),
-        (3, { .removeTree($0.anyFolder()) }),
-        (2, { .remakeTree($0.anyFolder(), name: $0.names()[0], size: $0.size()) }),
-        (1, { .moveAndMake($0.anyFolder(), to: $0.anyFolder()) }),
+        (3, { .makeDirectory($0.anyDirectory()) }),
+        (6, { .makeTree($0.anyDirectory(), names: $0.names(), size: $0.size()) }),
+        (3, { .removeTree($0.anyDirectory()) }),
+        (2, { .remakeTree($0.anyDirectory(), name: $0.names()[0], size: $0.size()) }),
+        (1, { .moveAndMake($0.anyDirectory(), to: $0.anyDirectory()) }),
         (6, { .chmod($0.known(), mode: $0.mode()) }),
-        (2, { .chmod($0.anyFolder(), mode: $0.mode()) }),
+        (2, { .chmod($0.anyDirectory(), mode: $0.mode()) }),
         (5, { .touch($0.known(), $0.time()) }),
-        (6, { .pause(milliseconds: $0.rest()) }),
+        (6, { .pause(milliseconds: $0.pause()) }),
     ]
 
-    private static let total = weights.reduce(0) { $0 + $1.0 }
-
     mutating func next() -> Operation {
-        if hidesFolders, random.isOne(in: 20) {
-            return .chmod(anyFolder(), mode: random.isOne(in: 2) ? 0 : 0o755)
+        if hidesDirectories, random.isOne(in: 20) {
+            return .chmod(anyDirectory(), mode: random.isOne(in: 2) ? 0 : 0o755)
         }
         // Occasionally an operation affects a whole root.
         if random.isOne(in: 400) {
@@ -107,16 +105,12 @@ struct OperationGenerator {
             switch random.below(4) {
             case 0: return .removeTree(root)
             case 1: return .remakeTree(root, name: random.pick(universe.files), size: size())
-            case 2: return .moveAndMake(root, to: anyFolder())
-            default: return .rename(root, to: anyFolder())
+            case 2: return .moveAndMake(root, to: anyDirectory())
+            default: return .rename(root, to: anyDirectory())
             }
         }
-        var place = random.below(Self.total)
-        for (weight, make) in Self.weights {
-            if place < weight { return make(&self) }
-            place -= weight
-        }
-        preconditionFailure("a number below the sum of all weights is in one of them")
+        let make = random.pick(weighted: Self.weights)
+        return make(&self)
     }
 
     private mutating func linkOrCreate() -> Operation {
@@ -129,11 +123,11 @@ struct OperationGenerator {
 
     private mutating func anyFile() -> PathBytes { universe.file(&random) }
 
-    private mutating func anyFolder() -> PathBytes {
+    private mutating func anyDirectory() -> PathBytes {
         // Roots are excluded, because they have operations of their own.
         while true {
-            let folder = universe.folder(&random)
-            if folder != Universe.outside, !Universe.roots.contains(folder) { return folder }
+            let directory = universe.directory(&random)
+            if directory != Universe.outside, !Universe.roots.contains(directory) { return directory }
         }
     }
 
@@ -154,7 +148,7 @@ struct OperationGenerator {
     private mutating func target() -> PathBytes {
         switch random.below(3) {
         case 0: PathBytes(known().lastComponent)
-        case 1: PathBytes([.dot, .dot, .slash] + random.pick(universe.folders).bytes)
+        case 1: PathBytes([.dot, .dot, .slash] + random.pick(universe.directories).bytes)
         default: "nowhere"
         }
     }
@@ -184,5 +178,5 @@ struct OperationGenerator {
 
     /// Returns a pause that is mostly shorter than the settle time, sometimes longer, so that paths also settle between
     /// two operations.
-    private mutating func rest() -> Int { random.isOne(in: 8) ? 50 + random.below(100) : random.below(10) }
+    private mutating func pause() -> Int { random.isOne(in: 8) ? 50 + random.below(100) : random.below(10) }
 }

@@ -27,12 +27,12 @@ struct Options {
     /// The number of operations between two quiet points, of all processes together.
     var every = 1000
     /// The number of seconds without new events after which a difference is final.
-    var patience = 60
+    var timeout = 60
     /// Every Nth event is not applied to the mirror; 0 for none.
     var losing = 0
     var alight: PathBytes?
-    var folder: PathBytes?
-    /// The words of operations to leave out, as they appear in the log.
+    var directory: PathBytes?
+    /// The words of operations to exclude, as they appear in the log.
     var without: Set<String> = []
     /// Set in a process that the driver started as a worker: its number and its round.
     var worker: Int?
@@ -40,39 +40,38 @@ struct Options {
 
     static let help = """
         usage: mirror-driver [--seed N] [--operations M] [--processes P] [--mode MODE] [--every K]
-                             [--source SOURCE] [--without WORD,...] [--patience SECONDS]
-                             [--lose N] [--alight PATH] [--folder PATH]
+                             [--source SOURCE] [--without WORD,...] [--timeout SECONDS]
+                             [--lose N] [--alight PATH] [--directory PATH]
 
-        Works on files at random in P processes while alight runs, keeps a mirror of the tree from its events alone,
-        and compares the two after every K operations, when all is quiet. Exit status: 0 when they were always equal,
-        1 when not, 2 for a wrong command line.
+        Changes files at random in P processes while alight runs, maintains a mirror of the tree from the events alone,
+        and compares the two after every K operations, when everything has settled.
+        Exit status: 0 if they are always equal, 1 if they differ, 2 for an invalid command line.
 
-          --seed        what the operations follow from; 1
-          --operations  how many, of all processes together; 10000
-          --processes   with 1 the same seed does exactly the same again; 3
-          --mode        plain, overflow, limit, poll, slow or unreadable; plain
-          --source      what tells the events: run, with a rule that logs them, or watch; run
-          --every       operations between two comparisons; 1000
-          --without     leaves out operations, by the words of the log (exchange, link, mmap, ...)
-          --patience    how long no event may come while the mirror is not equal; 60
-          --lose        leaves one event in N out of the mirror, to see that it is noticed; 0, none
-          --alight      the program; the one beside this one
-          --folder      a folder that does not exist yet, to work in; one below /tmp. It stays when something differs
+          --seed        determines the operations (default: 1)
+          --operations  the number of operations of all processes (default: 10000)
+          --processes   the number of processes; with 1, runs of a seed are exactly equal (default: 3)
+          --mode        plain, overflow, limit, poll, slow or unreadable (default: plain)
+          --source      the command that reports the events: run, with a rule that logs them, or watch (default: run)
+          --every       the number of operations between two comparisons (default: 1000)
+          --without     excludes operations, by the words in the log (exchange, link, mmap, ...)
+          --timeout     fails when the mirror differs and no event has arrived for this time (default: 60)
+          --lose        excludes one event in N from the mirror, to test the comparison (default: 0, none)
+          --alight      the program (default: the one in the directory of this program)
+          --directory   the working directory, which must be empty or missing (default: a new one below /tmp). It is
+                        kept if something differs
         """
 
-    typealias Wrong = OptionValue.Wrong
-
     /// Parses the command line, without the program name.
-    init(_ words: [String]) throws(Wrong) {
+    init(_ words: [String]) throws(OptionValue.Invalid) {
         var words = words[...]
         while let word = words.popFirst() {
-            guard let value = words.popFirst() else { throw Wrong(message: "'\(word)' needs a value") }
+            guard let value = words.popFirst() else { throw OptionValue.Invalid(message: "'\(word)' requires a value") }
             switch word {
             case "--seed": seed = try OptionValue.number(word, value)
             case "--operations": operations = try OptionValue.number(word, value, atLeast: 1)
             case "--processes": processes = try OptionValue.number(word, value, atLeast: 1)
             case "--every": every = try OptionValue.number(word, value, atLeast: 1)
-            case "--patience": patience = try OptionValue.number(word, value, atLeast: 1)
+            case "--timeout": timeout = try OptionValue.number(word, value, atLeast: 1)
             case "--lose": losing = try OptionValue.number(word, value)
             case "--worker": worker = try OptionValue.number(word, value)
             case "--round": round = try OptionValue.number(word, value)
@@ -80,8 +79,8 @@ struct Options {
             case "--source": source = try OptionValue.choice(word, value)
             case "--without": without = Set(value.split(separator: ",").map(String.init))
             case "--alight": alight = OptionValue.absolute(value)
-            case "--folder": folder = OptionValue.absolute(value)
-            default: throw Wrong(message: "unknown option '\(word)'")
+            case "--directory": directory = OptionValue.absolute(value)
+            default: throw OptionValue.Invalid(message: "unknown option '\(word)'")
             }
         }
     }

@@ -6,13 +6,8 @@ import TestKit
 /// Performs operations below a directory and writes one line per operation to standard output.
 struct Worker {
     let tree: PathBytes
-    let number: Int
-
-    /// Returns a line of the log: time, worker, index, result, operation and paths, separated by tabs.
-    static func line(_ time: UInt64, worker: Int, index: Int, error: Int32, _ operation: Operation) -> String {
-        let head = "\(time)\tworker \(worker)\t#\(index)\t\(error == 0 ? "done" : String(cString: strerror(error)))"
-        return ([head, operation.summary] + operation.paths.map(\.shown)).joined(separator: "\t") + "\n"
-    }
+    /// The name of the worker in the log.
+    let name: String
 
     func run(_ generator: OperationGenerator, count: Int, without words: Set<String>) {
         // The modes are exactly those of the operations.
@@ -21,17 +16,12 @@ struct Worker {
         for index in 0..<count {
             let operation = generator.next()
             if words.contains(operation.word) { continue }
+            let start = OperationLog.now()
             let error = perform(operation)
-            let line = Self.line(Self.now(), worker: number, index: index, error: error, operation)
-            TestFile.put(STDOUT_FILENO, Array(line.utf8))
+            OperationLog.write(
+                start: start, worker: "\(name) #\(index)", error: error, operation.summary,
+                paths: operation.paths.map(\.shown))
         }
-    }
-
-    /// Microseconds of the monotonic clock, which all processes share.
-    static func now() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
     }
 
     // MARK: Operations
@@ -53,7 +43,7 @@ struct Worker {
         case .exchange(let path, let other):
             absolute(path).withCString { one in absolute(other).withCString { ctk_exchange(one, $0) } }
         case .link(let path, let other):
-            first(at(path) { one in absolute(other).withCString { link(one, $0) } }) { letBeSeen() }
+            first(at(path) { one in absolute(other).withCString { link(one, $0) } }) { waitUntilNoticed() }
         case .symlink(let target, let path):
             at(path) { name in target.withCString { symlink($0, name) } }
         case .linkUnnamed(let path, let size): linkUnnamed(path, size)
@@ -61,7 +51,7 @@ struct Worker {
         case .unlink(let path): at(path) { unlink($0) }
         case .recreate(let path, let size):
             first(at(path) { unlink($0) }) { write(path, O_CREAT | O_EXCL, size) }
-        case .makeFolder(let path): at(path) { mkdir($0, 0o755) }
+        case .makeDirectory(let path): at(path) { mkdir($0, 0o755) }
         case .makeTree(let path, let names, let size): makeTree(path, names, size)
         case .removeTree(let path): removeTree(path)
         case .remakeTree(let path, let name, let size):
@@ -88,7 +78,7 @@ struct Worker {
     ///
     /// Changes made through a name that is removed before any program has seen it are not reported for the other
     /// names of the file, so no program can know them.
-    private func letBeSeen() -> Int32 {
+    private func waitUntilNoticed() -> Int32 {
         Deadline.pause(.milliseconds(20))
         return 0
     }
@@ -113,14 +103,7 @@ struct Worker {
     }
 
     private func fill(_ descriptor: Int32, _ size: Int) -> Int32 {
-        let content = [UInt8](repeating: UInt8(truncatingIfNeeded: size), count: size)
-        var rest = content[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { return errno }
-            rest = rest.dropFirst(count)
-        }
-        return 0
+        TestFile.tryPut(descriptor, [UInt8](repeating: UInt8(truncatingIfNeeded: size), count: size)[...])
     }
 
     private func hold(_ path: PathBytes, _ size: Int, _ pause: Int) -> Int32 {
@@ -185,8 +168,8 @@ struct Worker {
     private func touch(_ path: PathBytes, _ time: Timestamp?) -> Int32 {
         at(path) { name in
             guard let time else { return utimensat(AT_FDCWD, name, nil, AT_SYMLINK_NOFOLLOW) }
-            let moment = timespec(tv_sec: Int(time.seconds), tv_nsec: Int(time.nanoseconds))
-            return [moment, moment].withUnsafeBufferPointer {
+            let timestamp = timespec(tv_sec: Int(time.seconds), tv_nsec: Int(time.nanoseconds))
+            return [timestamp, timestamp].withUnsafeBufferPointer {
                 utimensat(AT_FDCWD, name, $0.baseAddress, AT_SYMLINK_NOFOLLOW)
             }
         }

@@ -4,7 +4,7 @@ import Testing
 /// Parsing of request targets.
 struct APIRequestTests {
     private static func request(_ target: String) -> APIRequest? {
-        APIRequest(way: .local, method: "GET", target: Array(target.utf8))
+        APIRequest(transport: .local, method: "GET", target: Array(target.utf8))
     }
 
     @Test func `a path is bytes, and a query has names and values`() throws {

@@ -11,7 +11,7 @@ struct AccessTests {
         _ method: String = "GET", _ target: String = "/v1/status", host: String? = "127.0.0.1:8088",
         _ change: (inout APIRequest) -> Void = { _ in }
     ) throws -> APIRequest {
-        var request = try #require(APIRequest(way: .network, method: method, target: Array(target.utf8)))
+        var request = try #require(APIRequest(transport: .network, method: method, target: Array(target.utf8)))
         request.host = host
         change(&request)
         return request

@@ -45,9 +45,9 @@ struct ApplyCommandTests {
     }
 
     private static func start(_ tree: borrowing TemporaryTree) -> RunningProgram {
-        let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root, output: tree.path("alight"))
-        #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+        let program = RunningProgram.alight(
+            ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root, output: "alight")
+        #expect(program.waitUntilReady(), "\(program.error)")
         return program
     }
 
@@ -80,8 +80,7 @@ struct ApplyCommandTests {
             #expect(error.hasSuffix("3 files: 2 done, 1 failed\n"), "\(error)")
             #expect(output.hasSuffix(" notes: \(tree.path("in/bad.txt")): failed: no good\n"), "\(output)")
             #expect(Self.handled(tree) == ["a.txt", "x/b.txt"])
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             #expect(Self.states(tree) == ["failed", "succeeded", "succeeded"])
         }
     }
@@ -138,9 +137,8 @@ struct ApplyCommandTests {
     @Test func `an interrupt leaves the rest to the next run`() {
         withTempTree { tree in
             Self.make(tree, ["slow1.txt", "slow2.txt", "a.txt"])
-            let program = RunningProgram(
-                Places.alight, ["apply", "--rules", "rules.yaml", "--journal", "journal.db", "notes", "in"],
-                in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(
+                ["apply", "--rules", "rules.yaml", "--journal", "journal.db", "notes", "in"], in: tree.root)
             // The rule runs one job at a time, and 'a' comes first.
             #expect(Deadline.wait { program.error.contains("1 of 3, ") }, "\(program.error)")
             program.signal(SIGINT)
@@ -156,9 +154,8 @@ struct ApplyCommandTests {
         withTempTree { tree in
             Self.make(tree, ["slow1.txt", "a.txt"])
             let alight = Self.start(tree)
-            let program = RunningProgram(
-                Places.alight, ["apply", "--rules", "rules.yaml", "--journal", "journal.db", "notes", "in"],
-                in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(
+                ["apply", "--rules", "rules.yaml", "--journal", "journal.db", "notes", "in"], in: tree.root)
             #expect(Deadline.wait { program.error.contains("1 of 2") }, "\(program.error)")
             program.signal(SIGINT)
             #expect(program.wait() == 0)
@@ -204,8 +201,7 @@ struct ApplyCommandTests {
             TestFile.write(tree.path("in/later.txt"), "x")
             #expect(Deadline.wait { program.output.contains("later.txt") }, "\(program.error)")
             #expect(program.lines.count == 1, "\(program.output)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 }

@@ -35,7 +35,7 @@ struct AuthorTests {
     }
 
     /// Waits for `count` requests.
-    private static func awaitTold(_ root: PathBytes, _ count: Int) -> Bool {
+    private static func awaitReported(_ root: PathBytes, _ count: Int) -> Bool {
         Deadline.wait {
             let text = TestFile.read(root.appending("told")) ?? []
             return text.count { $0 == UInt8(ascii: "\n") } >= count
@@ -51,17 +51,17 @@ struct AuthorTests {
             let root = tree.root
             let program = Self.start(tree, Self.rules("    concurrency: 1"), as: "run")
             TestFile.write(tree.path("in/a"), "1")
-            #expect(Self.awaitTold(root, 1), "\(program.error)")
+            #expect(Self.awaitReported(root, 1), "\(program.error)")
             TestFile.write(tree.path("rules/a.yaml"), Self.rules("    by: true"))
             #expect(Deadline.wait { program.error.contains("reloaded: ") }, "\(program.error)")
             TestFile.write(tree.path("in/b"), "1")
-            #expect(Self.awaitTold(root, 2), "\(program.error)")
+            #expect(Self.awaitReported(root, 2), "\(program.error)")
             TestFile.write(tree.path("rules/a.yaml"), Self.rules("    by: false"))
             #expect(
                 Deadline.wait { program.error.split(separator: "\n").count { $0.hasPrefix("reloaded: ") } == 2 },
                 "\(program.error)")
             TestFile.write(tree.path("in/c"), "1")
-            #expect(Self.awaitTold(root, 3), "\(program.error)")
+            #expect(Self.awaitReported(root, 3), "\(program.error)")
             let told = Self.told(root)
             #expect(told.map { $0.contains(Self.mine) } == [false, true, false])
             #expect(told.map { $0.contains("\"by\"") } == [false, true, false])
@@ -78,13 +78,13 @@ struct AuthorTests {
             let rules = Self.rules("    by: true\n    where: { by: \"*\" }", action: action)
             let first = Self.start(tree, rules, as: "first")
             TestFile.write(tree.path("in/a"), "1")
-            #expect(Self.awaitTold(root, 1), "\(first.error)")
+            #expect(Self.awaitReported(root, 1), "\(first.error)")
             first.signal(SIGKILL)
             #expect(first.wait() == 128 + SIGKILL)
             TestFile.write(tree.path("go"), "")
             let count = Self.told(root).count
             let second = Self.start(tree, rules, as: "second")
-            #expect(Self.awaitTold(root, count + 1), "\(second.error)")
+            #expect(Self.awaitReported(root, count + 1), "\(second.error)")
             #expect(Deadline.wait { second.output.contains("succeeded") }, "\(second.output)")
             JournalFileTests.stop(second)
             let told = Self.told(root)
@@ -105,7 +105,7 @@ struct AuthorTests {
             let rules = Self.rules("    concurrency: 1\n    where: { by: \"*\" }", action: action)
             let first = Self.start(tree, rules, as: "first")
             TestFile.write(tree.path("in/busy"), "1")
-            #expect(Self.awaitTold(root, 1), "\(first.error)")
+            #expect(Self.awaitReported(root, 1), "\(first.error)")
             TestFile.write(tree.path("in/a"), "1")
             let journal = tree.path("journal.db").description
             let isDue = withTempTree { other in
@@ -128,7 +128,7 @@ struct AuthorTests {
             let root = tree.root
             TestFile.write(tree.path("in/a"), "1")
             let program = Self.start(tree, Self.rules("    by: true\n    existing: process"), as: "run")
-            #expect(Self.awaitTold(root, 1), "\(program.error)")
+            #expect(Self.awaitReported(root, 1), "\(program.error)")
             #expect(Self.told(root).allSatisfy { !$0.contains("\"by\"") })
             JournalFileTests.stop(program)
         }

@@ -22,8 +22,7 @@ struct CircuitBreakerTests {
             TestFile.write(
                 tree.path("rules.yaml"),
                 "rules:\n  - { name: refuse, path: in/*, settle: 50ms, action: \(action) }\n")
-            let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml", "--log-format", "json"], in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(["run", "rules.yaml", "--log-format", "json"], in: tree.root)
             JournalFileTests.awaitReady(program)
             for number in 1...12 { TestFile.write(tree.path("in/bad\(number)"), "x") }
             let areRefused = Deadline.wait { program.lines.count { $0.contains("\"state\":\"failed\"") } == 12 }
@@ -31,7 +30,7 @@ struct CircuitBreakerTests {
             TestFile.write(tree.path("in/good"), "x")
             #expect(Deadline.wait { program.output.contains("/in/good") }, "\(program.error)")
             #expect(!program.error.contains("in a row"), "\(program.error)")
-            let status = RunningProgram(Places.alight, ["status"], in: tree.root, output: tree.path("status"))
+            let status = RunningProgram.alight(["status"], in: tree.root, output: "status")
             #expect(status.wait() == 0)
             #expect(!status.output.contains("degraded"), "\(status.output)")
             JournalFileTests.stop(program)

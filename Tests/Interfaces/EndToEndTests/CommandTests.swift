@@ -17,7 +17,7 @@ struct CommandTests {
     private static func run(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
         status: Int32?, program: RunningProgram
     ) {
-        let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+        let program = RunningProgram.alight(arguments, in: tree.root)
         return (program.wait(), program)
     }
 
@@ -25,9 +25,8 @@ struct CommandTests {
         _ tree: borrowing TemporaryTree, _ arguments: [String] = ["run", "rules.yaml"],
         environment: [String: String] = [:]
     ) -> RunningProgram {
-        let program = RunningProgram(
-            Places.alight, arguments, in: tree.root, environment: environment, output: tree.path("run"))
-        #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+        let program = RunningProgram.alight(arguments, in: tree.root, environment: environment)
+        #expect(program.waitUntilReady(), "\(program.error)")
         return program
     }
 
@@ -162,15 +161,13 @@ struct CommandTests {
     @Test func `rules come from the rules directory, else from the configuration`() {
         withTempTree { tree in
             TestFile.write(tree.path("config/alight/rules/a.yaml"), Self.rules)
-            let configured = RunningProgram(
-                Places.alight, ["check"], in: tree.root, environment: ["XDG_CONFIG_HOME": "\(tree.root)/config"],
-                output: tree.path("one"))
+            let configured = RunningProgram.alight(
+                ["check"], in: tree.root, environment: ["XDG_CONFIG_HOME": "\(tree.root)/config"], output: "one")
             #expect(configured.wait() == 0)
             #expect(configured.output.contains("config/alight/rules/a.yaml:2:5"))
             TestFile.write(tree.path("rules/b.yml"), Self.rules)
-            let here = RunningProgram(
-                Places.alight, ["check"], in: tree.root, environment: ["XDG_CONFIG_HOME": "\(tree.root)/config"],
-                output: tree.path("two"))
+            let here = RunningProgram.alight(
+                ["check"], in: tree.root, environment: ["XDG_CONFIG_HOME": "\(tree.root)/config"], output: "two")
             #expect(here.wait() == 0)
             #expect(here.output.contains("rules/b.yml:2:5"))
         }
@@ -178,8 +175,7 @@ struct CommandTests {
 
     @Test func `the shipped rules pass`() {
         withTempTree { tree in
-            let program = RunningProgram(
-                Places.alight, ["check", "\(Places.checkout)/rules"], in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(["check", "\(Places.checkout)/rules"], in: tree.root)
             #expect(program.wait() == 0, "\(program.error)")
         }
     }
@@ -220,8 +216,7 @@ struct CommandTests {
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { program.output.contains("quick: created") }, "\(program.error)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             let left = "1 path was still settling, and left for the next start: '\(tree.root)/in/a'"
             #expect(program.error.contains(left), "\(program.error)")
         }
@@ -234,7 +229,7 @@ struct CommandTests {
             // The shell has both ends of the pipe open, and reads nothing.
             let script = "mkfifo pipe; exec 3<>pipe; exec '\(Places.alight)' run rules.yaml >&3"
             let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
-            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            #expect(program.waitUntilReady(), "\(program.error)")
             let name = String(repeating: "n", count: 200)
             for number in 0..<500 { TestFile.write(tree.path("in/\(name)-\(number)"), "x") }
             let pipe = tree.path("pipe").withCString { open($0, O_WRONLY | O_NONBLOCK | O_CLOEXEC) }
@@ -269,11 +264,10 @@ struct CommandTests {
                 [
                     "--reuid=65534", "--regid=65534", "--clear-groups", "\(tree.root)/bin/alight", "run", "rules.yaml",
                 ], in: tree.root, output: tree.path("run"))
-            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            #expect(program.waitUntilReady(), "\(program.error)")
             TestFile.write(tree.path("in/of-root"), "x")
             #expect(Deadline.wait { program.output.contains("in/of-root: succeeded") }, "\(program.error)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 
@@ -294,8 +288,7 @@ struct CommandTests {
             #expect(program.error.contains("help: raise it: sysctl user.max_inotify_watches=37"))
             TestFile.write(tree.path("in/watched-or-polled"), "x")
             #expect(Deadline.wait { program.output.contains("watched-or-polled: succeeded") }, "\(program.error)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 

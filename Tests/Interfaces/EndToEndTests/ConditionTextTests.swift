@@ -64,9 +64,7 @@ struct ConditionTextTests {
         try withTempTree { tree in
             Self.make(tree)
             let paths = ["in/a.png", "in/b.png", "in/c.png", "in/none.png"]
-            let program = RunningProgram(
-                Places.alight, ["explain", "--rules", "rules.yaml", "--json"] + paths, in: tree.root,
-                output: tree.path("run"))
+            let program = RunningProgram.alight(["explain", "--rules", "rules.yaml", "--json"] + paths, in: tree.root)
             #expect(program.wait() == 0, "\(program.error)")
             let objects = try program.lines.map { line in
                 try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])

@@ -10,8 +10,7 @@ struct ConfigCommandTests {
     private static func run(
         _ tree: borrowing TemporaryTree, _ arguments: [String], _ environment: [String: String] = [:]
     ) -> (status: Int32?, output: String, error: String) {
-        let program = RunningProgram(
-            Places.alight, arguments, in: tree.root, environment: environment, output: tree.path("run"))
+        let program = RunningProgram.alight(arguments, in: tree.root, environment: environment)
         return (program.wait(), program.output, program.error)
     }
 
@@ -98,8 +97,7 @@ struct ConfigCommandTests {
             TestFile.write(tree.path("set/config.yaml"), "rules: [rules]\njournal: ../jobs.db\nlog: { format: json }\n")
             // Rules in the current directory apply only if nothing else specifies rules.
             TestFile.write(tree.path("rules/b.yaml"), "rules: [{ name: two, path: ../in/*, action: log }]\n")
-            let program = RunningProgram(
-                Places.alight, ["run", "--config", "set/config.yaml"], in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(["run", "--config", "set/config.yaml"], in: tree.root)
             #expect(Deadline.wait { program.error.contains("ready: watching 1 directory for 1 rule") })
             #expect(program.error.hasPrefix("{"))
             TestFile.write(tree.path("in/x"), "x")
@@ -109,8 +107,7 @@ struct ConfigCommandTests {
             #expect(Deadline.wait { program.error.contains("reloaded: watching 1 directory for 1 rule") })
             TestFile.write(tree.path("in/y"), "x")
             #expect(Deadline.wait { program.output.contains(#""rule":"three""#) })
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             let jobs = Self.run(tree, ["jobs", "--json", "--config", "set/config.yaml"])
             #expect(jobs.output.contains(#""rule":"one""#))
             #expect(TestFile.exists(tree.path("jobs.db")))

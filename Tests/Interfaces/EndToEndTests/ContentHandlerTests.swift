@@ -27,8 +27,7 @@ struct ContentHandlerTests {
             TestFile.write(tree.path("in/a"), "text")
             let variables = ["SIGNING": "signing-key", "TOKEN": "token-key"]
             func run(_ arguments: [String]) -> String {
-                let program = RunningProgram(
-                    Places.alight, arguments, in: root, environment: variables, output: root.appending("log"))
+                let program = RunningProgram.alight(arguments, in: root, environment: variables, output: "log")
                 _ = program.wait()
                 return program.output + program.error
             }
@@ -103,8 +102,7 @@ struct ContentHandlerTests {
             }
             #expect(isDone, "\(program.error)\(TestFile.names(in: tree.path("out")).map { PathBytes($0) })")
             check()
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             for name in archives {
                 let tested = RunningProgram(
                     "/usr/bin/python3", ["-m", "zipfile", "-t", "packed/\(PathBytes(name))"], in: tree.root,

@@ -39,8 +39,7 @@ struct ControlCommandTests {
             #expect(try Self.awaitPending(root))
             #expect(Instance.command(root, ["resume"]).output == "no rule is paused\n")
             #expect(Deadline.wait { Self.out(root) == "a" })
-            again.signal(SIGTERM)
-            #expect(again.wait() == 0)
+            #expect(again.stop() == 0)
             #expect(!TestFile.exists(Instance.socket(root)))
         }
     }
@@ -55,8 +54,7 @@ struct ControlCommandTests {
             #expect(error.contains("error: there is no rule 'nothing'"))
             #expect(!program.output.contains("b.png"))
             // A stop does not wait for paused jobs.
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             #expect(program.error.contains("\"stopping\""), "\(program.error)")
         }
     }
@@ -105,8 +103,7 @@ struct ControlCommandTests {
                 try Instance.get(root, "/v1/status")["disabled_rules"] as? [String] == []
             }
             #expect(isOn)
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 

@@ -58,10 +58,9 @@ struct ControlConnectionTests {
 
     @Test func `a disabled socket is reported as disabled`() throws {
         withTempTree { tree in
-            let program = RunningProgram(
-                Places.alight, ["status"], in: tree.root,
-                environment: JournalCommand.environment.merging(["ALIGHT_CONTROL": "false"]) { $1 },
-                output: tree.path("status"))
+            let program = RunningProgram.alight(
+                ["status"], in: tree.root,
+                environment: JournalCommand.environment.merging(["ALIGHT_CONTROL": "false"]) { $1 }, output: "status")
             #expect(program.wait() == 1)
             #expect(
                 program.error.contains("error: the control socket is turned off by 'ALIGHT_CONTROL'"),
@@ -97,8 +96,8 @@ struct ControlConnectionTests {
             TestFile.write(tree.path("rules.yaml"), Instance.rules(root))
             var links: [(place: String, token: String)] = []
             for start in 1...2 {
-                let program = RunningProgram(
-                    Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("run-\(start)"))
+                let program = RunningProgram.alight(
+                    ["run", "rules.yaml"] + arguments, in: root, output: "run-\(start)")
                 #expect(Deadline.wait { program.error.contains("dashboard: ") && RawHTTP(port: port) != nil })
                 links.append(try Self.printedLink(program))
                 let (place, token) = links[start - 1]
@@ -107,16 +106,14 @@ struct ControlConnectionTests {
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer no", host: host) == "HTTP/1.1 401")
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: "x.test") == "HTTP/1.1 421")
-                program.signal(SIGTERM)
-                #expect(program.wait() == 0, "\(program.error)")
+                #expect(program.stop() == 0, "\(program.error)")
             }
             #expect(links[0].token == links[1].token)
             let file = tree.path(".state/alight/journal.db-token")
             #expect(String(decoding: TestFile.read(file) ?? [], as: UTF8.self) == "\(links[0].token)\n")
             // Another user may have read the token.
             try #require(file.withCString { chmod($0, 0o644) } == 0)
-            let refused = RunningProgram(
-                Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("refused"))
+            let refused = RunningProgram.alight(["run", "rules.yaml"] + arguments, in: root, output: "refused")
             #expect(refused.wait() == 1)
             #expect(refused.error.contains("help: run: chmod 600 '\(file)'"), "\(refused.error)")
             #expect(!TestFile.exists(Instance.socket(root)), "what was begun is taken back")
@@ -151,8 +148,7 @@ struct ControlConnectionTests {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Instance.rules(tree.root))
-            let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml"] + arguments, in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(["run", "rules.yaml"] + arguments, in: tree.root)
             #expect(program.wait() == 2)
             #expect(program.error.contains(said), "\(program.error)")
         }
@@ -169,21 +165,18 @@ struct ControlConnectionTests {
             #expect(Instance.command(root, ["status"]).output.contains("process \(program.pid),"))
             let named = Instance.command(root, ["status", "--control", other.description])
             #expect(named.output.contains("process \(second.pid),"), "\(named.error)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             #expect(Instance.command(root, ["status"]).output.contains("process \(second.pid),"))
-            second.signal(SIGTERM)
-            #expect(second.wait() == 0)
+            #expect(second.stop() == 0)
             #expect(!TestFile.exists(other))
         }
     }
 
     @Test func `a specified socket that is in use is an error`() throws {
         try Instance.withProgram { (root, _) throws in
-            let second = RunningProgram(
-                Places.alight,
+            let second = RunningProgram.alight(
                 ["run", "rules.yaml", "--journal", "other.db", "--control", Instance.socket(root).description],
-                in: root, output: root.appending("second"))
+                in: root, output: "second")
             #expect(second.wait() == 1)
             #expect(second.error.contains("error: another instance listens at '"), "\(second.error)")
         }
@@ -233,7 +226,7 @@ struct ControlConnectionTests {
             // Another user created the directory first.
             if isTaken { TestFile.makeFolder(folder) }
             let program = Self.start(tree, words + ["run", "rules.yaml", "--journal", ":memory:"], output: "run")
-            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            #expect(program.waitUntilReady(), "\(program.error)")
             #expect(program.error.contains("warning: '\(folder)' is not a private directory of this user") == isTaken)
             let socket = PathBytes("\(folder)\(isTaken ? "-2" : "")/control.sock")
             #expect(Deadline.wait { TestFile.exists(socket) }, "\(program.error)")
@@ -241,8 +234,7 @@ struct ControlConnectionTests {
             #expect(status.wait() == 0, "\(status.error)")
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { program.output.contains("succeeded") }, "\(program.output) \(program.error)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 }

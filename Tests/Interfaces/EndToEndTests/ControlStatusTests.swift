@@ -27,8 +27,7 @@ struct ControlStatusTests {
                         return jobs.contains { ($0["path"] as? String)?.hasSuffix("/\(name).png") == true }
                     })
             }
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0, "\(program.error)")
+            #expect(program.stop() == 0, "\(program.error)")
         }
     }
 
@@ -70,8 +69,7 @@ struct ControlStatusTests {
 
     @Test func `status --watch redraws in place on a terminal, and appends in a pipe`() throws {
         try Instance.withProgram { (root, _) throws in
-            let piped = RunningProgram(
-                Places.alight, ["status", "--watch"], in: root, output: root.appending("piped"))
+            let piped = RunningProgram.alight(["status", "--watch"], in: root, output: "piped")
             #expect(Deadline.wait { piped.output.components(separatedBy: "alight 0.1.0: running").count > 2 })
             #expect(!piped.output.contains("\u{1B}"))
             let shown = RunningProgram(
@@ -138,12 +136,12 @@ struct ControlStatusTests {
 
     @Test func `events are followed, as lines and as JSON`() throws {
         try Instance.withProgram { (root, program) throws in
-            let text = RunningProgram(Places.alight, ["log"], in: root, output: root.appending("text"))
-            let json = RunningProgram(Places.alight, ["log", "--json"], in: root, output: root.appending("json"))
+            let text = RunningProgram.alight(["log"], in: root, output: "text")
+            let json = RunningProgram.alight(["log", "--json"], in: root, output: "json")
             TestFile.write(root.appending("in/b.png"), "b")
             #expect(Deadline.wait { text.output.contains("pictures: created \(root)/in/b.png: succeeded in ") })
             #expect(Deadline.wait { json.lines.first == program.lines.first && !json.lines.isEmpty })
-            let late = RunningProgram(Places.alight, ["log", "-n", "1"], in: root, output: root.appending("late"))
+            let late = RunningProgram.alight(["log", "-n", "1"], in: root, output: "late")
             #expect(Deadline.wait { late.output.contains("b.png") })
             program.signal(SIGTERM)
             #expect(text.wait() == 0)
@@ -166,10 +164,9 @@ struct ControlStatusTests {
                     action: { shell: "echo no >&2; exit 1" }
 
                 """)
-            let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml"], in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(["run", "rules.yaml"], in: tree.root)
             JournalFileTests.awaitReady(program)
-            let log = RunningProgram(Places.alight, ["log"], in: tree.root, output: tree.path("log"))
+            let log = RunningProgram.alight(["log"], in: tree.root, output: "log")
             TestFile.write(tree.path("in/a.txt"), "a")
             TestFile.write(tree.path("in/b.bad"), "b")
             #expect(Deadline.wait { log.output.contains("retry with 'alight retry ") }, "\(log.error)")

@@ -9,7 +9,7 @@ import Testing
 /// seeds with a bounded number of kills; `make soak` uses new seeds. They run
 /// one after the other, because each needs several processes.
 @Suite(.serialized) struct CrashTests {
-    struct Play: Sendable, CustomTestStringConvertible {
+    struct Run: Sendable, CustomTestStringConvertible {
         var mode: String
         var seed: Int
         var kills: Int
@@ -23,23 +23,23 @@ import Testing
         var testDescription: String { "\(mode), seed \(seed), \(kills) kills" }
     }
 
-    static let plays = [
-        Play("kill", seed: 1, kills: 15),
-        Play("kill", seed: 2, kills: 15),
-        Play("truncate", seed: 3, kills: 12),
-        Play("stop", seed: 4, kills: 10),
-        Play("full", seed: 5, kills: 10),
+    static let runs = [
+        Run("kill", seed: 1, kills: 15),
+        Run("kill", seed: 2, kills: 15),
+        Run("truncate", seed: 3, kills: 12),
+        Run("stop", seed: 4, kills: 10),
+        Run("full", seed: 5, kills: 10),
     ]
 
-    @Test(arguments: plays)
-    func `every file is handled, whatever is killed`(_ play: Play) {
-        if play.mode == "full", let problem = SmallDisk.problem {
-            print("crash test, \(play.testDescription): left out: \(problem)")
+    @Test(arguments: runs)
+    func `every file is handled despite kills`(_ run: Run) {
+        if run.mode == "full", let problem = SmallDisk.problem {
+            print("crash test, \(run.testDescription): skipped: \(problem)")
             return
         }
         withTempTree { tree in
             let (status, driver) = Self.drive(
-                tree, ["--mode", play.mode, "--seed", "\(play.seed)", "--kills", "\(play.kills)"])
+                tree, ["--mode", run.mode, "--seed", "\(run.seed)", "--kills", "\(run.kills)"])
             #expect(status == 0, "\(driver.output)\(driver.error)")
         }
     }
@@ -47,14 +47,14 @@ import Testing
     @Test func `lost work is detected, and reported with what led to it`() {
         withTempTree { tree in
             let (status, driver) = Self.drive(
-                tree, ["--seed", "3", "--kills", "4", "--forget", "2", "--patience", "2"])
+                tree, ["--seed", "3", "--kills", "4", "--forget", "2", "--timeout", "2"])
             #expect(status == 1)
             let output = driver.output
             #expect(output.contains("FAILED: seed 3, kill: "), "\(output)")
-            #expect(output.contains("    life 1 began at "), "\(output)")
+            #expect(output.contains("    life 1 started at "), "\(output)")
             #expect(output.contains("    runs\n        "), "\(output)")
             #expect(output.contains("    operations\n        "), "\(output)")
-            #expect(output.contains("to see it again: crash-driver --seed 3 --kills 4 --mode kill --processes 3 "))
+            #expect(output.contains("to repeat it: crash-driver --seed 3 --kills 4 --mode kill --processes 3 "))
         }
     }
 
@@ -62,7 +62,7 @@ import Testing
         withTempTree { tree in
             let (status, driver) = Self.drive(tree, ["--mode", "gently"])
             #expect(status == 2)
-            #expect(driver.output.contains("'--mode gently' is none of kill, truncate, stop, full"))
+            #expect(driver.output.contains("'--mode gently' is not one of kill, truncate, stop, full"))
         }
     }
 
@@ -70,7 +70,7 @@ import Testing
         status: Int32?, driver: RunningProgram
     ) {
         let driver = RunningProgram(
-            Places.products.appending("crash-driver"), arguments + ["--folder", "\(tree.root)/play"], in: tree.root,
+            Places.products.appending("crash-driver"), arguments + ["--directory", "\(tree.root)/play"], in: tree.root,
             output: tree.path("driver"))
         return (driver.wait(within: .seconds(300)), driver)
     }

@@ -205,14 +205,13 @@ struct DryRunTests {
                     """
                 Self.make(root, rules: rules)
                 let program = Self.run(root, ["--dry-run"], said: said.path("run"))
-                let isReady = Deadline.wait { program.error.contains("ready: watching") }
-                #expect(isReady)
+                #expect(program.waitUntilReady())
                 TestFile.write(root.appending("in/c.txt"), "one")
-                let isTold = Deadline.wait { program.lines.count == 1 }
-                #expect(isTold)
+                let isReported = Deadline.wait { program.lines.count == 1 }
+                #expect(isReported)
                 TestFile.write(root.appending("in/c.txt"), "another")
-                let isToldAgain = Deadline.wait { program.lines.count == 2 }
-                #expect(isToldAgain)
+                let isReportedAgain = Deadline.wait { program.lines.count == 2 }
+                #expect(isReportedAgain)
                 #expect(Self.children(of: program.pid).isEmpty)
                 program.signal(SIGTERM)
                 let status = program.wait()

@@ -25,15 +25,14 @@ struct ExampleTests {
 
             let program = RunningProgram(
                 Places.alight, ["run", "rules.yaml"], in: folder, output: tree.path("run"))
-            #expect(Deadline.wait { program.error.contains("ready: watching") })
+            #expect(program.waitUntilReady())
             TestFile.copyTree(folder.appending("before"), folder.appending("in"))
 
             let isDone = Deadline.wait(within: .seconds(120)) {
                 Self.holds(folder.appending("after"), folder) && Self.verifies(folder, tree.path("verify"))
             }
             #expect(isDone, "\(program.output)\(program.error)\(Self.said(tree.path("verify")))")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 

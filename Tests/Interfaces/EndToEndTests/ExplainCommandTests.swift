@@ -45,8 +45,7 @@ struct ExplainCommandTests {
     private static func explain(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
         status: Int32?, program: RunningProgram
     ) {
-        let program = RunningProgram(
-            Places.alight, ["explain", "--rules", "rules.yaml"] + arguments, in: tree.root, output: tree.path("run"))
+        let program = RunningProgram.alight(["explain", "--rules", "rules.yaml"] + arguments, in: tree.root)
         return (program.wait(), program)
     }
 
@@ -174,8 +173,7 @@ struct ExplainCommandTests {
         withTempTree { tree in
             Self.make(tree)
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - { name: one, path: '../in/*', action: log }\n")
-            let program = RunningProgram(
-                Places.alight, ["explain", "in/a.jpg"], in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(["explain", "in/a.jpg"], in: tree.root)
             #expect(program.wait() == 0)
             #expect(program.output.contains("rule 'one' (rules/a.yaml:2:5): match"))
         }
@@ -195,7 +193,7 @@ struct ExplainCommandTests {
             var shown = ""
             for line in recording.split(separator: "\n") where line.hasPrefix("$ alight ") {
                 let arguments = line.split(separator: " ").dropFirst(2).map(String.init)
-                let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+                let program = RunningProgram.alight(arguments, in: tree.root)
                 #expect(program.wait() == (program.output.contains("): match") ? 0 : 4))
                 shown += "\(line)\n" + program.output.replacing("\(tree.root)", with: "~")
             }
@@ -214,9 +212,8 @@ struct ExplainCommandTests {
                 tree.path("rules.yaml"),
                 "rules: [{ name: r, path: in/*, where: { mime: application/pdf }, action: log }]\n")
             for environment in [[:], ["MAGIC": tree.path("own").description]] {
-                let program = RunningProgram(
-                    Places.alight, ["explain", "--rules", "rules.yaml", "in/a"], in: tree.root,
-                    environment: environment, output: tree.path("run"))
+                let program = RunningProgram.alight(
+                    ["explain", "--rules", "rules.yaml", "in/a"], in: tree.root, environment: environment)
                 #expect(program.wait() == 0, "\(program.output)\(program.error)")
             }
         }

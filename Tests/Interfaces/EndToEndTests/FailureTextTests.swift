@@ -9,7 +9,7 @@ struct FailureTextTests {
     {
         TestFile.write(tree.path("rules.yaml"), rules)
         TestFile.makeFolder(tree.path("in"))
-        return RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+        return RunningProgram.alight(arguments, in: tree.root)
     }
 
     private static let settings = """
@@ -96,7 +96,7 @@ struct FailureTextTests {
                     action: { shell: 'echo "no route" >&2; case $ALIGHT_RELATIVE in a) exit 75;; *) exit 65;; esac' }
                 """
             let program = Self.start(tree, ["run", "rules.yaml"], rules)
-            #expect(Deadline.wait { program.error.contains("ready: watching") })
+            #expect(program.waitUntilReady())
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { program.lines.count == 2 })
             TestFile.write(tree.path("in/b"), "x")
@@ -106,8 +106,7 @@ struct FailureTextTests {
             let retry = /: no route \(gave up( after 2 attempts)?; retry with 'alight retry [0-9A-Z]{26}'\)$/
             #expect(lines[1].firstMatch(of: retry)?.1 == " after 2 attempts", "\(lines[1])")
             #expect(lines[2].firstMatch(of: retry).map { $0.1 == nil } == true, "\(lines[2])")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 }

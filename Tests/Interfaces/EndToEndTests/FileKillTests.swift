@@ -48,9 +48,7 @@ struct FileKillTests {
             }
             var lives = 0
             for round in 0..<30 {
-                let program = RunningProgram(
-                    Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root,
-                    output: tree.path("run"))
+                let program = RunningProgram.alight(["run", "rules.yaml", "--journal", "journal.db"], in: tree.root)
                 #expect(Deadline.wait { program.error.contains("ready: watching") || program.exitStatus() != nil })
                 // The time of the kill is what varies here. No expectation depends on it.
                 usleep(useconds_t(round * 1700 % 25_000))
@@ -60,9 +58,8 @@ struct FileKillTests {
                 check()
                 if TestFile.names(in: out).count >= count { break }
             }
-            let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root,
-                output: tree.path("last"))
+            let program = RunningProgram.alight(
+                ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root, output: "last")
             let names = Set((0..<count).map { Array("f\($0)".utf8) })
             let isDone = Deadline.wait {
                 Set(TestFile.names(in: out)) == names
@@ -70,9 +67,8 @@ struct FileKillTests {
             }
             let found = TestFile.names(in: out).map { PathBytes($0).description }
             #expect(isDone, "after \(lives) lives: \(found) \(program.output)\(program.error)")
-            #expect(Deadline.wait { program.error.contains("ready: watching") })
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.waitUntilReady())
+            #expect(program.stop() == 0)
             check()
             if action == "copy" { #expect(Set(TestFile.names(in: memory.appending("in"))) == names) }
         }

@@ -6,21 +6,20 @@ import Testing
 /// `alight import` and `alight new`, as the built program: the rules that they write run.
 struct ImportCommandTests {
     private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
-        let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("said"))
+        let program = RunningProgram.alight(arguments, in: tree.root, output: "said")
         _ = program.wait()
         return program
     }
 
     private static func start(_ tree: borrowing TemporaryTree) -> RunningProgram {
-        let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--journal", ":memory:"], in: tree.root, output: tree.path("log"))
+        let program = RunningProgram.alight(
+            ["run", "rules.yaml", "--journal", ":memory:"], in: tree.root, output: "log")
         #expect(Deadline.wait { program.error.contains("ready: watching") || program.exitStatus() != nil })
         return program
     }
 
     private static func end(_ program: RunningProgram) {
-        program.signal(SIGTERM)
-        #expect(program.wait() == 0)
+        #expect(program.stop() == 0)
     }
 
     private static func text(_ path: PathBytes) -> String {

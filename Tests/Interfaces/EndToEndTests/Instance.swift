@@ -43,8 +43,7 @@ enum Instance {
             let program = begin(root, arguments)
             try body(root, program)
             if program.exitStatus() == nil {
-                program.signal(SIGTERM)
-                #expect(program.wait() == 0, "\(program.error)")
+                #expect(program.stop() == 0, "\(program.error)")
             }
         }
     }

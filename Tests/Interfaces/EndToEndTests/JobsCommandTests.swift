@@ -155,9 +155,8 @@ struct JobsCommandTests {
     @Test(arguments: mistakes)
     func `a usage error is reported`(_ arguments: [String], _ status: Int32, _ message: String) {
         withTempTree { tree in
-            let program = RunningProgram(
-                Places.alight, ["jobs"] + arguments, in: tree.root, environment: JournalCommand.environment,
-                output: tree.path("run"))
+            let program = RunningProgram.alight(
+                ["jobs"] + arguments, in: tree.root, environment: JournalCommand.environment)
             #expect(program.wait() == status)
             #expect(program.output.isEmpty)
             #expect(program.error.contains(message), "\(program.error)")
@@ -224,8 +223,7 @@ struct JobsCommandTests {
                 (["XDG_STATE_HOME": "\(tree.root)/state"], "state/alight/journal.db"),
                 (["XDG_STATE_HOME": "relative"], geteuid() == 0 ? nil : ".local/state/alight/journal.db"),
             ] {
-                let program = RunningProgram(
-                    Places.alight, ["jobs"], in: tree.root, environment: environment, output: tree.path("run"))
+                let program = RunningProgram.alight(["jobs"], in: tree.root, environment: environment)
                 _ = program.wait()
                 guard let place else { continue }
                 #expect(program.error.hasPrefix("error: there is no journal at '\(tree.path(place))'"))

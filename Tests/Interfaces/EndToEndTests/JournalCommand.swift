@@ -10,9 +10,8 @@ enum JournalCommand {
     static func run(
         _ tree: borrowing TemporaryTree, _ arguments: [String], journal: String = "journal.db"
     ) -> (status: Int32?, output: String, error: String) {
-        let program = RunningProgram(
-            Places.alight, arguments + ["--journal", journal], in: tree.root, environment: environment,
-            output: tree.path("run"))
+        let program = RunningProgram.alight(
+            arguments + ["--journal", journal], in: tree.root, environment: environment)
         let status = program.wait()
         return (status, program.output, program.error)
     }

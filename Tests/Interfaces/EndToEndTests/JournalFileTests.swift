@@ -23,12 +23,11 @@ struct JournalFileTests {
     }
 
     static func awaitReady(_ program: RunningProgram) {
-        #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+        #expect(program.waitUntilReady(), "\(program.error)")
     }
 
     static func stop(_ program: RunningProgram) {
-        program.signal(SIGTERM)
-        #expect(program.wait() == 0, "\(program.error)")
+        #expect(program.stop() == 0, "\(program.error)")
     }
 
     /// Creates a journal with content and returns its path.
@@ -194,9 +193,7 @@ struct JournalFileTests {
                 """
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), rules)
-            let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml", "--journal", "in/journal.db"], in: tree.root,
-                output: tree.path("run"))
+            let program = RunningProgram.alight(["run", "rules.yaml", "--journal", "in/journal.db"], in: tree.root)
             Self.awaitReady(program)
             let locks = Self.locks(of: program.pid)
             #expect(!locks.isEmpty)
@@ -212,9 +209,8 @@ struct JournalFileTests {
             Self.stop(program)
             #expect(!program.output.contains("journal.db"), "\(program.output)")
             // The next run finds it there, and does not report it either.
-            let next = RunningProgram(
-                Places.alight, ["run", "rules.yaml", "--journal", "in/journal.db"], in: tree.root,
-                output: tree.path("next"))
+            let next = RunningProgram.alight(
+                ["run", "rules.yaml", "--journal", "in/journal.db"], in: tree.root, output: "next")
             Self.awaitReady(next)
             TestFile.write(tree.path("in/later"), "x")
             #expect(Deadline.wait { next.output.contains("created later") })

@@ -69,8 +69,7 @@ struct JournalLossTests {
             JournalFileTests.stop(program)
             let root = tree.root
             func ask(_ words: String...) -> RunningProgram {
-                RunningProgram(
-                    Places.alight, words + ["--journal", "state/journal.db"], in: root, output: root.appending("ask"))
+                RunningProgram.alight(words + ["--journal", "state/journal.db"], in: root, output: "ask")
             }
             for words in [["retry", broken.id], ["retry", "--all"]] {
                 let retry = ask(words[0], words[1])

@@ -9,9 +9,9 @@ import Testing
 /// uses new ones.
 struct MirrorTests {
     /// Limits the runs: each needs several processes, although it mostly waits for files to settle.
-    private static let plays = Blocking(atMost: 1)
+    private static let limit = Blocking(atMost: 1)
 
-    struct Play: Sendable, CustomTestStringConvertible {
+    struct Run: Sendable, CustomTestStringConvertible {
         var source: String
         var mode: String
         var seed: Int
@@ -30,41 +30,41 @@ struct MirrorTests {
     }
 
     static let all = [
-        Play("plain", seed: 1, operations: 2000, processes: 1),
-        Play("plain", seed: 2, operations: 6000),
-        Play("plain", seed: 3, operations: 6000),
-        Play("overflow", seed: 1, operations: 4000),
-        Play("overflow", seed: 2, operations: 4000),
-        Play("limit", seed: 1, operations: 3000),
-        Play("limit", seed: 2, operations: 3000),
-        Play("poll", seed: 1, operations: 3000),
-        Play("poll", seed: 2, operations: 3000),
-        Play("unreadable", seed: 1, operations: 3000),
+        Run("plain", seed: 1, operations: 2000, processes: 1),
+        Run("plain", seed: 2, operations: 6000),
+        Run("plain", seed: 3, operations: 6000),
+        Run("overflow", seed: 1, operations: 4000),
+        Run("overflow", seed: 2, operations: 4000),
+        Run("limit", seed: 1, operations: 3000),
+        Run("limit", seed: 2, operations: 3000),
+        Run("poll", seed: 1, operations: 3000),
+        Run("poll", seed: 2, operations: 3000),
+        Run("unreadable", seed: 1, operations: 3000),
         // With hard links, which even seeds have, only `make soak` runs it: under load, once in some twenty runs, a
         // link count stays wrong when the further name is created in a directory that is unreadable at times.
-        Play("plain", of: "watch", seed: 4, operations: 1500),
-        Play("overflow", of: "watch", seed: 3, operations: 1500),
-        Play("limit", of: "watch", seed: 4, operations: 1500),
-        Play("poll", of: "watch", seed: 3, operations: 1500),
-        Play("slow", of: "watch", seed: 1, operations: 1500),
-        Play("unreadable", of: "watch", seed: 4, operations: 1500),
+        Run("plain", of: "watch", seed: 4, operations: 1500),
+        Run("overflow", of: "watch", seed: 3, operations: 1500),
+        Run("limit", of: "watch", seed: 4, operations: 1500),
+        Run("poll", of: "watch", seed: 3, operations: 1500),
+        Run("slow", of: "watch", seed: 1, operations: 1500),
+        Run("unreadable", of: "watch", seed: 4, operations: 1500),
     ]
 
     @Test(arguments: all)
-    func `a mirror built from events equals the tree`(_ play: Play) async throws {
-        try await Self.plays.run { Self.mirror(play) }
+    func `a mirror built from events equals the tree`(_ run: Run) async throws {
+        try await Self.limit.run { Self.mirror(run) }
     }
 
-    private static func mirror(_ play: Play) {
+    private static func mirror(_ run: Run) {
         withTempTree { tree in
             // The ordinary user of a run must be able to enter the directory.
             _ = tree.root.withCString { chmod($0, 0o755) }
             let (status, driver) = Self.drive(
                 tree,
                 [
-                    "--mode", play.mode, "--source", play.source, "--seed", "\(play.seed)", "--operations",
-                    "\(play.operations)",
-                    "--processes", "\(play.processes)", "--folder", "\(tree.root)/play",
+                    "--mode", run.mode, "--source", run.source, "--seed", "\(run.seed)", "--operations",
+                    "\(run.operations)",
+                    "--processes", "\(run.processes)", "--directory", "\(tree.root)/play",
                 ])
             #expect(status == 0, "\(driver.output)\(driver.error)")
         }
@@ -83,15 +83,15 @@ struct MirrorTests {
             let (status, driver) = Self.drive(
                 tree,
                 [
-                    "--seed", "3", "--operations", "300", "--processes", "1", "--lose", "4", "--patience", "2",
-                    "--folder", "\(tree.root)/play",
+                    "--seed", "3", "--operations", "300", "--processes", "1", "--lose", "4", "--timeout", "2",
+                    "--directory", "\(tree.root)/play",
                 ])
             #expect(status == 1)
             let output = driver.output
             #expect(output.contains("FAILED: seed 3, plain of run: at quiet point 1 "), "\(output)")
             #expect(output.contains(": is not in the mirror\n    disk    "), "\(output)")
             #expect(output.contains(" ms, round 1 worker 0 #"), "\(output)")
-            #expect(output.contains("to see it again: mirror-driver --seed 3 --operations 300 --processes 1 "))
+            #expect(output.contains("to repeat it: mirror-driver --seed 3 --operations 300 --processes 1 "))
             #expect(TestFile.exists(tree.path("play/alight.out")))
         }
     }
@@ -101,10 +101,10 @@ struct MirrorTests {
             withTempTree { tree in
                 for root in ["one", "far/two", "outside"] { TestFile.makeFolder(tree.path("tree/\(root)")) }
                 let (status, driver) = Self.drive(
-                    tree, ["--worker", "0", "--seed", "7", "--operations", "300", "--folder", "\(tree.root)"])
+                    tree, ["--worker", "0", "--seed", "7", "--operations", "300", "--directory", "\(tree.root)"])
                 #expect(status == 0)
-                // The first field is the time.
-                return driver.lines.map { $0.drop { $0 != "\t" } }
+                // The first two fields are times.
+                return driver.lines.map { $0.split(separator: "\t", omittingEmptySubsequences: false).dropFirst(2) }
             }
         }
         #expect(logs[0].count == 300)
@@ -115,7 +115,8 @@ struct MirrorTests {
         withTempTree { tree in
             let (status, driver) = Self.drive(tree, ["--mode", "gentle"])
             #expect(status == 2)
-            #expect(driver.output.contains("'--mode gentle' is none of plain, overflow, limit, poll, slow, unreadable"))
+            let modes = "plain, overflow, limit, poll, slow, unreadable"
+            #expect(driver.output.contains("'--mode gentle' is not one of \(modes)"))
         }
     }
 }

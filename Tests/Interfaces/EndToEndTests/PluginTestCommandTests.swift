@@ -11,8 +11,8 @@ struct PluginTestCommandTests {
     private static func test(
         _ tree: borrowing TemporaryTree, _ plugin: String, _ options: [String] = []
     ) throws -> (status: Int32?, verdicts: [String: String], failures: [String: String]) {
-        let program = RunningProgram(
-            Places.alight, ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: tree.path("said"))
+        let program = RunningProgram.alight(
+            ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: "said")
         let status = program.wait()
         var verdicts: [String: String] = [:]
         var failures: [String: String] = [:]

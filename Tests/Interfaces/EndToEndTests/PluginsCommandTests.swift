@@ -10,9 +10,9 @@ struct PluginsCommandTests {
     private static let turns = Blocking(atMost: 2)
 
     private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
-        let program = RunningProgram(
-            Places.alight, ["plugins"] + arguments, in: tree.root,
-            environment: ["PATH": "\(Places.products):/usr/local/bin:/usr/bin:/bin"], output: tree.path("said"))
+        let program = RunningProgram.alight(
+            ["plugins"] + arguments,
+            in: tree.root, environment: ["PATH": "\(Places.products):/usr/local/bin:/usr/bin:/bin"], output: "said")
         _ = program.wait()
         return program
     }
@@ -91,11 +91,11 @@ struct PluginsCommandTests {
         withTempTree { tree in
             Self.writePlugins(tree)
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: log\n")
-            let program = RunningProgram(Places.alight, ["check"], in: tree.root, output: tree.path("said"))
+            let program = RunningProgram.alight(["check"], in: tree.root, output: "said")
             let status = program.wait()
             #expect(status == 0, "\(program.error)")
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: { use: broken }\n")
-            let used = RunningProgram(Places.alight, ["check"], in: tree.root, output: tree.path("said"))
+            let used = RunningProgram.alight(["check"], in: tree.root, output: "said")
             let usedStatus = used.wait()
             #expect(usedStatus == 3)
             #expect(used.error.contains("a.yaml:3:20: error: plugin 'broken'"), "\(used.error)")
@@ -234,9 +234,8 @@ struct PluginsCommandTests {
     }
 
     private static func runOnce(_ tree: borrowing TemporaryTree) -> (status: Int32?, output: String) {
-        let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root,
-            output: tree.path("said"))
+        let program = RunningProgram.alight(
+            ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root, output: "said")
         return (program.wait(), program.output + program.error)
     }
 
@@ -267,7 +266,7 @@ struct PluginsCommandTests {
                 TestFile.write(tree.path("in/plain"), "another content")
                 let second = Self.runOnce(tree)
                 #expect(second.status == 5, "\(second.output)")
-                #expect(second.output.contains("its content is not that of its checksum"))
+                #expect(second.output.contains("the content does not match the checksum"))
             }
         }
     }

@@ -24,9 +24,8 @@ struct ReloadTests {
         withTempTree { tree in
             for name in ["in", "in/deep", "other", "rules"] { TestFile.makeFolder(tree.path(name)) }
             TestFile.write(tree.path("rules/a.yaml"), rules(["first"]))
-            let program = RunningProgram(
-                Places.alight, ["run", "rules", "--journal", "state/journal.db"] + arguments, in: tree.root,
-                output: tree.path("run"))
+            let program = RunningProgram.alight(
+                ["run", "rules", "--journal", "state/journal.db"] + arguments, in: tree.root)
             JournalFileTests.awaitReady(program)
             body(tree, program)
             JournalFileTests.stop(program)

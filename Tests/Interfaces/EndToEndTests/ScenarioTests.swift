@@ -20,7 +20,7 @@ struct ScenarioTests {
     private static func playable(isOrdinary: Bool) -> [String] {
         names.filter { name in
             guard let problem = ScenarioRunner.problem(of: read(name), isOrdinary: isOrdinary) else { return true }
-            print("scenario \(name)\(isOrdinary ? ", ordinary user" : ""): left out: \(problem)")
+            print("scenario \(name)\(isOrdinary ? ", ordinary user" : ""): skipped: \(problem)")
             return false
         }
     }

@@ -10,9 +10,7 @@ struct SlotTests {
     private static func begin(_ tree: borrowing TemporaryTree, _ rules: String, _ arguments: [String]) -> RunningProgram
     {
         TestFile.write(tree.path("rules.yaml"), "rules:\n" + rules)
-        let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--log-format", "json"] + arguments, in: tree.root,
-            output: tree.path("run"))
+        let program = RunningProgram.alight(["run", "rules.yaml", "--log-format", "json"] + arguments, in: tree.root)
         JournalFileTests.awaitReady(program)
         return program
     }
@@ -22,9 +20,8 @@ struct SlotTests {
     }
 
     private static func command(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> String {
-        let program = RunningProgram(
-            Places.alight, arguments, in: tree.root, environment: JournalCommand.environment,
-            output: tree.path("command"))
+        let program = RunningProgram.alight(
+            arguments, in: tree.root, environment: JournalCommand.environment, output: "command")
         _ = program.wait()
         return program.output + program.error
     }

@@ -13,7 +13,7 @@ struct TagTests {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), rules)
             TestFile.makeFolder(tree.path("in"))
-            let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+            let program = RunningProgram.alight(arguments, in: tree.root)
             return (program.wait(), program.output, program.error)
         }
     }

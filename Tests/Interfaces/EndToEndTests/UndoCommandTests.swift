@@ -76,8 +76,7 @@ struct UndoCommandTests {
                     + "  - { name: see, path: ../in/*, settle: 100ms, existing: process, priority: 1, action: log }\n"
                     + "  - { name: end, path: ../end/*, settle: 100ms, events: [deleted, created], action: log }\n",
                 ["in/a.txt", "end/x"])
-            let program = RunningProgram(
-                Places.alight, ["run", "--journal", "journal.db"], in: tree.root, output: tree.path("alight"))
+            let program = RunningProgram.alight(["run", "--journal", "journal.db"], in: tree.root, output: "alight")
             let moved = tree.path("out/a.txt")
             #expect(Deadline.wait { TestFile.exists(moved) }, "\(program.error)")
             #expect(JournalCommand.awaitSucceeded(2, in: tree.path("journal.db")))
@@ -88,8 +87,7 @@ struct UndoCommandTests {
             TestFile.write(tree.path("end/y"), "y")
             #expect(Deadline.wait { program.output.contains("end: created") }, "\(program.output)")
             #expect(program.output.lines(of: "in/a.txt") == 2, "\(program.output)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             #expect(Self.once(tree).filter { !$0.contains("end:") } == [])
         }
     }

@@ -42,8 +42,7 @@ struct VariableTests {
             #expect(explained.status == 0, "\(explained.error)")
             #expect(explained.output.contains("plain") && !explained.output.contains("hook"))
             #expect(Self.run(tree, ["explain", "--rule", "hook", "in/a"]).status == 3)
-            let check = RunningProgram(
-                Places.alight, ["check", "rules.yaml"], in: tree.root, output: tree.path("check"))
+            let check = RunningProgram.alight(["check", "rules.yaml"], in: tree.root, output: "check")
             #expect(check.wait() == 3)
         }
     }
@@ -51,18 +50,17 @@ struct VariableTests {
     @Test func `while an instance runs, its variables are used`() {
         withTempTree { tree in
             Self.make(tree)
-            let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root,
-                environment: ["HOOK_SECRET": "=word="], output: tree.path("alight"))
-            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            let program = RunningProgram.alight(
+                ["run", "rules.yaml", "--journal", "journal.db"],
+                in: tree.root, environment: ["HOOK_SECRET": "=word="], output: "alight")
+            #expect(program.waitUntilReady(), "\(program.error)")
             let hook = Self.run(tree, ["apply", "hook", "in/a"])
             #expect(hook.status == 0, "\(hook.error)")
             #expect(!hook.error.contains("warning"), "\(hook.error)")
             #expect(Deadline.wait { program.output.contains("hook =word=") }, "\(program.output)")
             let explained = Self.run(tree, ["explain", "in/a"])
             #expect(explained.output.contains("hook =word="), "\(explained.output)")
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
             #expect(Self.run(tree, ["apply", "hook", "in/a"]).status == 3)
         }
     }

@@ -43,11 +43,9 @@ struct WaitingJobsTests {
               - { name: done, path: in/*, settle: 0, ready: { done_file: "${name}.ok" }, action: log }
             """)
         defer { TestFile.removeTree(root) }
-        let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"],
-            output: root.appending("alight"))
-        let isReady = Deadline.wait { program.error.contains("ready: watching") }
-        #expect(isReady)
+        let program = RunningProgram.alight(
+            ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"], output: "alight")
+        #expect(program.waitUntilReady())
         TestFile.write(root.appending("in/a"), "x")
         let isThere = Deadline.wait {
             let text = Self.ask(["jobs"], in: root).output
@@ -84,11 +82,9 @@ struct WaitingJobsTests {
                 action: log
             """)
         defer { TestFile.removeTree(root) }
-        let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"],
-            output: root.appending("alight"))
-        let isReady = Deadline.wait { program.error.contains("ready: watching") }
-        #expect(isReady)
+        let program = RunningProgram.alight(
+            ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"], output: "alight")
+        #expect(program.waitUntilReady())
         TestFile.write(root.appending("in/a.nfo"), "x")
         TestFile.write(root.appending("in/a.mkv"), "xx")
         func says(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }

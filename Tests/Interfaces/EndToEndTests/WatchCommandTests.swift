@@ -7,9 +7,8 @@ import Testing
 /// `alight watch` as the built program.
 struct WatchCommandTests {
     private static func start(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
-        let program = RunningProgram(
-            Places.alight, ["watch"] + arguments, in: tree.root, output: tree.path("watch"))
-        #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+        let program = RunningProgram.alight(["watch"] + arguments, in: tree.root, output: "watch")
+        #expect(program.waitUntilReady(), "\(program.error)")
         return program
     }
 
@@ -54,8 +53,7 @@ struct WatchCommandTests {
                     #expect(object[member] != nil, "\(member)")
                 }
             }
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
+            #expect(program.stop() == 0)
         }
     }
 
@@ -180,8 +178,7 @@ struct WatchCommandTests {
         withTempTree { tree in
             TestFile.write(tree.path("file"), "")
             TestFile.makeFolder(tree.path("in"))
-            let program = RunningProgram(
-                Places.alight, ["watch"] + arguments, in: tree.root, output: tree.path("watch"))
+            let program = RunningProgram.alight(["watch"] + arguments, in: tree.root, output: "watch")
             #expect(program.wait() == status)
             #expect(program.error.contains(message), "\(program.error)")
             #expect(program.output.isEmpty)

@@ -52,9 +52,9 @@ struct DirectoryTreeTests {
             #expect(tree.path(of: folder) == path)
             #expect(tree.watch(of: folder) == watches[path])
             if let watch = watches[path] {
-                let sharing = tree.folders(of: watch)
+                let sharing = tree.directories(of: watch)
                 #expect(sharing.contains(folder))
-                #expect(tree.onlyFolder(of: watch) == (sharing.count == 1 ? folder : nil))
+                #expect(tree.onlyDirectory(of: watch) == (sharing.count == 1 ? folder : nil))
             }
         }
     }

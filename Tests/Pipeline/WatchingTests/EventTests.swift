@@ -172,12 +172,12 @@ struct LifeTests {
         // In memory, because filling the queue beyond one turn needs many entries.
         let root = PathBytes("/dev/shm/alight-test-rest-\(getpid())")
         defer { TestFile.removeTree(root) }
-        let (plenty, entries) = (1_000, 12_000)
+        let (capacity, entries) = (1_000, 12_000)
         TestFile.makeFolder(root)
         let folder = root.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         for number in 0..<entries { _ = symlinkat("nowhere", folder, "\(number)") }
         close(folder)
-        let queue = HintQueue(plenty: plenty, wake: {})
+        let queue = HintQueue(capacity: capacity, wake: {})
         let watcher = try Watcher(
             scope: WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true }),
             queue: queue)
@@ -200,7 +200,7 @@ struct LifeTests {
         try withTempTree { tree in
             for name in 0..<20 { TestFile.write(tree.path("in/\(name)/file"), "x") }
             let root = tree.path("in")
-            let queue = HintQueue(plenty: 1, wake: {})
+            let queue = HintQueue(capacity: 1, wake: {})
             let watcher = try Watcher(
                 scope: WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true }),
                 queue: queue)

@@ -174,7 +174,7 @@ struct PollingTests {
         after.changes(since: before) { name, _, change in told[String(decoding: name, as: UTF8.self)] = change }
         #expect(
             told == [
-                "a": .vanished, "b": .attributes, "c": .written, "d": .replaced(wasFolder: false), "e": .appeared,
+                "a": .vanished, "b": .attributes, "c": .written, "d": .replaced(wasDirectory: false), "e": .appeared,
             ])
         after.changes(since: after) { _, _, _ in Issue.record("a folder does not differ from itself") }
     }

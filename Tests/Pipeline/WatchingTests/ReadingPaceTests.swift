@@ -9,7 +9,7 @@ struct ReadingPaceTests {
     private static func pauses(_ times: [Duration]) -> [Bool] {
         let start = ContinuousClock.now
         var pace = ReadingPace(at: start)
-        return times.map { pace.noteRead(at: start + $0) != nil }
+        return times.map { pace.recordRead(at: start + $0) != nil }
     }
 
     @Test func `events of a few files are read without delay`() {

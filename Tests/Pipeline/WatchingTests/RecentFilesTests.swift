@@ -5,12 +5,12 @@ import Testing
 @testable import Watching
 
 struct RecentFilesTests {
-    private func place(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles) -> RecentFiles.Place {
-        Array(name.utf8).withUnsafeBytes { recent.place(of: $0, in: folder) }
+    private func slot(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles) -> RecentFiles.Slot {
+        Array(name.utf8).withUnsafeBytes { recent.slot(of: $0, in: folder) }
     }
 
     private func hint(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles, _ hints: [Hint]) -> Int? {
-        Array(name.utf8).withUnsafeBytes { recent.hint(at: recent.place(of: $0, in: folder), named: $0, among: hints) }
+        Array(name.utf8).withUnsafeBytes { recent.hint(at: recent.slot(of: $0, in: folder), named: $0, among: hints) }
     }
 
     @Test func `a file is identified by its directory and whole name, for one turn`() {
@@ -18,8 +18,8 @@ struct RecentFilesTests {
         let (one, other) = (tree.addRoot("/one"), tree.addRoot("/other"))
         let hints = ["/one/a", "/one/aa"].map { Hint(path: $0, signs: .written, origin: .live) }
         var recent = RecentFiles()
-        recent.set(0, at: place("a", one, recent))
-        recent.set(1, at: place("aa", one, recent))
+        recent.set(0, at: slot("a", one, recent))
+        recent.set(1, at: slot("aa", one, recent))
         #expect(hint("a", one, recent, hints) == 0)
         #expect(hint("aa", one, recent, hints) == 1)
         #expect(hint("aaa", one, recent, hints) == nil)
@@ -34,7 +34,7 @@ struct RecentFilesTests {
         var recent = RecentFiles()
         var hints: [Hint] = []
         for index in 0..<20_000 {
-            recent.set(hints.count, at: place("f\(index)", folder, recent))
+            recent.set(hints.count, at: slot("f\(index)", folder, recent))
             hints.append(Hint(path: PathBytes("/in/f\(index)"), signs: .written, origin: .live))
         }
         let known = (0..<20_000).filter { index in

@@ -20,9 +20,12 @@ struct SwappedDirectoryTests {
             Self.link(tree.path("in/inner"), to: "sub")
             Self.link(tree.path("way"), to: "in")
             func errno(_ path: String, _ root: String) -> Int32 {
-                var error: Int32 = 0
-                DirectoryReader(PathBytes(path), below: PathBytes(root), error: &error)?.close()
-                return error
+                do throws(SystemError) {
+                    try DirectoryReader(PathBytes(path), below: PathBytes(root)).close()
+                    return 0
+                } catch {
+                    return error.errno
+                }
             }
             let (root, way) = ("\(tree.path("in"))", "\(tree.path("way"))")
             for name in ["link", "inner"] { #expect(errno("\(root)/\(name)", root) == ENOTDIR) }

@@ -10,10 +10,13 @@ import Testing
 @Suite(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
 struct WriterRecorderTests {
     @discardableResult private static func enter(_ path: PathBytes, _ recorder: WriterRecorder) -> Int32 {
-        var error: Int32 = 0
-        guard let reader = DirectoryReader(path, below: path, error: &error) else { return error }
-        defer { reader.close() }
-        return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
+        do throws(SystemError) {
+            let reader = try DirectoryReader(path, below: path)
+            defer { reader.close() }
+            return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
+        } catch {
+            return error.errno
+        }
     }
 
     /// Returns the last process that changed the path.
@@ -29,7 +32,7 @@ struct WriterRecorderTests {
             event.snapshot.modified = time(status.st_mtim)
             event.snapshot.changed = time(status.st_ctim)
         }
-        return recorder.authors(of: [.init(event, isTree: isTree)])[0]
+        return recorder.writer(of: event, isTree: isTree)
     }
 
     private static func shell(_ line: String, in tree: borrowing TemporaryTree) -> RunningProgram {

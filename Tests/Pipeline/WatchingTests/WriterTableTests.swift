@@ -19,10 +19,10 @@ struct WriterTableTests {
     @Test func `the last process counts, separately for each operation, name and directory`() {
         var table = WriterTable()
         let name = Array("a".utf8)
-        table.note(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
-        table.note([.content, .attributes], to: name, in: Self.folder(1), by: Self.process(2), at: Self.time(2))
-        table.note(.removal, to: name, in: Self.folder(1), by: Self.process(3), at: Self.time(3))
-        table.note(.content, to: name, in: Self.folder(2), by: Self.process(4), at: Self.time(4))
+        table.record(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+        table.record([.content, .attributes], to: name, in: Self.folder(1), by: Self.process(2), at: Self.time(2))
+        table.record(.removal, to: name, in: Self.folder(1), by: Self.process(3), at: Self.time(3))
+        table.record(.content, to: name, in: Self.folder(2), by: Self.process(4), at: Self.time(4))
         #expect(table.deed(.content, to: name, in: Self.folder(1))?.process?.pid == 2)
         #expect(table.deed(.attributes, to: name, in: Self.folder(1))?.process?.pid == 2)
         #expect(table.deed(.removal, to: name, in: Self.folder(1))?.process?.pid == 3)
@@ -36,12 +36,12 @@ struct WriterTableTests {
     @Test func `an ended process is identified by what it was at an earlier change of the name`() {
         var table = WriterTable()
         let name = Array("a".utf8)
-        table.note(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
-        table.note(.content, to: name, in: Self.folder(1), by: Self.process(1, nil), at: Self.time(2))
+        table.record(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+        table.record(.content, to: name, in: Self.folder(1), by: Self.process(1, nil), at: Self.time(2))
         #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == Self.process(1))
-        table.note(.content, to: name, in: Self.folder(1), by: Self.process(2, nil), at: Self.time(3))
+        table.record(.content, to: name, in: Self.folder(1), by: Self.process(2, nil), at: Self.time(3))
         #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == Self.process(2, nil))
-        table.note(.content, to: name, in: Self.folder(1), by: nil, at: Self.time(4))
+        table.record(.content, to: name, in: Self.folder(1), by: nil, at: Self.time(4))
         #expect(table.deed(.content, to: name, in: Self.folder(1))?.time == Self.time(4))
         #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == nil)
     }
@@ -49,7 +49,7 @@ struct WriterTableTests {
     @Test func `the oldest entries are dropped first, and a new change renews an entry`() {
         var table = WriterTable(limit: 3)
         func note(_ name: String) {
-            table.note(.content, to: Array(name.utf8), in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+            table.record(.content, to: Array(name.utf8), in: Self.folder(1), by: Self.process(1), at: Self.time(1))
         }
         func names() -> String {
             ["a", "b", "c", "d", "e", "f"].filter {

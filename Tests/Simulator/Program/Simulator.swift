@@ -36,7 +36,7 @@ struct Simulator {
         while let option = rest.popFirst() {
             func number() -> Int {
                 guard let text = rest.popFirst(), let number = Int(text), number >= 0 else {
-                    fail("\(option) needs a number")
+                    fail("\(option) requires a number")
                 }
                 return number
             }
@@ -54,7 +54,7 @@ struct Simulator {
             case "--keep-going": keepsGoing = true
             case "--known":
                 let seeds = (rest.popFirst() ?? "").split(separator: ",").map { UInt64($0) }
-                guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) needs seeds, separated by commas") }
+                guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) requires seeds, separated by commas") }
                 known = Set(seeds.compactMap(\.self))
             case "--invariant": checksInvariant = true
             case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
@@ -81,7 +81,7 @@ struct Simulator {
             operations += run.steps.count
             digest = digest &* 0x100_0000_01B3 ^ run.digest
             let isKnown = known.contains(run.seed)
-            guard let fault = run.fault ?? (isKnown ? "seed \(run.seed) is known to fail, and holds" : nil),
+            guard let fault = run.fault ?? (isKnown ? "seed \(run.seed) is known to fail, but passes" : nil),
                 !isKnown || run.fault == nil
             else { continue }
             if !keepsGoing {
@@ -94,18 +94,18 @@ struct Simulator {
         }
         let duration = clock.now - start
         let rate = Int(Double(operations) / (duration / .seconds(1)))
-        let faults = kinds.values.reduce(0) { $0 + $1.count }
-        print("\(done) runs, \(operations) steps in \(duration), \(rate) steps a second, \(faults) faults")
+        let failures = kinds.values.reduce(0) { $0 + $1.count }
+        print("\(done) runs, \(operations) steps in \(duration), \(rate) steps per second, \(failures) failures")
         print("digest \(String(digest, radix: 16))")
         for (kind, seeds) in kinds.sorted(by: { $0.value.count > $1.value.count }) {
             print("  \(seeds.count) × \(kind): seeds \(seeds.prefix(8).map(String.init).joined(separator: " "))")
         }
-        return faults == 0 ? 0 : 1
+        return failures == 0 ? 0 : 1
     }
 
     private func report(_ run: RandomRun) -> Int32 {
         guard let fault = run.fault else {
-            print("seed \(run.seed) holds")
+            print("seed \(run.seed) passes")
             return 0
         }
         print("seed \(run.seed): \(fault)")
@@ -117,12 +117,12 @@ struct Simulator {
         print("  " + steps.map(\.description).joined(separator: ", "))
         let again = run.makeRun()
         if isVerbose { again.trace = { print("    \($0)") } }
-        print(again.run(steps) ?? "it holds when it is repeated")
+        print(again.run(steps) ?? "it passes when it is repeated")
         return 1
     }
 
     private func runScripted(_ name: String) -> Int32 {
-        var faults = 0
+        var failures = 0
         let cases = ScriptedCase.all.filter {
             (name.isEmpty || $0.name == name) && (core == .engine ? $0.isForEngine : $0.isForLedger)
         }
@@ -133,11 +133,11 @@ struct Simulator {
                 ? scripted.run(trace: trace)
                 : scripted.runLedger(omitting: omitted, trace: trace)
             {
-                faults += 1
+                failures += 1
                 print("\(scripted.name): \(fault)")
             }
         }
-        print("\(cases.count) cases, \(faults) faults")
-        return faults == 0 ? 0 : 1
+        print("\(cases.count) cases, \(failures) failures")
+        return failures == 0 ? 0 : 1
     }
 }

@@ -48,23 +48,17 @@ struct Habits {
 
 /// Kinds with relative frequencies.
 struct Weighted<Kind: Equatable> {
-    private var weights: [(kind: Kind, weight: Int)]
+    private var weights: [(Int, Kind)]
 
-    init(_ weights: KeyValuePairs<Kind, Int>) { self.weights = weights.map { ($0, $1) } }
+    init(_ weights: KeyValuePairs<Kind, Int>) { self.weights = weights.map { ($1, $0) } }
 
     /// Makes some kinds more frequent and others less frequent or absent.
-    mutating func vary(_ dice: inout SeededGenerator, by factors: [Int], keeping kept: [Kind]) {
+    mutating func vary(_ dice: inout SeededGenerator, by factors: [Int], keeping fixed: [Kind]) {
         for index in weights.indices {
             let factor = dice.pick(factors)
-            weights[index].weight *= kept.contains(weights[index].kind) ? max(4, factor) : factor
+            weights[index].0 *= fixed.contains(weights[index].1) ? max(4, factor) : factor
         }
     }
 
-    func pick(_ dice: inout SeededGenerator) -> Kind {
-        var rest = dice.below(weights.reduce(0) { $0 + $1.weight })
-        return weights.first {
-            rest -= $0.weight
-            return rest < 0
-        }?.kind ?? weights[0].kind
-    }
+    func pick(_ dice: inout SeededGenerator) -> Kind { dice.pick(weighted: weights) }
 }

@@ -100,7 +100,7 @@ struct KernelEvent {
     var kinds: Kinds
     /// Nil for the watched directory itself.
     var name: PathBytes?
-    var isFolder: Bool
+    var isDirectory: Bool
     var readable: Duration
 
     func has(_ some: Kinds) -> Bool { !kinds.isDisjoint(with: some) }

@@ -19,20 +19,15 @@ extension SimulatedRun {
             let received = record.mirrors[index].received
             for path in Set(ledger.keys).union(present.keys).union(received.keys).sorted() {
                 let name = world.name(of: path)
-                if !Self.isSame(ledger[path], received[path]) {
+                if !Snapshot.areSame(ledger[path], received[path]) {
                     return "\(name): the ledger is not what the action has received"
                 }
-                if !Self.isSame(ledger[path], present[path]), !isOnItsWay(path, rule.name) {
+                if !Snapshot.areSame(ledger[path], present[path]), !isOnItsWay(path, rule.name) {
                     return "\(name) differs from the ledger, and nothing waits for it"
                 }
             }
         }
         return nil
-    }
-
-    private static func isSame(_ one: Snapshot?, _ other: Snapshot?) -> Bool {
-        guard let one, let other else { return one == nil && other == nil }
-        return one.hasSameContent(as: other)
     }
 
     /// Whether something about a path is still to be read, listed, settled or done.

@@ -28,7 +28,7 @@ struct KernelQueue {
 
     mutating func endWatch(_ node: Int, at time: Duration? = nil) {
         guard let known = watches.removeValue(forKey: node) else { return }
-        queue(KernelEvent(watch: known.watch, kinds: .ignored, name: nil, isFolder: true, readable: time ?? elapsed))
+        queue(KernelEvent(watch: known.watch, kinds: .ignored, name: nil, isDirectory: true, readable: time ?? elapsed))
     }
 
     mutating func removeWatch(_ watch: Int32) {
@@ -37,14 +37,14 @@ struct KernelQueue {
     }
 
     /// Queues an event for a watched directory itself.
-    mutating func tell(_ kinds: KernelEvent.Kinds, _ node: Int, at time: Duration? = nil) {
+    mutating func report(_ kinds: KernelEvent.Kinds, _ node: Int, at time: Duration? = nil) {
         guard let known = watches[node], !known.kinds.union(.always).isDisjoint(with: kinds) else { return }
-        queue(KernelEvent(watch: known.watch, kinds: kinds, name: nil, isFolder: true, readable: time ?? elapsed))
+        queue(KernelEvent(watch: known.watch, kinds: kinds, name: nil, isDirectory: true, readable: time ?? elapsed))
     }
 
     /// Queues an event for a name in a directory.
-    mutating func tell(
-        _ kinds: KernelEvent.Kinds, _ name: PathBytes, in directory: Int, isFolder: Bool, at time: Duration? = nil
+    mutating func report(
+        _ kinds: KernelEvent.Kinds, _ name: PathBytes, in directory: Int, isDirectory: Bool, at time: Duration? = nil
     ) {
         guard let known = watches[directory], !known.kinds.isDisjoint(with: kinds) else { return }
         var readable = max(time ?? elapsed, elapsed)
@@ -53,16 +53,16 @@ struct KernelQueue {
         }
         queue(
             KernelEvent(
-                watch: known.watch, kinds: kinds.intersection(known.kinds), name: name, isFolder: isFolder,
+                watch: known.watch, kinds: kinds.intersection(known.kinds), name: name, isDirectory: isDirectory,
                 readable: readable))
     }
 
     private mutating func queue(_ event: KernelEvent) {
         if isLosing { isOverflowed = true }
         guard !isOverflowed else { return }
-        var place = events.count
-        while place > 0, events[place - 1].readable > event.readable { place -= 1 }
-        events.insert(event, at: place)
+        var index = events.count
+        while index > 0, events[index - 1].readable > event.readable { index -= 1 }
+        events.insert(event, at: index)
     }
 
     /// Removes and returns the readable events.
@@ -72,7 +72,7 @@ struct KernelQueue {
         events.removeFirst(count)
         if isOverflowed {
             isOverflowed = false
-            taken.append(KernelEvent(watch: -1, kinds: .overflow, name: nil, isFolder: false, readable: elapsed))
+            taken.append(KernelEvent(watch: -1, kinds: .overflow, name: nil, isDirectory: false, readable: elapsed))
         }
         return taken
     }

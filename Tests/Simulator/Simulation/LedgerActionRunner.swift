@@ -6,13 +6,13 @@ import System
 
 /// The actions of a run of the reconciler, with the mirrors that they maintain.
 final class LedgerActionRunner {
-    // The run owns its runner.
-    private unowned let run: LedgerRun
+    let program: LedgerProgram
     var activities: [Activity] = []
-    var mirrors: [LedgerMirror]
-    private(set) var lastOffer: UInt64 = 0
     /// The number of frozen events.
     private var rows: UInt64 = 0
+    /// The number of changes between two inspections by the program before the current step.
+    var racesBefore = 0
+    var changedByName = ChangedNames()
 
     struct Activity {
         var view: Int
@@ -23,22 +23,73 @@ final class LedgerActionRunner {
         var isFrozen = false
     }
 
-    init(for run: LedgerRun) {
-        self.run = run
-        mirrors = Array(repeating: LedgerMirror(), count: run.rules.count)
+    init(_ program: LedgerProgram) { self.program = program }
+
+    private var world: World { program.world }
+    private var rules: [SimulatedRule] { program.rules }
+    private var views: [Reconciling.View] { program.views }
+    private var now: ContinuousClock.Instant { program.now }
+
+    // MARK: Turns
+
+    func turn() {
+        program.receive()
+        program.reconciler?.settle(at: now)
+        if program.reconciler?.mayFreeze == true {
+            program.watcher?.drainAll()
+            program.receive()
+            program.reconciler?.freezeDue()
+        }
+        commit()
     }
 
-    private var world: World { run.world }
-    private var rules: [SimulatedRule] { run.rules }
-    private var views: [Reconciling.View] { run.views }
-    private var now: ContinuousClock.Instant { run.now }
-    private var trace: (@Sendable (String) -> Void)? { run.trace }
+    func commit() {
+        guard program.reconciler != nil else { return }
+        var changes = StoreChanges()
+        for index in views.indices {
+            let id = views[index].id
+            changes.rows[id] = program.reconciler?.shared.ledger.changes[id]
+            changes.due[id] = program.reconciler?.shared.dueChanges[id]
+            changes.offers[id] = program.reconciler?.views[index].changedOffers
+            changes.failed[id] = program.mirrors[index].failed
+            program.mirrors[index].failed = [:]
+        }
+        program.store.commit(changes)
+        program.reconciler?.markCommitted()
+        // Turns visit active views only.
+        for view in views.indices
+        where program.reconciler?.shared.active.contains(view) == program.reconciler?.views[view].isIdle {
+            program.record(
+                fault: "\(rules[view].name): the view is active without work, or has work and is not active")
+        }
+        program.reconciler?.shared.dueChanges = [:]
+        for report in program.reconciler?.shared.reports ?? [] {
+            if case .gone(let view, let path, _) = report {
+                program.history.append("\(program.prefix(view))skipped \(world.name(of: path))")
+            }
+            if case .superseded(let view, let offer) = report { program.mirrors[view].noted.insert(offer.number) }
+            // The rule drops the change.
+            if case .busy(let view, let path) = report {
+                program.mirrors[view].untracked.insert(path)
+                program.mirrors[view].received[path] =
+                    program.reconciler?.shared.ledger.row(of: views[view].id, at: path).handled
+            }
+        }
+        program.reconciler?.shared.reports = []
+        program.reconciler?.shared.accepted = []
+        recordFrozen()
+        stopOvertaken()
+        program.watcher?.hintAgain(program.reconciler?.shared.doubted ?? [])
+        program.reconciler?.shared.doubted = []
+    }
 
-    func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
+    // MARK: Actions
 
     func offer(_ activity: Activity) -> Offer? {
-        (activity.isFrozen ? mirrors[activity.view].frozen : run.reconciler?.views[activity.view].sortedOffers ?? [])
-            .first { $0.number == activity.offer }
+        let view = activity.view
+        let offers =
+            activity.isFrozen ? program.mirrors[view].frozen : program.reconciler?.views[view].sortedOffers ?? []
+        return offers.first { $0.number == activity.offer }
     }
 
     func index(_ stage: ActionStage, _ path: PathBytes?) -> Int? {
@@ -50,23 +101,24 @@ final class LedgerActionRunner {
     func lease(only path: PathBytes?) {
         for view in views.indices {
             while activities.count(where: { $0.view == view }) < rules[view].concurrency,
-                let candidate = run.reconciler?.views[view].nextCandidate(at: now)
+                let candidate = program.reconciler?.views[view].nextCandidate(at: now)
             {
                 guard path == nil || candidate.event.path == path else {
-                    run.reconciler?.views[candidate.view].hold(
+                    program.reconciler?.views[candidate.view].hold(
                         candidate, for: .init("only"), until: now + .milliseconds(1))
                     continue
                 }
-                guard let offer = run.reconciler?.views[candidate.view].lease(candidate) else { continue }
-                trace?(
+                guard let offer = program.reconciler?.views[candidate.view].lease(candidate) else { continue }
+                program.trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )
                 activities.append(Activity(view: view, offer: offer.number))
-                lastOffer = max(lastOffer, offer.number)
-                run.reconciler?.views[view].update(offer.number) { [self] in $0.mayRemoveInput = step(view, $0) == .take
+                program.lastOffer = max(program.lastOffer, offer.number)
+                program.reconciler?.views[view].update(offer.number) { [self] in
+                    $0.mayRemoveInput = step(view, $0) == .take
                 }
-                if run.fault == nil { run.fault = LedgerCheck(run: run).wrong(view, offer) }
-                mirrors[view].named.formUnion(offer.paths)
+                if program.fault == nil { program.fault = LedgerCheck(self).wrong(view, offer) }
+                program.mirrors[view].named.formUnion(offer.paths)
             }
         }
     }
@@ -82,24 +134,24 @@ final class LedgerActionRunner {
         } else if start(activity) {
             activities[index].stage = .begun
             if rules[activity.view].isRemote {
-                run.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
+                program.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
             }
         } else {
             activities.remove(at: index)
         }
-        run.commit()
+        commit()
     }
 
     /// Checks the path once more, immediately before the action starts.
     private func start(_ activity: Activity) -> Bool {
         guard let offer = offer(activity) else { return false }
         let mayBeDone =
-            offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && run.omitted != .reenter
+            offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && program.omitted != .reenter
         if offer.event.kind == .deleted || mayBeDone || world.snapshot(offer.path) != nil { return true }
-        if run.omitted == .gone {
-            run.reconciler?.views[activity.view].finish(activity.offer, .succeeded, at: now)
+        if program.omitted == .gone {
+            program.reconciler?.views[activity.view].finish(activity.offer, .succeeded, at: now)
         } else {
-            run.reconciler?.views[activity.view].withdraw(activity.offer, at: now)
+            program.reconciler?.views[activity.view].withdraw(activity.offer, at: now)
         }
         return false
     }
@@ -115,51 +167,52 @@ final class LedgerActionRunner {
         let path = event.path
         let name = world.name(of: path)
         let step = step(view, offer)
-        trace?("  \(step.rawValue) \(offer.number) \(event.kind) \(name)")
+        program.trace?("  \(step.rawValue) \(offer.number) \(event.kind) \(name)")
         switch step {
         case .note:
-            mirrors[view].noted.insert(offer.number)
-            run.history.append("\(prefix(view))note \(name)")
+            program.mirrors[view].noted.insert(offer.number)
+            program.history.append("\(program.prefix(view))note \(name)")
             return true
         case .take:
-            if mirrors[view].archive[offer.number] != nil { return true }
+            if program.mirrors[view].archive[offer.number] != nil { return true }
             guard let present = world.snapshot(path), present.hasSameContent(as: event.snapshot) else { return false }
-            mirrors[view].archive[offer.number] = present
+            program.mirrors[view].archive[offer.number] = present
             world.apply(.delete(name))
-            run.history.append("\(prefix(view))take \(name)")
+            program.history.append("\(program.prefix(view))take \(name)")
             return true
         case .copy
         where event.kind != .deleted && world.content(path) != nil && !name.bytes.starts(with: "o/".utf8):
             let output = PathBytes("o/").appending(path.lastComponent)
             let written = world.base.appending(output.bytes)
-            run.reconciler?.views[view].declareOutput(offer.number, written)
+            program.reconciler?.views[view].declareOutput(offer.number, written)
             if world.apply(.create(output)) || world.apply(.write(output)) {
-                mirrors[view].outputs[offer.number, default: []].insert(written)
+                program.mirrors[view].outputs[offer.number, default: []].insert(written)
             }
         default: break
         }
-        run.history.append("\(prefix(view))\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
+        let from = event.from.map { "\(world.name(of: $0))>" } ?? ""
+        program.history.append("\(program.prefix(view))\(event.kind) \(from)\(name)")
         if rules[view].isTree {
-            if let from = event.from { mirrors[view].trees[from] = nil }
-            mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
+            if let from = event.from { program.mirrors[view].trees[from] = nil }
+            program.mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
         }
-        if rules[view].follows { mirrors[view].recordText(offer, run) }
+        if rules[view].follows { program.record(fault: program.mirrors[view].recordText(offer, in: world)) }
         let content = world.content(path)
         switch event.kind {
-        case .deleted: mirrors[view].contents[path] = nil
+        case .deleted: program.mirrors[view].contents[path] = nil
         case .moved:
-            let isRewritten = mirrors[view].rewritten.contains(offer.number)
-            let held = isRewritten ? nil : event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
-            mirrors[view].contents[path] =
+            let isRewritten = program.mirrors[view].rewritten.contains(offer.number)
+            let held = isRewritten ? nil : event.from.flatMap { program.mirrors[view].contents.removeValue(forKey: $0) }
+            program.mirrors[view].contents[path] =
                 offer.attempt == 1 && !views[view].freezes ? held ?? content : content ?? held
-        default: if let content { mirrors[view].contents[path] = content }
+        default: if let content { program.mirrors[view].contents[path] = content }
         }
-        let isStale = event.from.map { mirrors[view].untracked.contains($0) } ?? false
-        mirrors[view].untracked.subtract(offer.paths)
-        if isStale { mirrors[view].untracked.insert(path) }
+        let isStale = event.from.map { program.mirrors[view].untracked.contains($0) } ?? false
+        program.mirrors[view].untracked.subtract(offer.paths)
+        if isStale { program.mirrors[view].untracked.insert(path) }
         if step == .edit, content != nil, event.kind != .deleted {
             world.apply(.write(name))
-            mirrors[view].contents[path] = world.content(path)
+            program.mirrors[view].contents[path] = world.content(path)
         }
         return true
     }
@@ -172,50 +225,48 @@ final class LedgerActionRunner {
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
             recordOutputs(view, offer)
-            run.reconciler?.views[view].finishStep(offer.number, removedInput: step == .take)
-            run.reconciler?.views[view].update(offer.number) { [self] in
-                $0.mayRemoveInput = self.step(view, $0) == .take
-            }
+            program.reconciler?.views[view].finishStep(offer.number, removedInput: step == .take)
+            program.reconciler?.views[view].update(offer.number) { $0.mayRemoveInput = self.step(view, $0) == .take }
             (activity.stage, activity.hasEffect) = (.begun, false)
             activities[index] = activity
-            return run.commit()
+            return commit()
         }
         activities.remove(at: index)
         if activity.hasEffect, step == .take {
-            run.reconciler?.views[view].update(offer.number) {
+            program.reconciler?.views[view].update(offer.number) {
                 if succeeded { $0.hasRemovedInput = true } else { $0.isInterrupted = true }
             }
         }
-        run.receiveAll()
-        if !(activity.hasEffect && succeeded) { mirrors[view].outputs[offer.number] = nil }
+        program.receiveAll()
+        if !(activity.hasEffect && succeeded) { program.mirrors[view].outputs[offer.number] = nil }
         let hasFoundNothing =
-            step == .take && !activity.hasEffect && offer.event.kind != .deleted
-            && mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil && offer.attempt > 1
+            step == .take && !activity.hasEffect && offer.event.kind != .deleted && offer.attempt > 1
+            && program.mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil
         if activity.hasEffect, succeeded {
-            run.reconciler?.views[view].update(offer.number) { recordSuccess(view, $0) }
+            program.reconciler?.views[view].update(offer.number) { recordSuccess(view, $0) }
             recordOutputs(view, offer)
-            run.reconciler?.views[view].finish(offer.number, .succeeded, at: now)
+            program.reconciler?.views[view].finish(offer.number, .succeeded, at: now)
             if offer.event.kind == .deleted,
-                run.reconciler?.shared.ledger.row(of: views[view].id, at: offer.path) == LedgerRow()
+                program.reconciler?.shared.ledger.row(of: views[view].id, at: offer.path) == LedgerRow()
             {
-                mirrors[view].named.remove(offer.path)
+                program.mirrors[view].named.remove(offer.path)
             }
         } else if hasFoundNothing {
-            run.reconciler?.views[view].finish(offer.number, .gone, at: now)
+            program.reconciler?.views[view].finish(offer.number, .gone, at: now)
         } else if offer.attempt < 3, !isFinal {
-            run.reconciler?.views[view].finish(
-                offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
+            let next = now + .seconds(1 << (offer.attempt - 1))
+            program.reconciler?.views[view].finish(offer.number, .retry(at: next), at: now)
         } else {
-            run.reconciler?.views[view].update(offer.number) {
-                mirrors[view].failed[offer.number] = $0
+            program.reconciler?.views[view].update(offer.number) {
+                program.mirrors[view].failed[offer.number] = $0
                 recordSuccess(view, $0)
             }
-            run.reconciler?.views[view].finish(offer.number, .gaveUp, at: now)
-            mirrors[view].untracked.formUnion(offer.paths)
-            mirrors[view].noted.insert(offer.number)
-            run.history.append("\(prefix(view))failed \(world.name(of: offer.path))")
+            program.reconciler?.views[view].finish(offer.number, .gaveUp, at: now)
+            program.mirrors[view].untracked.formUnion(offer.paths)
+            program.mirrors[view].noted.insert(offer.number)
+            program.history.append("\(program.prefix(view))failed \(world.name(of: offer.path))")
         }
-        run.commit()
+        commit()
     }
 
     /// Finishes all actions.
@@ -238,51 +289,29 @@ final class LedgerActionRunner {
         }
         for activity in activities where activity.isFrozen && activity.stage != .leased { interrupt(activity) }
         activities.removeAll { !rules[$0.view].isRemote || $0.stage == .leased || $0.isFrozen }
-        for index in rules.indices where !rules[index].catchUp { mirrors[index].isForgiven = true }
-    }
-
-    /// Undoes a change of a file.
-    ///
-    /// Returns false if it is not applicable.
-    func undo(_ name: PathBytes) -> Bool {
-        world.endRace()
-        let path = world.base.appending(name.bytes)
-        // A rewritten file can't be distinguished from one that has grown.
-        let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)
-        guard world.content(path) != nil, !world.isBeingWritten(path), !run.isOutOfSight(path),
-            let view = views.indices.first,
-            !mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == world.snapshot(path)?.identity }),
-            views[view].filter.root(taking: path.bytes) != nil,
-            run.reconciler?.views[view].undo(path, { world.apply(change) }) == true
-        else { return false }
-        mirrors[view].untracked.insert(path)
-        mirrors[view].named.insert(path)
-        mirrors[view].received[path] = world.snapshot(path)
-        if let file = world.snapshot(path)?.identity { mirrors[view].texts[file] = world.text(path) }
-        run.commit()
-        return true
+        for index in rules.indices where !rules[index].catchUp { program.mirrors[index].isForgiven = true }
     }
 
     /// Records the output of a step after it has succeeded.
     private func recordOutputs(_ view: Int, _ offer: Offer) {
-        for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
+        for output in program.mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
             guard world.snapshot(output) != nil else { continue }
-            run.reconciler?.views[view].recordOwnWrite(output)
+            program.reconciler?.views[view].recordOwnWrite(output)
             guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
-            for other in run.reconciler?.views[view].sortedOffers ?? [] where other.event.from == output {
-                mirrors[view].rewritten.insert(other.number)
+            for other in program.reconciler?.views[view].sortedOffers ?? [] where other.event.from == output {
+                program.mirrors[view].rewritten.insert(other.number)
             }
-            mirrors[view].contents[output] = world.content(output)
-            mirrors[view].received[output] = present
-            mirrors[view].named.insert(output)
+            program.mirrors[view].contents[output] = world.content(output)
+            program.mirrors[view].received[output] = present
+            program.mirrors[view].named.insert(output)
         }
     }
 
     private func recordSuccess(_ view: Int, _ offer: Offer) {
-        if let from = offer.event.from, !mirrors[view].rewritten.contains(offer.number) {
-            mirrors[view].received[from] = nil
+        if let from = offer.event.from, !program.mirrors[view].rewritten.contains(offer.number) {
+            program.mirrors[view].received[from] = nil
         }
-        mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
+        program.mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
     }
 
     // MARK: Frozen events, and changes while an action runs
@@ -292,46 +321,40 @@ final class LedgerActionRunner {
 
     /// Stores the events that the reconciler has frozen, with the commit of the ledger.
     func recordFrozen() {
-        for (view, event, isUncertain) in run.reconciler?.shared.frozen ?? [] {
+        for (view, event, isUncertain) in program.reconciler?.shared.frozen ?? [] {
             rows += 1
-            trace?("  freeze \(rows) \(event.kind) \(world.name(of: event.path))")
+            program.trace?("  freeze \(rows) \(event.kind) \(world.name(of: event.path))")
             var row = Offer(number: Self.firstRow + rows, event: event)
             row.isUncertain = isUncertain
             if !views[view].mask.takes(event.kind, changed: event.changed) {
-                run.fault = run.fault ?? "\(event.kind) \(world.name(of: event.path)) is not in the mask"
+                program.record(fault: "\(event.kind) \(world.name(of: event.path)) is not in the mask")
             }
             if event.kind.isDifference {
                 recordSuccess(view, row)
-                mirrors[view].named.formUnion(row.paths)
+                program.mirrors[view].named.formUnion(row.paths)
             }
-            mirrors[view].frozen.append(row)
+            program.mirrors[view].frozen.append(row)
         }
-        run.reconciler?.shared.frozen = []
+        program.reconciler?.shared.frozen = []
     }
 
     /// Starts actions, in order, for the rows of a view whose paths are free.
     func leaseFrozen(_ view: Int, only path: PathBytes?) {
-        var busy = Set(activities.filter { $0.view == view }.flatMap { paths(of: $0) })
-        for row in mirrors[view].frozen {
+        var busy = Set(activities.filter { $0.view == view }.flatMap { offer($0)?.paths ?? [] })
+        for row in program.mirrors[view].frozen {
             let isFree = busy.isDisjoint(with: row.paths)
             busy.formUnion(row.paths)
             guard isFree, path == nil || path == row.path,
                 activities.count(where: { $0.view == view }) < rules[view].concurrency
             else { continue }
             activities.append(Activity(view: view, offer: row.number, isFrozen: true))
-            run.reconciler?.views[view].beginFrozen(row.event)
+            program.reconciler?.views[view].beginFrozen(row.event)
         }
     }
 
-    private func paths(of activity: Activity) -> [PathBytes] {
-        let all =
-            activity.isFrozen ? mirrors[activity.view].frozen : run.reconciler?.views[activity.view].sortedOffers ?? []
-        return all.first { $0.number == activity.offer }?.paths ?? []
-    }
-
     private func change(_ view: Int, _ number: UInt64, _ body: (inout Offer) -> Void) {
-        guard let index = mirrors[view].frozen.firstIndex(where: { $0.number == number }) else { return }
-        body(&mirrors[view].frozen[index])
+        guard let index = program.mirrors[view].frozen.firstIndex(where: { $0.number == number }) else { return }
+        body(&program.mirrors[view].frozen[index])
     }
 
     private func interrupt(_ activity: Activity) {
@@ -353,35 +376,29 @@ final class LedgerActionRunner {
         }
         activities.remove(at: index)
         if !isDone, row.attempt < 3, !isFinal { return interrupt(activity) }
-        mirrors[view].frozen.removeAll { $0.number == row.number }
+        program.mirrors[view].frozen.removeAll { $0.number == row.number }
         if !isDone {
-            mirrors[view].lost.insert(row.event.snapshot.identity)
-            mirrors[view].untracked.formUnion(row.paths)
-            mirrors[view].noted.insert(row.number)
-            run.history.append("\(prefix(view))failed \(world.name(of: row.path))")
+            program.mirrors[view].texts.lost.insert(row.event.snapshot.identity)
+            program.mirrors[view].untracked.formUnion(row.paths)
+            program.mirrors[view].noted.insert(row.number)
+            program.history.append("\(program.prefix(view))failed \(world.name(of: row.path))")
         }
-        run.receiveAll()
-        run.reconciler?.views[view].endFrozen(row.event, isDone ? .succeeded : .gaveUp, at: now)
-        run.commit()
-    }
-
-    /// Records a change that the rule drops.
-    func recordBusy(_ view: Int, _ path: PathBytes) {
-        mirrors[view].untracked.insert(path)
-        mirrors[view].received[path] = run.reconciler?.shared.ledger.row(of: views[view].id, at: path).handled
+        program.receiveAll()
+        program.reconciler?.views[view].endFrozen(row.event, isDone ? .succeeded : .gaveUp, at: now)
+        commit()
     }
 
     /// Stops the actions whose files have changed.
     func stopOvertaken() {
-        let overtaken = run.reconciler?.shared.overtaken ?? []
+        let overtaken = program.reconciler?.shared.overtaken ?? []
         guard !overtaken.isEmpty else { return }
-        run.reconciler?.shared.overtaken = []
+        program.reconciler?.shared.overtaken = []
         for (view, number) in overtaken {
-            trace?("  stop \(number)")
+            program.trace?("  stop \(number)")
             activities.removeAll { $0.view == view && $0.offer == number && !$0.isFrozen }
-            mirrors[view].outputs[number] = nil
-            run.reconciler?.views[view].finish(number, .overtaken, at: now)
+            program.mirrors[view].outputs[number] = nil
+            program.reconciler?.views[view].finish(number, .overtaken, at: now)
         }
-        run.commit()
+        commit()
     }
 }

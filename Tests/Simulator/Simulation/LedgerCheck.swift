@@ -5,23 +5,26 @@ import System
 
 /// The checks of a run of the reconciler: between two steps, at each lease, and at rest.
 struct LedgerCheck {
-    let run: LedgerRun
+    let runner: LedgerActionRunner
 
-    private var world: World { run.world }
-    private var rules: [SimulatedRule] { run.rules }
-    private var views: [Reconciling.View] { run.views }
-    private var mirrors: [LedgerMirror] { run.runner.mirrors }
+    init(_ runner: LedgerActionRunner) { self.runner = runner }
+
+    private var program: LedgerProgram { runner.program }
+    private var world: World { program.world }
+    private var rules: [SimulatedRule] { program.rules }
+    private var views: [Reconciling.View] { program.views }
+    private var mirrors: [LedgerMirror] { program.mirrors }
 
     /// Checks between two steps that the ledger equals the sum of the events whose actions have finished.
     ///
     /// Every difference from the disk must still be in progress.
     func invariantFault() -> String? {
-        guard run.reconciler != nil else { return nil }
+        guard program.reconciler != nil else { return nil }
         for view in views.indices where rules[view].isPlain && !rules[view].isRemote {
             let present = files(of: view)
-            let rows = run.store.rows(of: views[view].id)
+            let rows = program.store.rows(of: views[view].id)
             for path in Set(rows.keys).union(present.keys).union(mirrors[view].received.keys).sorted() {
-                if run.isOutOfSight(path) || mirrors[view].untracked.contains(path) {
+                if program.isOutOfSight(path) || mirrors[view].untracked.contains(path) {
                     continue
                 }
                 let name = world.name(of: path)
@@ -29,14 +32,10 @@ struct LedgerCheck {
                 if !Snapshot.areSame(handled, mirrors[view].received[path]) {
                     return "\(name): the ledger is not what the action has received"
                 }
-                if let file = present[path],
-                    file.links > 1 || run.changedByName.contains(where: { $0.file == file.identity })
-                {
-                    continue
-                }
+                if let file = present[path], file.links > 1 || runner.changedByName.contains(file.identity) { continue }
                 let isOnItsWay =
-                    world.waitingEvents > 0 || world.isLosing || run.watcher?.hasWork == true || run.hasUnread
-                    || run.reconciler?.isSettling(path) == true || run.reconciler?.isDue(path) == true
+                    world.waitingEvents > 0 || world.isLosing || program.watcher?.hasWork == true || program.hasUnread
+                    || program.reconciler?.isSettling(path) == true || program.reconciler?.isDue(path) == true
                 if !Snapshot.areSame(handled, present[path]), !isOnItsWay {
                     return "\(name) differs from the ledger, and nothing waits for it"
                 }
@@ -55,17 +54,19 @@ struct LedgerCheck {
         }
         if event.kind != .deleted, !rules[view].wants(event.snapshot) { return "\(event.kind) \(name) is refused" }
         let others =
-            run.reconciler?.views[view].sortedOffers.filter { $0.number != offer.number }.flatMap(\.paths) ?? []
+            program.reconciler?.views[view].sortedOffers.filter { $0.number != offer.number }.flatMap(\.paths) ?? []
         if let twice = offer.paths.first(where: others.contains) {
             return "\(world.name(of: twice)) is named by two jobs"
         }
         // A change may put an open file at the path after the last check for writers.
         if event.kind != .moved, event.kind != .deleted, world.isBeingWritten(offer.path), offer.steps == 0,
-            !offer.isInterrupted, world.raceCount == run.racesBefore
+            !offer.isInterrupted, world.raceCount == runner.racesBefore
         {
             return "\(name) leased while it is being written"
         }
-        if event.kind != .moved, rules.count == 1, offer.attempt == 1, run.reconciler?.isSettling(offer.path) == true {
+        if event.kind != .moved, rules.count == 1, offer.attempt == 1,
+            program.reconciler?.isSettling(offer.path) == true
+        {
             return "\(name) leased before it has settled"
         }
         let isPlain = offer.attempt == 1 && !offer.isUncertain && !mirror.isForgiven
@@ -93,27 +94,21 @@ struct LedgerCheck {
         guard world.mountedOnce.isEmpty, views[view].mask.isSuperset(of: .differences), !mirrors[view].isForgiven else {
             return nil
         }
-        let present = world.entries(of: world.base).map { world.base.appending($0.bytes) }.filter {
-            world.snapshot($0)?.type == .directory && views[view].filter.root(taking: $0.bytes) != nil
+        let mirror = mirrors[view]
+        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) {
+            views[view].filter.root(taking: $0.bytes) != nil
         }
-        let known = mirrors[view].trees
-        for path in Set(present).union(known.keys).sorted() where !mirrors[view].untracked.contains(path) {
-            if (present.contains(path) ? world.tree(path) : [:]) != known[path] ?? [:] {
-                return "\(world.name(of: path)): the mirror has another tree than the disk"
-            }
-        }
-        return nil
     }
 
     private func verdict(of view: Int) -> String? {
         let rule = rules[view]
         let mirror = mirrors[view]
         let mask = views[view].mask
-        if let offer = run.reconciler?.views[view].sortedOffers.first {
+        if let offer = program.reconciler?.views[view].sortedOffers.first {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
         if let row = mirror.frozen.first { return "frozen at rest: \(row.event.kind) \(world.name(of: row.path))" }
-        let rows = run.store.rows(of: views[view].id)
+        let rows = program.store.rows(of: views[view].id)
         if rule.isTree { return treeVerdict(of: view) }
         let present = files(of: view)
         for (path, row) in rows.sorted(by: { $0.key < $1.key }) {
@@ -135,8 +130,9 @@ struct LedgerCheck {
             guard handled.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rule.wants(snapshot) else { continue }
             if rule.follows {
-                let text = mirror.texts[snapshot.identity] ?? []
-                let isPromised = !mirror.lost.contains(snapshot.identity) && mask.isSuperset(of: [.created, .modified])
+                let text = mirror.texts.texts[snapshot.identity] ?? []
+                let isPromised =
+                    !mirror.texts.lost.contains(snapshot.identity) && mask.isSuperset(of: [.created, .modified])
                 if isPromised, text != world.text(path) ?? [] {
                     return "\(name): the mirror has another text than the disk"
                 }
@@ -172,7 +168,8 @@ extension Snapshot {
         hasSameContent(as: other) && mode == other.mode && links == other.links
     }
 
-    fileprivate static func areSame(_ one: Snapshot?, _ other: Snapshot?) -> Bool {
+    /// Whether both are missing or have the same content.
+    static func areSame(_ one: Snapshot?, _ other: Snapshot?) -> Bool {
         guard let one, let other else { return one == nil && other == nil }
         return one.hasSameContent(as: other)
     }

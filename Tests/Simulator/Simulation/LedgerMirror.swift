@@ -22,35 +22,22 @@ struct LedgerMirror {
     var rewritten: Set<UInt64> = []
     var isForgiven = false
     /// The text received for each followed file.
-    var texts: [FileIdentity: [UInt8]] = [:]
-    /// The files of which an action has given up a piece of text.
-    var lost: Set<FileIdentity> = []
+    var texts: TextMirror
     /// The rows of frozen events, first in, first out.
     ///
     /// They survive a kill.
     var frozen: [Offer] = []
 
-    /// Appends a piece of text to the text received so far; the text of a failed row is lost.
-    mutating func recordText(_ offer: Offer, _ run: LedgerRun) {
-        let event = offer.event
-        let file = event.snapshot.identity
+    /// Appends a piece of text to the text received so far.
+    ///
+    /// - Returns: The error if the piece does not follow the text received.
+    mutating func recordText(_ offer: Offer, in world: World) -> String? {
+        let file = offer.event.snapshot.identity
         // Rows of different paths run at the same time.
-        if frozen.contains(where: { $0.event.snapshot.identity == file && $0.path != event.path }) {
-            lost.insert(file)
+        if frozen.contains(where: { $0.event.snapshot.identity == file && $0.path != offer.path }) {
+            texts.lost.insert(file)
         }
-        let isDoubtful =
-            !run.hasBirth || isForgiven || lost.contains(file)
-            || offer.paths.contains { untracked.contains($0) }
-        guard let tail = event.tail else { return }
-        let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
-        if tail.isReset || isOther && tail.offset == 0 { texts[file] = nil }
-        let start = Int(tail.offset)
-        let known =
-            isDoubtful
-            ? run.world.text(of: file) ?? Array(repeating: 0, count: start) : texts[file] ?? []
-        if !isDoubtful, start > known.count || start < known.count && offer.attempt == 1 {
-            run.fault = run.fault ?? "\(run.world.name(of: event.path)): text from \(start) after \(known.count) bytes"
-        }
-        texts[file] = known.prefix(start) + tail.bytes
+        let isDoubtful = isForgiven || !untracked.isDisjoint(with: offer.paths)
+        return texts.record(offer.event, isDoubtful: isDoubtful, isRepeated: offer.attempt > 1, in: world)
     }
 }

@@ -1,4 +1,5 @@
 import FileEvents
+import Globbing
 import Pipeline
 package import Reconciling
 import Rules
@@ -8,58 +9,21 @@ import Watching
 
 /// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that maintain mirrors of the files.
 package final class LedgerRun: CoreRun {
-    package let world: World
-    package let rules: [SimulatedRule]
-    let views: [Reconciling.View]
-    private let host: Host
-    let store = SimulatedStore()
-    var reconciler: Reconciling.Reconciler?
-    var watcher: SimulatedWatcher?
-    private var hints: HintQueue?
-    private var fails: Bool?
-    /// The number of changes between two inspections by the program before the current step.
-    private(set) var racesBefore = 0
-    /// The files with several names that were changed, each with the name used.
-    private(set) var changedByName: [(file: FileIdentity, path: PathBytes)] = []
-    private var hasStarted = false
-    /// A rule of the core that is left out.
-    let omitted: CoreRule?
-    /// Whether files have birth times.
-    let hasBirth: Bool
-    /// The actions, with the state that they know.
-    private(set) lazy var runner = LedgerActionRunner(for: self)
-    package internal(set) var history: [String] = []
-    package internal(set) var fault: String?
+    let program: LedgerProgram
+    /// The actions.
+    let runner: LedgerActionRunner
     /// Whether a step of an action that does not run is an error.
     var isStrict = false
-    package var trace: (@Sendable (String) -> Void)?
+    private var fails: Bool?
 
     /// Creates a world without files and starts the program.
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
         foldsCase: Bool = false, omitting omitted: CoreRule? = nil
     ) {
-        let world = World(seed: seed, delays: delays)
-        self.world = world
-        self.rules = rules
-        self.omitted = omitted
-        self.hasBirth = hasBirth
-        views = rules.enumerated().map { index, simulated in
-            let rule = simulated.rule(in: world.base)
-            return Reconciling.View(
-                id: RuleID(Int64(index + 1)), filter: rule.filter, types: rule.types, mask: rule.events,
-                settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil),
-                storesDuePaths: !simulated.catchUp, isPolled: simulated.isPolled,
-                mayChangeInput: simulated.steps.contains(.edit), tailBytes: rule.tail?.maximumBytes,
-                whileBusy: View.WhileBusy(rule.whileBusy))
-        }
-        let clock = Clock(
-            now: { SimulatedRun.origin + world.elapsed }, time: { world.time },
-            fileTime: { world.time.advanced(by: .milliseconds(-2)) })
-        host = Host(fileSystem: world, clock: clock, random: { 0.5 })
-        for directory in ["x/", "y/", "o/"] { world.apply(.mkdir(PathBytes(directory))) }
-        if foldsCase { world.foldCase(in: "") }
-        if !hasBirth { world.dropBirthTimes(in: "") }
+        program = LedgerProgram(
+            rules, seed: seed, delays: delays, hasBirth: hasBirth, foldsCase: foldsCase, omitting: omitted)
+        runner = LedgerActionRunner(program)
         boot()
         settle()
     }
@@ -68,131 +32,44 @@ package final class LedgerRun: CoreRun {
         runner.activities.map { ($0.stage, runner.offer($0)?.path) }
     }
 
-    var now: ContinuousClock.Instant { host.clock.now() }
+    package var world: World { program.world }
+    package var rules: [SimulatedRule] { program.rules }
+    private var views: [Reconciling.View] { program.views }
+    private var watcher: SimulatedWatcher? { program.watcher }
+    private var now: ContinuousClock.Instant { program.now }
+    package var history: [String] { program.history }
+    package var fault: String? { program.fault }
+    package var trace: (@Sendable (String) -> Void)? {
+        get { program.trace }
+        set { program.trace = newValue }
+    }
 
     // MARK: The program
 
     private func boot() {
-        guard reconciler == nil else { return }
-        let wanted = rules
-        let queue = HintQueue {}
-        // A rule that starts for the first time takes existing files as handled.
-        let views =
-            hasStarted
-            ? views
-            : views.map { view in
-                var view = view
-                view.initialScan = .ignore
-                return view
-            }
-        hasStarted = true
-        reconciler = Reconciling.Reconciler(
-            views: views, ledger: store, isPatient: true, on: host,
-            admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
-            hasWork: { [unowned self] view, offer in runner.mirrors[view].archive[offer.number] != nil })
-        reconciler?.shared.number = runner.lastOffer
-        reconciler?.shared.omitted = omitted
-        let scope = Ruleset(rules.map { $0.rule(in: world.base) }).scope
-        watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
-        hints = queue
-        for index in views.indices {
-            reconciler?.views[index].restore(store.offers(of: views[index].id), at: now)
-            reconciler?.views[index].restoreFrozen(runner.mirrors[index].frozen.map(\.event))
-            reconciler?.views[index].restoreDue(store.duePaths(of: views[index].id), at: now)
-        }
-        while watcher?.list() == true {}
-        turn()
+        guard program.reconciler == nil else { return }
+        program.boot()
+        runner.turn()
     }
 
     private func halt(afterEffects: Bool) {
-        guard reconciler != nil else { return }
+        guard program.reconciler != nil else { return }
         runner.halt(afterEffects: afterEffects)
-        reconciler = nil
-        watcher = nil
-        hints = nil
-    }
-
-    private func turn() {
-        receive()
-        reconciler?.settle(at: now)
-        if reconciler?.mayFreeze == true {
-            watcher?.drainAll()
-            receive()
-            reconciler?.freezeDue()
-        }
-        commit()
-    }
-
-    /// Whether the watcher has hints that were not received yet.
-    private(set) var hasUnread = false
-
-    /// Receives the hints that existed when the result of an action arrived.
-    func receiveAll() {
-        guard omitted != .drain else { return }
-        watcher?.drainAll()
-        receive()
-    }
-
-    private func receive() {
-        hasUnread = false
-        guard let batch = hints?.take() else { return }
-        for hint in batch.hints {
-            trace?("  hint \(world.name(of: hint.path)) \(hint.signs.rawValue) \(hint.origin)")
-        }
-        for report in batch.reports { trace?("  report \(report)") }
-        reconciler?.receive(batch, at: now)
-    }
-
-    func commit() {
-        guard reconciler != nil else { return }
-        var changes = StoreChanges()
-        for index in views.indices {
-            let id = views[index].id
-            changes.rows[id] = reconciler?.shared.ledger.changes[id]
-            changes.due[id] = reconciler?.shared.dueChanges[id]
-            changes.offers[id] = reconciler?.views[index].changedOffers
-            changes.failed[id] = runner.mirrors[index].failed
-            runner.mirrors[index].failed = [:]
-        }
-        store.commit(changes)
-        reconciler?.markCommitted()
-        // Turns visit active views only.
-        for view in views.indices where reconciler?.shared.active.contains(view) == reconciler?.views[view].isIdle {
-            fault = fault ?? "\(rules[view].name): the view is active without work, or has work and is not active"
-        }
-        reconciler?.shared.dueChanges = [:]
-        for report in reconciler?.shared.reports ?? [] {
-            if case .gone(let view, let path, _) = report {
-                history.append("\(runner.prefix(view))skipped \(world.name(of: path))")
-            }
-            if case .superseded(let view, let offer) = report { runner.mirrors[view].noted.insert(offer.number) }
-            if case .busy(let view, let path) = report { runner.recordBusy(view, path) }
-        }
-        reconciler?.shared.reports = []
-        reconciler?.shared.accepted = []
-        runner.recordFrozen()
-        runner.stopOvertaken()
-        watcher?.hintAgain(reconciler?.shared.doubted ?? [])
-        reconciler?.shared.doubted = []
+        program.halt()
     }
 
     private func lease(only path: PathBytes? = nil) {
-        if omitted != .readFirst {
+        if program.omitted != .readFirst {
             watcher?.drainAll()
-            turn()
+            runner.turn()
         }
         runner.lease(only: path)
-        commit()
+        runner.commit()
         for view in views.indices { runner.leaseFrozen(view, only: path) }
     }
 
     package func checkInvariant() {
-        if fault == nil, omitted == nil { fault = LedgerCheck(run: self).invariantFault() }
-    }
-
-    func isOutOfSight(_ path: PathBytes) -> Bool {
-        world.mountedOnce.contains { path.isInside($0) }
-            || path.parent.andParents.contains { world.snapshot($0).map { $0.mode & 0o444 == 0 } ?? false }
+        if fault == nil, program.omitted == nil { program.fault = LedgerCheck(runner).invariantFault() }
     }
 
     // MARK: Steps
@@ -203,12 +80,12 @@ package final class LedgerRun: CoreRun {
     @discardableResult
     package func take(_ step: Step) -> Bool {
         if trace != nil { trace?("\(step)") }
-        racesBefore = world.raceCount
+        runner.racesBefore = world.raceCount
         // The change happens in this step or later.
-        if let operation = world.race { note(operation) }
+        if let operation = world.race { record(operation) }
         switch step {
         case .world(let operation, let isHintLost):
-            note(operation)
+            record(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
         case .race(let operation, let inspections):
             world.race(operation, afterInspections: inspections)
@@ -219,7 +96,7 @@ package final class LedgerRun: CoreRun {
             return watch { [world] in $0.list(path.map { world.base.appending($0.bytes).normalized }) }
         case .poll: watcher?.poll()
         case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
-        case .turn: turn()
+        case .turn: runner.turn()
         case .lease: lease()
         case .leaseOnly(let path): lease(only: world.base.appending(path.bytes))
         case .settle: settle()
@@ -230,28 +107,22 @@ package final class LedgerRun: CoreRun {
             guard let index = runner.index(.begun, path) else { return false }
             if case .run = step { runner.effect(index) }
             runner.activities[index].stage = .done
-        case .ok(let path), .fail(let path), .giveUp(let path):
-            guard let index = runner.index(.done, path) ?? runner.index(.begun, path) else { return false }
-            if case .ok = step {
-                runner.end(index, succeeded: true)
-            } else if case .fail = step {
-                runner.end(index, succeeded: false)
-            } else {
-                runner.end(index, succeeded: false, isFinal: true)
-            }
+        case .ok(let path): return end(path, succeeded: true)
+        case .fail(let path): return end(path, succeeded: false)
+        case .giveUp(let path): return end(path, succeeded: false, isFinal: true)
         case .kill, .crash:
             halt(afterEffects: step == .crash)
             boot()
         case .halt: halt(afterEffects: false)
         case .boot: boot()
         case .hint(let path):
-            hasUnread = true
-            hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+            program.hasUnread = true
+            watcher?.queue.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: watcher?.rescan()
         case .retry:
             for view in views.indices { retryFailed(view) }
-            commit()
-        case .undo(let name): return runner.undo(name)
+            runner.commit()
+        case .undo(let name): return undo(name)
         case .reload:
             reload(rules)
             watcher?.change(to: Ruleset(rules.map { $0.rule(in: world.base) }).scope, number: 1)
@@ -260,67 +131,92 @@ package final class LedgerRun: CoreRun {
             fails = step == .failing
             let problem = rest()
             fails = nil
-            fault = fault ?? problem
+            program.record(fault: problem)
         }
         return true
     }
 
+    /// Finishes the action for a path.
+    ///
+    /// Returns false if there is none.
+    private func end(_ path: PathBytes?, succeeded: Bool, isFinal: Bool = false) -> Bool {
+        guard let index = runner.index(.done, path) ?? runner.index(.begun, path) else { return false }
+        runner.end(index, succeeded: succeeded, isFinal: isFinal)
+        return true
+    }
+
     private func watch(_ work: (SimulatedWatcher) -> Bool) -> Bool {
-        hasUnread = true
+        program.hasUnread = true
         return watcher.map(work) ?? false
     }
 
     /// Records that another process changes files.
-    private func note(_ operation: Operation) {
+    private func record(_ operation: Operation) {
         // A change by another process during a repeat may be mistaken for the program's own change.
         let changed = operation.paths.map { world.base.appending($0.bytes) }
         let files = changed.compactMap { world.snapshot($0)?.identity }
-        for path in changed {
-            if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
-        }
+        runner.changedByName.record(changed, in: world)
         for view in views.indices {
-            for offer in reconciler?.views[view].sortedOffers ?? [] where offer.isRepeat {
+            for offer in program.reconciler?.views[view].sortedOffers ?? [] where offer.isRepeat {
                 let isChanged = offer.paths.contains { path in
                     changed.contains { path.isInside($0) }
                         || world.snapshot(path).map { files.contains($0.identity) } ?? false
                 }
-                if isChanged { runner.mirrors[view].untracked.formUnion(offer.paths) }
+                if isChanged { program.mirrors[view].untracked.formUnion(offer.paths) }
             }
         }
     }
 
+    /// Undoes a change of a file.
+    ///
+    /// Returns false if it is not applicable.
+    private func undo(_ name: PathBytes) -> Bool {
+        world.endRace()
+        let path = world.base.appending(name.bytes)
+        // A rewritten file can't be distinguished from one that has grown.
+        let change: Operation = rules.contains(where: \.follows) ? .append(name) : .write(name)
+        guard world.content(path) != nil, !world.isBeingWritten(path), !program.isOutOfSight(path),
+            let view = views.indices.first,
+            !program.mirrors[view].frozen.contains(where: {
+                $0.event.snapshot.identity == world.snapshot(path)?.identity
+            }),
+            views[view].filter.root(taking: path.bytes) != nil,
+            program.reconciler?.views[view].undo(path, { world.apply(change) }) == true
+        else { return false }
+        program.mirrors[view].untracked.insert(path)
+        program.mirrors[view].named.insert(path)
+        program.mirrors[view].received[path] = world.snapshot(path)
+        if let file = world.snapshot(path)?.identity { program.mirrors[view].texts.texts[file] = world.text(path) }
+        runner.commit()
+        return true
+    }
+
     private func retryFailed(_ view: Int) {
-        guard reconciler != nil else { return }
-        for offer in store.failedOffers(of: views[view].id) {
-            reconciler?.views[view].retry(offer, at: now)
-            runner.mirrors[view].failed.updateValue(nil, forKey: offer.number)
-            if reconciler?.views[view].offer(offer.number) != nil {
-                runner.mirrors[view].noted.remove(offer.number)
+        guard program.reconciler != nil else { return }
+        for offer in program.store.failedOffers(of: views[view].id) {
+            program.reconciler?.views[view].retry(offer, at: now)
+            program.mirrors[view].failed.updateValue(nil, forKey: offer.number)
+            if program.reconciler?.views[view].offer(offer.number) != nil {
+                program.mirrors[view].noted.remove(offer.number)
             }
         }
     }
 
     private func settle() {
         watcher?.drainAll()
-        turn()
-        for _ in 0..<12 where reconciler?.isSettled == false {
-            let pause = reconciler?.nextDeadline.map { $0 - now } ?? .zero
+        runner.turn()
+        for _ in 0..<12 where program.reconciler?.isSettled == false {
+            let pause = program.reconciler?.nextDeadline.map { $0 - now } ?? .zero
             world.advance(by: min(max(pause, .zero), .seconds(1)) + .milliseconds(1))
-            turn()
+            runner.turn()
         }
     }
 
     private func rest() -> String? {
         world.endRace()
         boot()
-        for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
-            while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
-        }
-        for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
-        // A change through a removed name is noticed with the next hint of the file.
-        let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
-        let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
-        hints?.add(others.map { Hint(path: $0, signs: .attributes) })
+        world.releaseAll()
+        watcher?.queue.add(runner.changedByName.hints(in: world))
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()
@@ -331,7 +227,7 @@ package final class LedgerRun: CoreRun {
                 runner.finishAll(succeeding: fails != true)
                 continue
             }
-            if let wake = reconciler?.nextDeadline {
+            if let wake = program.reconciler?.nextDeadline {
                 if wake > now { world.advance(by: wake - now + .milliseconds(1)) }
                 continue
             }
@@ -347,11 +243,11 @@ package final class LedgerRun: CoreRun {
     /// Performs the steps and all remaining work, and checks the result.
     package func run(_ steps: [Step]) -> String? {
         for step in steps where fault == nil {
-            if !take(step), step.isOfAction, isStrict { fault = "nothing to \(step)" }
+            if !take(step), step.isOfAction, isStrict { program.fault = "nothing to \(step)" }
             checkInvariant()
         }
         take(.rest)
-        fault = fault ?? LedgerCheck(run: self).verdict()
+        program.record(fault: fault ?? LedgerCheck(runner).verdict())
         return fault
     }
 
@@ -359,31 +255,22 @@ package final class LedgerRun: CoreRun {
 
     /// Replaces the rules.
     package func reload(_ rules: [SimulatedRule]) {
-        commit()
+        runner.commit()
         let changed = views.indices.map { index in
             var view = views[index]
             view.filter = rules[index].rule(in: world.base).filter
             view.initialScan = .compare(since: nil)
             return view
         }
-        reconciler?.change(to: changed, at: now)
-        commit()
+        program.reconciler?.change(to: changed, at: now)
+        runner.commit()
     }
 
     /// Whether an event was leased whose action has not finished.
-    package var hasOffers: Bool { views.indices.contains { reconciler?.views[$0].sortedOffers.isEmpty == false } }
+    package var hasOffers: Bool {
+        views.indices.contains { program.reconciler?.views[$0].sortedOffers.isEmpty == false }
+    }
 
     /// The files that have been open for writing for a long time.
-    package var held: [PathBytes] { (reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
-}
-
-extension Reconciling.View.WhileBusy {
-    init(_ word: Rule.WhileBusy) {
-        switch word {
-        case .coalesce: self = .merge
-        case .queue: self = .queue
-        case .restart: self = .restart
-        case .drop: self = .drop
-        }
-    }
+    package var held: [PathBytes] { (program.reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
 }

@@ -13,75 +13,36 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
     case mount(PathBytes), umount(PathBytes)
     case hide(PathBytes), show(PathBytes)
 
+    private static let onePath: [String: @Sendable (PathBytes) -> Self] = [
+        "create": create, "write": write, "append": append, "replace": replace, "delete": delete, "chmod": chmod,
+        "touch": touch, "open": open, "close": close, "read": read, "mkdir": mkdir, "rmdir": rmdir, "mount": mount,
+        "umount": umount, "hide": hide, "show": show,
+    ]
+    private static let twoPaths: [String: @Sendable (PathBytes, PathBytes) -> Self] = [
+        "rename": rename, "swap": swap, "folder": folder, "link": link, "symlink": symlink,
+    ]
+
     /// Parses the notation, such as `rename a x/b`.
     package init?(_ text: String) {
-        let words = text.split(separator: " ", omittingEmptySubsequences: false).map { PathBytes(String($0)) }
-        guard words.count >= 2, !words.contains(where: { $0.bytes.isEmpty }) else { return nil }
-        let one = words.count == 2 ? words[1] : nil
-        let two = words.count == 3 ? (words[1], words[2]) : nil
-        let made: Operation? =
-            switch words[0].description {
-            case "create": one.map(Self.create)
-            case "write": one.map(Self.write)
-            case "append": one.map(Self.append)
-            case "replace": one.map(Self.replace)
-            case "delete": one.map(Self.delete)
-            case "chmod": one.map(Self.chmod)
-            case "touch": one.map(Self.touch)
-            case "open": one.map(Self.open)
-            case "close": one.map(Self.close)
-            case "read": one.map(Self.read)
-            case "mkdir": one.map(Self.mkdir)
-            case "rmdir": one.map(Self.rmdir)
-            case "mount": one.map(Self.mount)
-            case "umount": one.map(Self.umount)
-            case "hide": one.map(Self.hide)
-            case "show": one.map(Self.show)
-            case "rename": two.map(Self.rename)
-            case "swap": two.map(Self.swap)
-            case "folder": two.map(Self.folder)
-            case "link": two.map(Self.link)
-            case "symlink": two.map(Self.symlink)
-            default: nil
+        let words = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        let paths = words.dropFirst().map { PathBytes($0) }
+        guard let verb = words.first, !paths.contains(where: \.bytes.isEmpty) else { return nil }
+        let operation =
+            switch paths.count {
+            case 1: Self.onePath[verb]?(paths[0])
+            case 2: Self.twoPaths[verb]?(paths[0], paths[1])
+            default: Self?.none
             }
-        guard let made else { return nil }
-        self = made
-    }
-
-    /// The verb in the notation.
-    package var verb: String {
-        switch self {
-        case .create: "create"
-        case .write: "write"
-        case .append: "append"
-        case .replace: "replace"
-        case .delete: "delete"
-        case .rename: "rename"
-        case .swap: "swap"
-        case .folder: "folder"
-        case .link: "link"
-        case .symlink: "symlink"
-        case .chmod: "chmod"
-        case .touch: "touch"
-        case .open: "open"
-        case .close: "close"
-        case .read: "read"
-        case .mkdir: "mkdir"
-        case .rmdir: "rmdir"
-        case .mount: "mount"
-        case .umount: "umount"
-        case .hide: "hide"
-        case .show: "show"
-        }
+        guard let operation else { return nil }
+        self = operation
     }
 
     /// The paths as written; the second path of `symlink` is the target of the link.
     package var paths: [PathBytes] {
         switch self {
         case .create(let path), .write(let path), .append(let path), .replace(let path), .delete(let path),
-            .chmod(let path),
-            .touch(let path), .open(let path), .close(let path), .read(let path), .mkdir(let path), .rmdir(let path),
-            .mount(let path), .umount(let path), .hide(let path), .show(let path):
+            .chmod(let path), .touch(let path), .open(let path), .close(let path), .read(let path), .mkdir(let path),
+            .rmdir(let path), .mount(let path), .umount(let path), .hide(let path), .show(let path):
             [path]
         case .rename(let from, let to), .swap(let from, let to), .folder(let from, let to), .link(let from, let to),
             .symlink(let from, let to):
@@ -89,5 +50,9 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    package var description: String { ([verb] + paths.map(\.description)).joined(separator: " ") }
+    package var description: String {
+        // The verb is the name of the case.
+        let verb = Mirror(reflecting: self).children.first?.label ?? ""
+        return ([verb] + paths.map(\.description)).joined(separator: " ")
+    }
 }

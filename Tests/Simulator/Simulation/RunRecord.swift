@@ -14,9 +14,7 @@ struct RunRecord {
         /// The content of each directory handled as one unit, as the action has seen it.
         var trees: [PathBytes: [PathBytes: Int]] = [:]
         /// The text received for each file.
-        var texts: [FileIdentity: [UInt8]] = [:]
-        /// The files of which a piece of text was given up.
-        var doubtfulTexts: Set<FileIdentity> = []
+        var texts: TextMirror
         /// Paths with a failed job, or without guarantees for other reasons.
         var untracked: Set<PathBytes> = []
         /// The files as the sum of all events whose actions have succeeded.
@@ -53,7 +51,9 @@ struct RunRecord {
         let file: FileIdentity
     }
 
-    init(rules: Int) { mirrors = Array(repeating: Mirror(), count: rules) }
+    init(rules: Int, hasBirth: Bool) {
+        mirrors = Array(repeating: Mirror(texts: TextMirror(hasBirth: hasBirth)), count: rules)
+    }
 
     private func index(_ rule: String, _ run: SimulatedRun) -> Int? { run.rules.firstIndex { $0.name == rule } }
 
@@ -67,11 +67,11 @@ struct RunRecord {
             run.loaded[index].events.contains(.created), !mirrors[index].isForgiven,
             !mirrors[index].offered.contains(job.event.path), !retried.contains(job.id)
         else { return nil }
-        return "deleted \(run.world.name(of: job.event.path)), of which nothing was told"
+        return "deleted \(run.world.name(of: job.event.path)), which was never reported"
     }
 
     /// Records the files for which there are jobs.
-    mutating func noteAccepted(_ jobs: [Job], _ run: SimulatedRun) {
+    mutating func recordAccepted(_ jobs: [Job], _ run: SimulatedRun) {
         for job in jobs where job.event.kind != .deleted {
             guard let index = index(job.rule, run) else { continue }
             mirrors[index].offered.insert(job.event.path)
@@ -80,7 +80,7 @@ struct RunRecord {
     }
 
     /// Returns the error if the job offers a file that was already handled in its current state, without an event that
-    /// says so.
+    /// reports it.
     func checkOnce(_ job: Job, _ run: SimulatedRun) -> String? {
         // A change of one file offers all files of its group, and text is offered piece by piece.
         guard let index = index(job.rule, run), run.rules[index].group.isEmpty, !run.rules[index].follows,
@@ -108,17 +108,17 @@ struct RunRecord {
             return "\(event.kind) \(name) outside of its window"
         }
         guard event.kind == .created || event.kind == .modified else { return nil }
-        if !rule.isComplete(event.path, among: others.map(\.event.path)) { return "\(name) without its set" }
+        if !rule.isComplete(event.path, among: others.map(\.event.path)) { return "\(name) without its group" }
         if !rule.wants(event.snapshot) { return "\(event.kind) \(name), which is refused" }
         if index > 0, run.rules[0].stops, run.loaded[0].root(taking: event.path) != nil,
             run.rules[0].wants(event.snapshot)
         {
-            return "\(event.kind) \(name), which the rule before it takes"
+            return "\(event.kind) \(name), which the rule before it stops"
         }
         return nil
     }
 
-    mutating func noteSuccess(_ job: Job, writing outputs: [PathBytes], _ run: SimulatedRun) {
+    mutating func recordSuccess(_ job: Job, writing outputs: [PathBytes], _ run: SimulatedRun) {
         guard let index = index(job.rule, run), !job.event.kind.isRaw else { return }
         let event = job.event
         if let from = event.from { mirrors[index].received[from] = nil }
@@ -131,9 +131,7 @@ struct RunRecord {
         case .deleted:
             mirrors[index].handled[event.path] = nil
             // The path now belongs to another file.
-            if run.program?.offersFile(job.rule, event.path) != true {
-                mirrors[index].offered.remove(event.path)
-            }
+            if run.program?.hasPending(job.rule, event.path) != true { mirrors[index].offered.remove(event.path) }
         case .moved:
             // A move offers the content handled under the old name; a difference from it follows.
             let handled = event.from.flatMap { mirrors[index].handled.removeValue(forKey: $0) }
@@ -152,30 +150,8 @@ struct RunRecord {
     }
 
     /// Forgets the output of a failed attempt, which does not count as an output.
-    mutating func noteFailure(_ job: Job) {
+    mutating func recordFailure(_ job: Job) {
         for output in outputs[job.id] ?? [] { written[output] = nil }
-    }
-
-    /// Appends a piece of text to the text received for the file; the text of a failed job is lost.
-    private mutating func recordText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
-        let event = job.event
-        guard let tail = event.tail else { return }
-        let paths = event.paths
-        let file = event.snapshot.identity
-        let isDoubtful =
-            !run.hasBirth || mirrors[index].isForgiven || paths.contains(where: mirrors[index].untracked.contains)
-            || mirrors[index].doubtfulTexts.contains(file)
-        let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
-        if tail.isReset || isOther && tail.offset == 0 { mirrors[index].texts[file] = nil }
-        let start = Int(tail.offset)
-        let known =
-            isDoubtful
-            ? run.world.text(of: file) ?? Array(repeating: 0, count: start) : mirrors[index].texts[file] ?? []
-        let isAgain = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
-        if !isDoubtful, start > known.count || start < known.count && !isAgain {
-            fault = fault ?? "\(run.world.name(of: event.path)): text from \(start) after \(known.count) bytes"
-        }
-        mirrors[index].texts[file] = known.prefix(start) + tail.bytes
     }
 
     /// Performs one step of an action, which reads the files as they are now.
@@ -212,13 +188,29 @@ struct RunRecord {
         case .read, .edit, .copy: break
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
+        updateMirror(index, job, run)
+        if behaviour == .edit, world.content(event.path) != nil, event.kind != .deleted {
+            world.apply(.write(name))
+            mirrors[index].contents[event.path] = world.content(event.path)
+        }
+        return true
+    }
+
+    /// Records the files as an action reads them.
+    private mutating func updateMirror(_ index: Int, _ job: Job, _ run: SimulatedRun) {
+        let (event, world) = (job.event, run.world)
         let content = world.content(event.path)
-        if run.rules[index].follows { recordText(job, index, run) }
+        if run.rules[index].follows {
+            let isDoubtful = mirrors[index].isForgiven || !mirrors[index].untracked.isDisjoint(with: event.paths)
+            let isRepeated = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
+            let problem = mirrors[index].texts.record(event, isDoubtful: isDoubtful, isRepeated: isRepeated, in: world)
+            fault = fault ?? problem
+        }
         if run.rules[index].isTree {
             let held = event.from.flatMap { mirrors[index].trees.removeValue(forKey: $0) }
-            let isLooking = event.kind != .moved || job.attempt > 1 || job.isInterrupted
+            let isRead = event.kind != .moved || job.attempt > 1 || job.isInterrupted
             mirrors[index].trees[event.path] =
-                event.kind == .deleted ? nil : isLooking ? world.tree(event.path) : held ?? world.tree(event.path)
+                event.kind == .deleted ? nil : isRead ? world.tree(event.path) : held ?? world.tree(event.path)
         }
         if let from = event.from { mirrors[index].modes[from] = nil }
         mirrors[index].modes[event.path] =
@@ -241,11 +233,6 @@ struct RunRecord {
         let isStale = stale.contains(where: mirrors[index].untracked.contains)
         mirrors[index].untracked.subtract(event.paths)
         if isStale { mirrors[index].untracked.insert(event.path) }
-        if behaviour == .edit, content != nil, event.kind != .deleted {
-            world.apply(.write(name))
-            mirrors[index].contents[event.path] = world.content(event.path)
-        }
-        return true
     }
 
     /// Whether the action has written another file to a path since a move from it.
@@ -266,7 +253,7 @@ struct RunRecord {
     }
 
     /// Records the engine's report of an attempt.
-    mutating func note(_ attempt: AttemptReport, _ run: SimulatedRun) {
+    mutating func record(_ attempt: AttemptReport, _ run: SimulatedRun) {
         guard let index = index(attempt.rule, run) else { return }
         let name = run.world.name(of: attempt.path)
         switch attempt.state {
@@ -274,7 +261,7 @@ struct RunRecord {
             history.append("\(index == 0 ? "" : "\(attempt.rule): ")failed \(name)")
             failed.append(attempt.job)
             noted.insert(attempt.job)
-            if let file = files[attempt.job] { mirrors[index].doubtfulTexts.insert(file) }
+            if let file = files[attempt.job] { mirrors[index].texts.lost.insert(file) }
             mirrors[index].untracked.formUnion([attempt.path, attempt.from].compactMap(\.self))
         case .skipped:
             if attempt.outcome.code == "gone" { history.append("skipped \(name)") }
@@ -283,11 +270,11 @@ struct RunRecord {
         }
     }
 
-    mutating func leaveUntracked(_ paths: Set<PathBytes>, _ rule: String, _ run: SimulatedRun) {
+    mutating func markUntracked(_ paths: Set<PathBytes>, _ rule: String, _ run: SimulatedRun) {
         if let index = index(rule, run) { mirrors[index].untracked.formUnion(paths) }
     }
 
-    mutating func leaveUntracked(_ paths: Set<PathBytes>) {
+    mutating func markUntracked(_ paths: Set<PathBytes>) {
         for index in mirrors.indices { mirrors[index].untracked.formUnion(paths) }
     }
 

@@ -24,7 +24,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
 
     /// Whether the reconciler alone can run the case.
     package var isForLedger: Bool {
-        return !foldsCase && rules.allSatisfy(\.isForLedger) && !steps.contains("hold")
+        !foldsCase && rules.allSatisfy(\.isForLedger) && !steps.contains("hold")
     }
 
     /// Whether the engine can run the case: here it has no undo and no jobs on other hosts.
@@ -74,16 +74,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
         let run = SimulatedRun(rules, hasBirth: hasBirth, foldsCase: foldsCase)
         run.trace = trace
         let fault = run.run(Step.script(steps))
-        let given = run.record.history
-        let allowed = [expected, expectedOfLedger].compactMap(\.self)
-        let isAllowed = allowed.contains { wanted in
-            Self.byPath(given)
-                == Self.byPath(wanted.isEmpty ? [] : wanted.split(separator: ",").map(Self.trimmed))
-        }
-        if !isAllowed {
-            return "given: \(given.joined(separator: ", ")); expected: \(expected)" + (fault.map { "; \($0)" } ?? "")
-        }
-        return fault
+        return compare(run, fault, with: [expected, expectedOfLedger].compactMap(\.self))
     }
 
     /// Runs the case with the reconciler of `Sources/Pipeline`.
@@ -96,12 +87,16 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
         run.trace = trace
         run.isStrict = rule != nil
         let fault = run.run(Step.script(steps))
-        let given = run.history
-        let wanted = expectedOfLedger ?? expected
-        if Self.byPath(given) != Self.byPath(wanted.isEmpty ? [] : wanted.split(separator: ",").map(Self.trimmed)) {
-            return "given: \(given.joined(separator: ", ")); expected: \(wanted)" + (fault.map { "; \($0)" } ?? "")
-        }
-        return fault
+        return compare(run, fault, with: [expectedOfLedger ?? expected])
+    }
+
+    /// Returns the error of a run whose history must be one of the given ones.
+    private func compare(_ run: some CoreRun, _ fault: String?, with allowed: [String]) -> String? {
+        let given = Self.byPath(run.history)
+        let isAllowed = allowed.contains { given == Self.byPath($0.split(separator: ",").map(Self.trimmed)) }
+        if isAllowed { return fault }
+        let suffix = fault.map { "; \($0)" } ?? ""
+        return "given: \(run.history.joined(separator: ", ")); expected: \(allowed[0])\(suffix)"
     }
 
     private static func trimmed(_ text: Substring) -> String { String(text.drop { $0 == " " }) }

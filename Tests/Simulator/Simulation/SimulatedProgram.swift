@@ -1,49 +1,57 @@
 import ActionAPI
 import Logging
 import Pipeline
+import Reconciling
 import Rules
 import Settling
 import Storage
 import System
 import Watching
 
-/// The core, as used by a simulated run.
-protocol SimulatedProgram: AnyObject {
-    var nextWake: ContinuousClock.Instant? { get }
-    var isSettling: Bool { get }
-    func isSettling(_ path: PathBytes) -> Bool
-    func next(isLeasing: Bool)
-    func pause()
-    func resume()
-    func rescan()
-    func retry(_ jobs: [JobID])
-    func reload(_ ruleset: Ruleset)
+/// The engine with its store, run turn by turn.
+final class SimulatedProgram {
+    private let engine: Engine
+    private var loop: EngineLoop
 
-    var counts: JobCounts { get }
-    /// Returns the file that the ledger has for a path.
-    func handled(_ rule: String, _ path: PathBytes) -> Snapshot?
-    func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, Snapshot) -> Void)
-    /// Whether a path has a job that does not run, or is due.
-    func hasPending(_ rule: String, _ path: PathBytes) -> Bool
-    /// The paths of jobs that consist only of a change made by their own program.
-    var repeats: [(rule: String, paths: [PathBytes])] { get }
-    /// Whether a job that does not run offers a file at the path.
-    func offersFile(_ rule: String, _ path: PathBytes) -> Bool
-
-    /// Returns the storage of the program, with which it starts again after a kill.
-    func afterKill(_ world: World) -> any SimulatedStorage
-}
-
-/// The state that survives a kill.
-protocol SimulatedStorage {
-    func start(
-        _ rules: [Rule], _ host: Host, _ executor: any AttemptExecutor,
+    /// Starts the program.
+    init(
+        _ rules: [Rule], _ store: DiskStore, _ host: Host, _ executor: any AttemptExecutor,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome],
         hasWork: @escaping @Sendable (JobID) -> Bool, report: @escaping @Sendable (EngineReport) -> Void,
         watching: (WatchScope, HintQueue) -> any HintProducer
-    ) -> any SimulatedProgram
-}
+    ) {
+        var options = Engine.Options(jobs: 8)
+        options.host = host
+        options.clock = LocalClock { _ in 0 }
+        options.executor = executor
+        options.hasWork = { hasWork($2.id) }
+        let log = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
+        engine = Engine(
+            ruleset: Ruleset(rules), options: options, store: store, perform: perform, log: log, report: report)
+        do {
+            loop = try EngineLoop(engine, watching: watching)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
 
-extension Logger {
-    static var silent: Logger { Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() } }
+    var nextWake: ContinuousClock.Instant? { loop.nextWake }
+    /// The paths of jobs that consist only of a change made by their own program.
+    var repeats: [(rule: String, paths: [PathBytes])] { loop.repeats }
+    var isSettling: Bool { loop.isSettling }
+    func isSettling(_ path: PathBytes) -> Bool { loop.isSettling(path) }
+    func next(isLeasing: Bool) { _ = loop.next(isLeasing: isLeasing) }
+    func pause() { engine.pause(nil) }
+    func resume() { engine.resume(nil) }
+    func rescan() { engine.rescan() }
+    func retry(_ jobs: [JobID]) { engine.carryOut(.retry(jobs)) {} }
+    func reload(_ ruleset: Ruleset) { engine.reload(ruleset) }
+    var counts: JobCounts { loop.counts }
+    /// Returns the file that the ledger has for a path.
+    func handled(_ rule: String, _ path: PathBytes) -> Snapshot? { loop.row(of: rule, at: path)?.handled }
+    func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
+        loop.visit(rule, inside: directory) { path, row in if let handled = row.handled { body(path, handled) } }
+    }
+    /// Whether a path has a job that does not run, or is due.
+    func hasPending(_ rule: String, _ path: PathBytes) -> Bool { loop.isDue(path, for: rule) }
 }

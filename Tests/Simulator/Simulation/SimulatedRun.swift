@@ -22,11 +22,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let rules: [SimulatedRule]
     let loaded: [Rule]
     private let host: Host
-    let hasBirth: Bool
-    private var storage: any SimulatedStorage
-    private(set) var program: (any SimulatedProgram)?
+    private var store: DiskStore
+    private(set) var program: SimulatedProgram?
     var watcher: SimulatedWatcher?
-    private var hints: HintQueue?
     /// Whether the watcher has worked since the last turn.
     private(set) var hasUnreadHints = false
     /// The started and unfinished attempts, in order.
@@ -35,39 +33,28 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Whether all actions without an explicit result fail.
     private var fails = false
     var record: RunRecord
-    /// The files with several names that were changed, each with the name used.
-    private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
+    private var changedByName = ChangedNames()
     /// Whether the ledger is also checked after each step.
     package var checksInvariant = false
     /// Receives a line for each event of the run, for debugging.
     package var trace: (@Sendable (String) -> Void)?
-
-    static let origin = ContinuousClock.now
 
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
         foldsCase: Bool = false
     ) {
         let world = World(seed: seed, delays: delays)
-        self.hasBirth = hasBirth
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
-        record = RunRecord(rules: rules.count)
-        let clock = Clock(
-            now: { Self.origin + world.elapsed }, time: { world.time },
-            fileTime: { world.time.advanced(by: .milliseconds(-2)) })
-        host = Host(fileSystem: world, clock: clock, random: { 0.5 })
+        record = RunRecord(rules: rules.count, hasBirth: hasBirth)
+        host = world.host
         do {
-            storage = try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
+            store = try DiskStore(inMemory: nil, now: world.time, clock: host.clock.now)
         } catch {
             preconditionFailure("\(error)")
         }
-        world.apply(.mkdir("x/"))
-        world.apply(.mkdir("y/"))
-        world.apply(.mkdir("o/"))
-        if foldsCase { world.foldCase(in: "") }
-        if !hasBirth { world.dropBirthTimes(in: "") }
+        world.prepare(hasBirth: hasBirth, foldsCase: foldsCase)
         boot()
         settle()
     }
@@ -84,13 +71,12 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     private func boot() {
         guard program == nil else { return }
-        program = storage.start(
-            loaded, host, CoroutineExecutor(self), perform: { [unowned self] in perform($0, $1) },
+        program = SimulatedProgram(
+            loaded, store, host, CoroutineExecutor(self), perform: { [unowned self] in perform($0, $1) },
             hasWork: { [unowned self] in record.hasTaken($0) }, report: { [unowned self] in take($0) }
         ) { [world] scope, queue in
             let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
             self.watcher = watcher
-            hints = queue
             return watcher
         }
         while watcher?.list() == true {}
@@ -99,7 +85,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     /// Kills the program, with or without the effects of the started actions.
     private func halt(afterEffects: Bool) {
-        guard let killed = program else { return }
+        guard isRunning else { return }
         for activity in activities where activity.stage == .begun && afterEffects { effect(of: activity) }
         for activity in activities {
             activity.isKilled = true
@@ -109,8 +95,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         record.forgive(self)
         program = nil
         watcher = nil
-        hints = nil
-        storage = killed.afterKill(world)
+        do {
+            store = try DiskStore(afterKillOf: store, now: world.time, clock: host.clock.now)
+        } catch {
+            preconditionFailure("\(error)")
+        }
     }
 
     func turn(isLeasing: Bool = true) {
@@ -121,9 +110,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     var isRunning: Bool { program != nil }
     func isSettling(_ path: PathBytes) -> Bool { program?.isSettling(path) ?? false }
 
-    var nextWake: ContinuousClock.Instant? {
-        program?.nextWake
-    }
+    var nextWake: ContinuousClock.Instant? { program?.nextWake }
 
     // MARK: Steps
 
@@ -134,11 +121,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package func take(_ step: Step) -> Bool {
         trace?(step.description)
         // The change happens in this step or later.
-        if let operation = world.race { note(operation) }
+        if let operation = world.race { record(operation) }
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
-            note(operation)
+            record(operation)
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
         case .race(let operation, let inspections):
             world.race(operation, afterInspections: inspections)
@@ -157,16 +144,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             guard let activity = activity(.begun, at: path) else { return false }
             if case .run = step { effect(of: activity) }
             activity.stage = .done
-        case .ok(let path), .fail(let path), .giveUp(let path):
-            guard let activity = activity(.done, at: path) ?? activity(.begun, at: path) else { return false }
-            switch step {
-            case .ok where activity.hasEffect: activity.verdict = .succeeded
-            case .giveUp: activity.verdict = .failed
-            default: activity.verdict = .retry
-            }
-            resume(activity)
-            watcher?.drainAll()
-            turn(isLeasing: false)
+        case .ok(let path): return end(path, .succeeded)
+        case .fail(let path): return end(path, .retry)
+        case .giveUp(let path): return end(path, .failed)
         case .kill, .crash:
             halt(afterEffects: step == .crash)
             boot()
@@ -174,7 +154,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         case .boot: boot()
         case .hint(let path):
             hasUnreadHints = true
-            hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+            watcher?.queue.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: program?.rescan()
         case .retry:
             let failed = record.failed
@@ -197,6 +177,18 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         return true
     }
 
+    /// Finishes the action for a path; without its effect, it can't succeed.
+    ///
+    /// Returns false if there is none.
+    private func end(_ path: PathBytes?, _ verdict: Outcome.Ending) -> Bool {
+        guard let activity = activity(.done, at: path) ?? activity(.begun, at: path) else { return false }
+        activity.verdict = verdict == .succeeded && !activity.hasEffect ? .retry : verdict
+        resume(activity)
+        watcher?.drainAll()
+        turn(isLeasing: false)
+        return true
+    }
+
     /// Lets the watcher work.
     ///
     /// Returns false if it had nothing to do.
@@ -206,7 +198,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     }
 
     /// Records that another process changes files.
-    private func note(_ operation: Operation) {
+    private func record(_ operation: Operation) {
         // A change by another process during a repeat may be mistaken for the program's own change.
         let changed = operation.paths.map { world.base.appending($0.bytes) }
         let files = changed.compactMap { world.snapshot($0)?.identity }
@@ -215,14 +207,12 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
                 changed.contains { path.isInside($0) || $0.isInside(path) }
                     || world.snapshot(path).map { files.contains($0.identity) } ?? false
             }
-            if isChanged { record.leaveUntracked(Set(paths), rule, self) }
+            if isChanged { record.markUntracked(Set(paths), rule, self) }
         }
-        for path in changed {
-            if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
-        }
+        changedByName.record(changed, in: world)
         let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
         // An output is recorded as it is when the attempt finishes, even if another process has changed it meanwhile.
-        record.leaveUntracked(open.intersection(changed))
+        record.markUntracked(open.intersection(changed))
     }
 
     /// Lets time pass until nothing that can settle is unsettled.
@@ -242,15 +232,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     private func rest() -> String? {
         world.endRace()
         boot()
-        for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
-            while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
-        }
-        for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
+        world.releaseAll()
         program?.resume()
-        // A change through a removed name is noticed with the next hint of the file.
-        let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
-        let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
-        hints?.add(others.map { Hint(path: $0, signs: .attributes) })
+        watcher?.queue.add(changedByName.hints(in: world))
         var idle = 0
         for round in 0..<3_000 {
             // A job that waits for a file that only polling finds wakes up repeatedly.
@@ -357,9 +341,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         return invocations.map { invocation in
             let outputs = isCopied ? record.outputs[invocation.job.id] ?? [] : []
             if verdict == .succeeded {
-                record.noteSuccess(invocation.job, writing: outputs, self)
+                record.recordSuccess(invocation.job, writing: outputs, self)
             } else {
-                record.noteFailure(invocation.job)
+                record.recordFailure(invocation.job)
             }
             return Outcome(verdict, verdict == .succeeded ? "" : "it failed", outputs: outputs)
         }
@@ -381,10 +365,10 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     // MARK: Reports
 
     private func take(_ report: EngineReport) {
-        if case .accepted(let jobs) = report { record.noteAccepted(jobs, self) }
+        if case .accepted(let jobs) = report { record.recordAccepted(jobs, self) }
         for attempt in report.attempts {
             trace?("  \(attempt.state) \(attempt.event) \(attempt.path) \(attempt.outcome.code ?? "")")
-            record.note(attempt, self)
+            record.record(attempt, self)
         }
     }
 }

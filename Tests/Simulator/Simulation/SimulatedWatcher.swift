@@ -9,7 +9,7 @@ package import Watching
 package final class SimulatedWatcher: HintProducer {
     private let state: Mutex<WatcherState>
     private let world: World
-    private let queue: HintQueue
+    let queue: HintQueue
 
     package init(world: World, scope: WatchScope, queue: HintQueue) {
         self.world = world
@@ -30,13 +30,11 @@ package final class SimulatedWatcher: HintProducer {
             let done = world.state.withLock { world in
                 watcher.takeRequests(&world)
                 let done = body(&watcher, &world)
-                watcher.finishTours(&world)
+                watcher.finishScans(&world)
                 return done
             }
-            let taken = (done || !watcher.reports.isEmpty, watcher.hints, watcher.reports)
-            watcher.hints = []
-            watcher.reports = []
-            return taken
+            defer { watcher.output = ([], []) }
+            return (done || !watcher.output.reports.isEmpty, watcher.output.hints, watcher.output.reports)
         }
         queue.add(hints, reports: reports)
         return done
@@ -66,7 +64,7 @@ package final class SimulatedWatcher: HintProducer {
             guard !watcher.isStopped else { return false }
             return watcher.hasWork
                 || world.state.withLock { world in
-                    world.queue.isOverflowed || world.mountEdition != watcher.mountEdition
+                    world.queue.isOverflowed || world.mountEdition != watcher.mounts.edition
                         || world.queue.events.first.map { $0.readable <= world.elapsed } == true
                 }
         }

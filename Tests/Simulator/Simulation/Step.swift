@@ -51,38 +51,34 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// The steps without a value.
+    private static let plain: KeyValuePairs<String, Step> = [
+        "drain": .drain, "read": .read, "poll": .poll, "turn": .turn, "lease": .lease, "settle": .settle, "kill": .kill,
+        "crash": .crash, "halt": .halt, "boot": .boot, "rescan": .rescan, "retry": .retry, "hold": .hold,
+        "release": .release, "reload": .reload, "rest": .rest, "failing": .failing,
+    ]
+    /// The steps for the action of a path, or for the first action.
+    private static let ofAction: [String: @Sendable (PathBytes?) -> Step] = [
+        "begin": { .begin($0) }, "run": { .run($0) }, "miss": { .miss($0) }, "ok": { .ok($0) }, "fail": { .fail($0) },
+        "give-up": { .giveUp($0) },
+    ]
+
     package var description: String {
         switch self {
         case .world(let operation, let isHintLost): (isHintLost ? "!" : "") + operation.description
         case .race(let operation, let inspections): "@\(inspections) \(operation)"
-        case .drain: "drain"
-        case .read: "read"
         case .list(let path): Self.text("list", path)
-        case .poll: "poll"
         case .wait(let milliseconds): "wait \(milliseconds)ms"
-        case .turn: "turn"
-        case .lease: "lease"
         case .leaseOnly(let path): "lease \(path)"
-        case .settle: "settle"
         case .begin(let path): Self.text("begin", path)
         case .run(let path): Self.text("run", path)
         case .miss(let path): Self.text("miss", path)
         case .ok(let path): Self.text("ok", path)
         case .fail(let path): Self.text("fail", path)
         case .giveUp(let path): Self.text("give-up", path)
-        case .kill: "kill"
-        case .crash: "crash"
-        case .halt: "halt"
-        case .boot: "boot"
         case .hint(let path): "hint \(path)"
-        case .rescan: "rescan"
-        case .retry: "retry"
-        case .hold: "hold"
-        case .release: "release"
         case .undo(let path): "undo \(path)"
-        case .reload: "reload"
-        case .rest: "rest"
-        case .failing: "failing"
+        default: Self.plain.first { $0.value == self }?.key ?? ""
         }
     }
 
@@ -96,33 +92,11 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         guard let verb = words.first else { return nil }
         let path: PathBytes? = words.count > 1 ? PathBytes(words[1]) : nil
         switch verb {
-        case "drain": return [.drain]
-        case "read" where path == nil: return [.read]
         case "list": return path.map { [.list($0)] } ?? [.poll] + Array(repeating: .list(nil), count: 8)
-        case "poll": return [.poll]
         case "wait": return words.last.flatMap { Int($0.dropLast(2)) }.map { [.wait(milliseconds: $0)] }
-        case "turn": return [.turn]
-        case "lease": return [path.map { .leaseOnly($0) } ?? .lease]
-        case "settle": return [.settle]
-        case "begin": return [.begin(path)]
-        case "run": return [.run(path)]
-        case "miss": return [.miss(path)]
-        case "ok": return [.ok(path)]
-        case "fail": return [.fail(path)]
-        case "give-up": return [.giveUp(path)]
-        case "kill": return [.kill]
-        case "crash": return [.crash]
-        case "halt": return [.halt]
-        case "boot": return [.boot]
+        case "lease" where path != nil: return path.map { [.leaseOnly($0)] }
         case "undo": return path.map { [.undo($0)] }
         case "hint": return path.map { [.hint($0)] }
-        case "rescan": return [.rescan]
-        case "retry": return [.retry]
-        case "hold": return [.hold]
-        case "release": return [.release]
-        case "reload": return [.reload]
-        case "rest": return [.rest]
-        case "failing": return [.failing]
         case "start": return [.settle, .lease, .begin(path)]
         case "give": return [.settle, .lease, .begin(path), .run(path), .ok(path)]
         case "new":
@@ -133,6 +107,9 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
             guard let inspections = Int(verb.dropFirst()) else { return nil }
             return Operation(words.dropFirst().joined(separator: " ")).map { [.race($0, inspections: inspections)] }
         default:
+            // `read` with a path is an operation; other steps ignore a path that names what they are for.
+            let named = plain.first { $0.key == verb && (path == nil || $0.value != .read) }?.value
+            if let step = ofAction[verb]?(path) ?? named { return [step] }
             let isHintLost = text.hasPrefix("!")
             return Operation(String(text.drop { $0 == "!" })).map { [.world($0, isHintLost: isHintLost)] }
         }

@@ -12,7 +12,7 @@ extension SimulatedRun {
         guard counts.open == waitingForSets else {
             return "jobs at rest: \(counts.pending) pending, \(counts.running) running"
         }
-        if rules[0].steps == [.take, .note], hasBirth, record.hasLostStep {
+        if rules[0].steps == [.take, .note], record.mirrors[0].texts.hasBirth, record.hasLostStep {
             return "a file was taken, and is not noted"
         }
         for index in rules.indices {
@@ -50,16 +50,7 @@ extension SimulatedRun {
         guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
         let mirror = record.mirrors[index]
         guard !mirror.isForgiven else { return nil }
-        let present = world.entries(of: world.base).map { world.base.appending($0.bytes) }.filter {
-            world.snapshot($0)?.type == .directory && loaded[index].root(taking: $0) != nil
-        }
-        for path in Set(present).union(mirror.trees.keys).sorted() where !mirror.untracked.contains(path) {
-            let tree = present.contains(path) ? world.tree(path) : [:]
-            if tree != mirror.trees[path] ?? [:] {
-                return "\(world.name(of: path)): the mirror has another tree than the disk"
-            }
-        }
-        return nil
+        return world.verdict(onTrees: mirror.trees, except: mirror.untracked) { loaded[index].root(taking: $0) != nil }
     }
 
     /// Returns the files that a rule receives: its `where` accepts them, and no earlier rule stops them.
@@ -86,51 +77,8 @@ extension SimulatedRun {
         let present = files(of: rule)
         let wanted = wanted(present, index)
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
-            let name = world.name(of: path)
-            // A file of an incomplete group waits.
-            if rules[index].wants(snapshot), !rules[index].isComplete(path, among: wanted) { continue }
-            guard let known = program?.handled(rule.name, path) else {
-                return "\(name) is not in the ledger"
-            }
-            // No hint reports a write through a name that the rule does not match.
             let names = present.values.count { $0.identity == snapshot.identity }
-            if snapshot.links > 1, names < snapshot.links { continue }
-            guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
-            guard !mirror.isForgiven, !mirror.untracked.contains(path), rules[index].wants(snapshot) else { continue }
-            if rules[index].steps.contains(.take) {
-                // Without other events, a move is not noticed, nor one that brings a file.
-                if rule.events.contains(.attributes) { return "\(name) was not taken" }
-                continue
-            }
-            guard rule.events.isSuperset(of: [.created, .modified]) else { continue }
-            // Files that an earlier rule stops, and files of incomplete groups, are skipped.
-            if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { continue }
-            guard rules[index].isComplete(path, among: wanted) else { continue }
-            if rules[index].follows {
-                let text = mirror.texts[snapshot.identity] ?? []
-                let isDoubtful = !hasBirth || mirror.doubtfulTexts.contains(snapshot.identity)
-                if !isDoubtful, text != world.text(path) ?? [] {
-                    return "\(name): the mirror has another text than the disk"
-                }
-                continue
-            }
-            if rules[index].whileBusy == .queue {
-                guard let received = mirror.received[path],
-                    received.hasSameContent(as: snapshot)
-                        || received.size == snapshot.size && !rule.events.contains(.attributes)
-                else {
-                    return "\(name): the last reported state differs from the disk"
-                }
-                continue
-            }
-            let content = mirror.contents[path]
-            if content != world.content(path) {
-                return "\(name): the mirror has \(content.map(String.init) ?? "nothing"), "
-                    + "the disk \(world.content(path).map(String.init) ?? "nothing")"
-            }
-            if rule.events.contains(.attributes), let mode = mirror.modes[path], mode != snapshot.mode {
-                return "\(name): the mirror has another mode than the disk"
-            }
+            if let fault = verdict(of: index, path, snapshot, names: names, wanted: wanted) { return fault }
         }
         var ghosts: [PathBytes] = []
         program?.visit(rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
@@ -148,5 +96,57 @@ extension SimulatedRun {
                 && !world.mountedOnce.contains { path.isInside($0) }
         }
         return unknown.min().map { "\(world.name(of: $0)) is in the mirror, and is gone" }
+    }
+
+    /// Checks one file that a rule matches.
+    private func verdict(
+        of index: Int, _ path: PathBytes, _ snapshot: Snapshot, names: Int, wanted: Set<PathBytes>
+    ) -> String? {
+        let (rule, mirror) = (loaded[index], record.mirrors[index])
+        let name = world.name(of: path)
+        // A file of an incomplete group waits.
+        if rules[index].wants(snapshot), !rules[index].isComplete(path, among: wanted) { return nil }
+        guard let known = program?.handled(rule.name, path) else {
+            return "\(name) is not in the ledger"
+        }
+        // No hint reports a write through a name that the rule does not match.
+        if snapshot.links > 1, names < snapshot.links { return nil }
+        guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
+        guard !mirror.isForgiven, !mirror.untracked.contains(path), rules[index].wants(snapshot) else { return nil }
+        if rules[index].steps.contains(.take) {
+            // Without other events, a move is not noticed, nor one that brings a file.
+            if rule.events.contains(.attributes) { return "\(name) was not taken" }
+            return nil
+        }
+        guard rule.events.isSuperset(of: [.created, .modified]) else { return nil }
+        // Files that an earlier rule stops, and files of incomplete groups, are skipped.
+        if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { return nil }
+        guard rules[index].isComplete(path, among: wanted) else { return nil }
+        if rules[index].follows {
+            let text = mirror.texts.texts[snapshot.identity] ?? []
+            let isDoubtful = !mirror.texts.hasBirth || mirror.texts.lost.contains(snapshot.identity)
+            if !isDoubtful, text != world.text(path) ?? [] {
+                return "\(name): the mirror has another text than the disk"
+            }
+            return nil
+        }
+        if rules[index].whileBusy == .queue {
+            guard let received = mirror.received[path],
+                received.hasSameContent(as: snapshot)
+                    || received.size == snapshot.size && !rule.events.contains(.attributes)
+            else {
+                return "\(name): the last reported state differs from the disk"
+            }
+            return nil
+        }
+        let content = mirror.contents[path]
+        if content != world.content(path) {
+            return "\(name): the mirror has \(content.map(String.init) ?? "nothing"), "
+                + "the disk \(world.content(path).map(String.init) ?? "nothing")"
+        }
+        if rule.events.contains(.attributes), let mode = mirror.modes[path], mode != snapshot.mode {
+            return "\(name): the mirror has another mode than the disk"
+        }
+        return nil
     }
 }

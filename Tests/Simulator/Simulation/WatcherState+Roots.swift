@@ -4,13 +4,13 @@ import System
 import Watching
 
 extension WatcherState {
-    enum Cause: Equatable {
+    enum CheckReason: Equatable {
         case start, rescan, event, mounted
         case unmounted(PathBytes)
     }
 
-    enum End {
-        case folder(FileIdentity, PathBytes)
+    enum RootState {
+        case directory(FileIdentity, PathBytes)
         case missing(nearest: PathBytes, isOther: Bool)
         case denied(errno: Int32)
     }
@@ -39,13 +39,16 @@ extension WatcherState {
     mutating func makeRoots(_ world: inout WorldState) {
         for root in Self.wanted(by: scope) {
             roots.append(root)
-            tellAsked(root)
+            reportPolling(roots.count - 1)
         }
     }
 
-    private mutating func tellAsked(_ root: Root) {
-        guard root.wantsPoll, toldPolling.insert(root.path).inserted else { return }
-        reports.append(.polling(root.path, .asked, every: root.interval))
+    /// Reports once that a rule asks for polling.
+    private mutating func reportPolling(_ index: Int) {
+        let root = roots[index]
+        guard root.wantsPoll, !root.isPollingReported else { return }
+        roots[index].isPollingReported = true
+        output.reports.append(.polling(root.path, .asked, every: root.interval))
     }
 
     mutating func checkSuspects(_ world: inout WorldState) {
@@ -55,59 +58,57 @@ extension WatcherState {
     }
 
     /// Checks whether the root exists and is the same directory, and reacts to a change.
-    mutating func check(_ index: Int, because cause: Cause, _ world: inout WorldState) {
+    mutating func check(_ index: Int, because cause: CheckReason, _ world: inout WorldState) {
         guard !roots[index].isRetired else { return }
         let end = follow(index, &world)
         let root = roots[index]
         switch end {
-        case .folder(let identity, let physical):
+        case .directory(let identity, let physical):
             let isSame = root.presence == .present && !root.isLost && root.identity == identity
             if isSame, cause != .start, cause != .rescan {
                 roots[index].physical = physical
-                if let folder = root.folder { retry(folder) }
+                if let directory = root.directory { retry(directory) }
                 return
             }
             if !isSame { replace(index, by: (identity, physical), because: cause, &world) }
-            guard let folder = roots[index].folder else { return }
+            guard let directory = roots[index].directory else { return }
             let origin: EventOrigin = cause == .start ? .scan : isSame ? .rescan : .live
             switch cause {
             case .start, .unmounted: break
-            default: hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
+            default: output.hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
             }
-            tours.append(Scan(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
+            scans.append(Scan(root: index, origin: origin, visits: [Visit(directory: directory, origin: origin)]))
         case .missing(let nearest, let isOther):
             guard root.presence != .missing else { return }
             if case .unmounted(let point) = cause, root.presence == .present {
-                reports.append(.unmounted(root.path, point: point))
+                output.reports.append(.unmounted(root.path, point: point))
             }
             drop(index, &world)
             roots[index].presence = .missing
-            if isOther { reports.append(.failure(.notFolder(root.path))) }
-            reports.append(.rootMissing(root.path, watching: nearest))
+            if isOther { output.reports.append(.failure(.notFolder(root.path))) }
+            output.reports.append(.rootMissing(root.path, watching: nearest))
         case .denied(let errno):
             guard root.presence != .denied, root.presence != .present || !root.isLost else { return }
             if root.presence != .present { roots[index].presence = .denied }
-            reports.append(.failure(.refused(root.path, errno: errno)))
+            output.reports.append(.failure(.refused(root.path, errno: errno)))
         }
     }
 
     private mutating func replace(
-        _ index: Int, by found: (FileIdentity, PathBytes), because cause: Cause, _ world: inout WorldState
+        _ index: Int, by found: (FileIdentity, PathBytes), because cause: CheckReason, _ world: inout WorldState
     ) {
         let root = roots[index]
         switch (root.presence, cause) {
-        case (.present, .mounted): reports.append(.mounted(root.path))
-        case (.present, .unmounted(let point)): reports.append(.unmounted(root.path, point: point))
+        case (.present, .mounted): output.reports.append(.mounted(root.path))
+        case (.present, .unmounted(let point)): output.reports.append(.unmounted(root.path, point: point))
         case (.present, _):
-            reports.append(.rootMissing(root.path, watching: found.1.parent))
-            reports.append(.rootAppeared(root.path))
-        case (.missing, _), (.denied, _): reports.append(.rootAppeared(root.path))
+            output.reports.append(.rootMissing(root.path, watching: found.1.parent))
+            output.reports.append(.rootAppeared(root.path))
+        case (.missing, _), (.denied, _): output.reports.append(.rootAppeared(root.path))
         case (.unknown, _): break
         }
         drop(index, &world)
-        nextFolder += 1
-        folders[nextFolder] = Folder(parent: nil, name: root.path, root: index)
-        roots[index].folder = nextFolder
+        roots[index].directory = tree.add(WatchedTree.Directory(parent: nil, name: root.path, root: index))
         roots[index].presence = .present
         (roots[index].identity, roots[index].physical) = found
     }
@@ -117,16 +118,16 @@ extension WatcherState {
         roots[index].isLost = false
         roots[index].identity = nil
         roots[index].physical = nil
-        guard let folder = roots[index].folder else { return }
-        roots[index].folder = nil
-        forget(folder, &world)
+        guard let directory = roots[index].directory else { return }
+        roots[index].directory = nil
+        forget(directory, &world)
     }
 
     /// Follows the path of a root from `/` and watches each directory on the way.
-    private mutating func follow(_ index: Int, _ world: inout WorldState) -> End {
+    private mutating func follow(_ index: Int, _ world: inout WorldState) -> RootState {
         var path = PathBytes("/")
         var nearest = path
-        var end = End.missing(nearest: path, isOther: false)
+        var end = RootState.missing(nearest: path, isOther: false)
         var steps: [(watch: Int32, name: PathBytes)] = []
         let names = roots[index].path.bytes.split(separator: .slash)
         loop: for (place, name) in names.enumerated() {
@@ -142,7 +143,7 @@ extension WatcherState {
                     break loop
                 }
                 nearest = spot.physical
-                end = .folder(world.snapshot(node).identity, spot.physical)
+                end = .directory(world.snapshot(node).identity, spot.physical)
             } catch {
                 end = error.errno == EACCES ? .denied(errno: EACCES) : .missing(nearest: nearest, isOther: false)
                 break loop
@@ -161,34 +162,35 @@ extension WatcherState {
         let wanted = Self.wanted(by: scope)
         for index in rootOrder where !wanted.contains(where: { $0.path == roots[index].path }) {
             roots[index].isRetired = true
-            toldPolling.remove(roots[index].path)
+            roots[index].isPollingReported = false
             suspects.remove(index)
             let steps = roots[index].steps
             roots[index].steps = []
             for step in steps { release(step.watch, &world) }
         }
         for root in wanted {
-            if let index = roots.firstIndex(where: { $0.path == root.path }) {
-                let wasDropped = roots[index].isRetired && roots[index].folder == nil
+            let index = roots.firstIndex { $0.path == root.path } ?? roots.count
+            if index < roots.count {
+                let wasDropped = roots[index].isRetired && roots[index].directory == nil
                 roots[index].isRetired = false
                 if wasDropped || !roots[index].isWatchedAs(root) {
                     drop(index, &world)
-                    let steps = roots[index].steps
+                    let old = roots[index]
                     roots[index] = root
-                    roots[index].steps = steps
+                    (roots[index].steps, roots[index].isPollingReported) = (old.steps, old.isPollingReported)
                 }
             } else {
                 roots.append(root)
             }
-            tellAsked(root)
+            reportPolling(index)
         }
-        tours = []
+        scans = []
         if rescan.isRunning {
             rescan.isRunning = false
             rescan.isWanted = true
         }
         isReady = false
-        reports.append(.changed(number: number))
+        output.reports.append(.changed(number: number))
         for root in rootOrder { check(root, because: .start, &world) }
     }
 }

@@ -47,7 +47,7 @@ package final class World: Sendable {
     package func race(_ operation: Operation, afterInspections inspections: Int) {
         state.withLock { state in
             state.endRace()
-            state.race = (operation, inspections)
+            state.race.pending = (operation, inspections)
         }
     }
 
@@ -55,10 +55,10 @@ package final class World: Sendable {
     func endRace() { state.withLock { $0.endRace() } }
 
     /// The change that is pending while the program inspects files.
-    var race: Operation? { state.withLock { $0.race?.operation } }
+    var race: Operation? { state.withLock { $0.race.pending?.operation } }
 
     /// The number of changes applied while the program inspected files.
-    var raceCount: Int { state.withLock { $0.raceCount } }
+    var raceCount: Int { state.withLock { $0.race.count } }
 
     // MARK: Time
 

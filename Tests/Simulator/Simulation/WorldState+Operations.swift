@@ -37,33 +37,33 @@ extension WorldState {
         guard path.bytes.last != .slash, let spot = vacant(path) else { return false }
         let node = addNode(.file, in: nodes[spot.directory].volume, mode: 0o644, like: spot.directory)
         attach(node, spot.name, in: spot.directory)
-        noteNames(spot.directory)
-        queue.tell(.create, spot.name, in: spot.directory, isFolder: false)
+        recordNames(spot.directory)
+        queue.report(.create, spot.name, in: spot.directory, isDirectory: false)
         change(node, spot)
-        queue.tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        queue.report(.closeWrite, spot.name, in: spot.directory, isDirectory: false)
         return true
     }
 
     /// Opens the file and writes to it.
-    private mutating func change(_ node: Int, _ spot: Spot) {
-        queue.tell(.open, spot.name, in: spot.directory, isFolder: false)
-        noteContent(node)
-        queue.tell(.modify, spot.name, in: spot.directory, isFolder: false)
+    private mutating func change(_ node: Int, _ spot: PathLocation) {
+        queue.report(.open, spot.name, in: spot.directory, isDirectory: false)
+        recordContent(node)
+        queue.report(.modify, spot.name, in: spot.directory, isDirectory: false)
     }
 
     private mutating func write(_ path: PathBytes) -> Bool {
         guard let (spot, node) = file(path) else { return false }
         change(node, spot)
-        queue.tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        queue.report(.closeWrite, spot.name, in: spot.directory, isDirectory: false)
         return true
     }
 
     private mutating func append(_ path: PathBytes) -> Bool {
         guard let (spot, node) = file(path) else { return false }
-        queue.tell(.open, spot.name, in: spot.directory, isFolder: false)
-        noteAddition(node)
-        queue.tell(.modify, spot.name, in: spot.directory, isFolder: false)
-        queue.tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        queue.report(.open, spot.name, in: spot.directory, isDirectory: false)
+        recordAddition(node)
+        queue.report(.modify, spot.name, in: spot.directory, isDirectory: false)
+        queue.report(.closeWrite, spot.name, in: spot.directory, isDirectory: false)
         return true
     }
 
@@ -71,24 +71,24 @@ extension WorldState {
     private mutating func replace(_ path: PathBytes) -> Bool {
         guard let (spot, old) = existing(path, isDirectory: false) else { return false }
         let node = addNode(.file, in: nodes[spot.directory].volume, mode: 0o644, like: spot.directory)
-        noteContent(node)
-        noteChange(node)
-        noteReplaced(old, spot)
+        recordContent(node)
+        recordChange(node)
+        recordReplaced(old, spot)
         attach(node, spot.name, in: spot.directory)
-        noteNames(spot.directory)
-        queue.tell(.movedTo, spot.name, in: spot.directory, isFolder: false)
+        recordNames(spot.directory)
+        queue.report(.movedTo, spot.name, in: spot.directory, isDirectory: false)
         release(old)
         return true
     }
 
     /// Removes the name of a file that a rename replaces.
-    private mutating func noteReplaced(_ node: Int, _ spot: Spot) {
+    private mutating func recordReplaced(_ node: Int, _ spot: PathLocation) {
         detach(spot.name, from: spot.directory)
-        noteChange(node)
+        recordChange(node)
         unlinkHandles(spot)
     }
 
-    private mutating func unlinkHandles(_ spot: Spot) {
+    private mutating func unlinkHandles(_ spot: PathLocation) {
         for index in handles.indices where handles[index].directory == spot.directory {
             if handles[index].name == spot.name { handles[index].isUnlinked = true }
         }
@@ -100,10 +100,10 @@ extension WorldState {
         return true
     }
 
-    private mutating func unlink(_ spot: Spot, _ node: Int) {
-        noteReplaced(node, spot)
-        noteNames(spot.directory)
-        queue.tell(.delete, spot.name, in: spot.directory, isFolder: false)
+    private mutating func unlink(_ spot: PathLocation, _ node: Int) {
+        recordReplaced(node, spot)
+        recordNames(spot.directory)
+        queue.report(.delete, spot.name, in: spot.directory, isDirectory: false)
         release(node)
     }
 
@@ -112,9 +112,9 @@ extension WorldState {
             nodes[node].volume == nodes[spot.directory].volume
         else { return false }
         attach(node, spot.name, in: spot.directory)
-        noteChange(node)
-        noteNames(spot.directory)
-        queue.tell(.create, spot.name, in: spot.directory, isFolder: false)
+        recordChange(node)
+        recordNames(spot.directory)
+        queue.report(.create, spot.name, in: spot.directory, isDirectory: false)
         return true
     }
 
@@ -124,8 +124,8 @@ extension WorldState {
         nodes[node].target = target
         nodes[node].size = UInt64(target.bytes.count)
         attach(node, spot.name, in: spot.directory)
-        noteNames(spot.directory)
-        queue.tell(.create, spot.name, in: spot.directory, isFolder: false)
+        recordNames(spot.directory)
+        queue.report(.create, spot.name, in: spot.directory, isDirectory: false)
         return true
     }
 
@@ -133,23 +133,25 @@ extension WorldState {
         guard let (spot, node) = existing(path), nodes[node].type != .symlink else { return false }
         // A mode that is restored before the action finishes would not be noticed.
         nodes[node].mode = mode ?? (nodes[node].mode & 0o700 | (nodes[node].mode + 1) & 0o77)
-        noteChange(node)
-        tellAttributes(spot, node)
+        recordChange(node)
+        reportAttributes(spot, node)
         return true
     }
 
-    private mutating func tellAttributes(_ spot: Spot, _ node: Int) {
-        let isFolder = nodes[node].type == .directory
+    private mutating func reportAttributes(_ spot: PathLocation, _ node: Int) {
+        let isDirectory = nodes[node].type == .directory
         // The name of a mount point is not in the file system of its parent.
-        if !isFolder || !isVolumeRoot(node) { queue.tell(.attrib, spot.name, in: spot.directory, isFolder: isFolder) }
-        if isFolder { queue.tell(.attrib, node) }
+        if !isDirectory || !isVolumeRoot(node) {
+            queue.report(.attrib, spot.name, in: spot.directory, isDirectory: isDirectory)
+        }
+        if isDirectory { queue.report(.attrib, node) }
     }
 
     private mutating func touch(_ path: PathBytes) -> Bool {
         guard let (spot, node) = existing(path) else { return false }
         let time = tick()
         (nodes[node].modified, nodes[node].changed) = (time, time)
-        tellAttributes(spot, node)
+        reportAttributes(spot, node)
         return true
     }
 
@@ -172,7 +174,7 @@ extension WorldState {
         guard let index else { return false }
         let handle = handles.remove(at: index)
         tick()
-        if !handle.isUnlinked { queue.tell(.closeWrite, handle.name, in: handle.directory, isFolder: false) }
+        if !handle.isUnlinked { queue.report(.closeWrite, handle.name, in: handle.directory, isDirectory: false) }
         nodes[handle.node].writers -= 1
         release(handle.node)
         return true
@@ -182,7 +184,7 @@ extension WorldState {
         guard let (spot, _) = file(path) else { return false }
         tick()
         for kind in [.open, .access, .closeNoWrite] as [KernelEvent.Kinds] {
-            queue.tell(kind, spot.name, in: spot.directory, isFolder: false)
+            queue.report(kind, spot.name, in: spot.directory, isDirectory: false)
         }
         return true
     }
@@ -211,19 +213,21 @@ extension WorldState {
             }
         }
         detach(source.name, from: source.directory)
-        if let replaced { noteReplaced(replaced, target) }
+        if let replaced { recordReplaced(replaced, target) }
         attach(node, name, in: target.directory)
         moveHandles(source, to: (target.directory, name), node)
-        noteChange(node)
-        noteNames(source.directory)
-        if source.directory != target.directory { noteNames(target.directory) }
-        let later = tellMove(source, (target.directory, name), node)
+        recordChange(node)
+        recordNames(source.directory)
+        if source.directory != target.directory { recordNames(target.directory) }
+        let later = reportMove(source, (target.directory, name), node)
         if let replaced { release(replaced) }
-        if isDirectory { queue.tell(.moveSelf, node, at: later) }
+        if isDirectory { queue.report(.moveSelf, node, at: later) }
         return true
     }
 
-    private mutating func moveHandles(_ source: Spot, to target: (directory: Int, name: PathBytes), _ node: Int) {
+    private mutating func moveHandles(
+        _ source: PathLocation, to target: (directory: Int, name: PathBytes), _ node: Int
+    ) {
         for index in handles.indices where handles[index].node == node && !handles[index].isUnlinked {
             guard handles[index].directory == source.directory, handles[index].name == source.name else { continue }
             (handles[index].directory, handles[index].name) = target
@@ -233,13 +237,14 @@ extension WorldState {
     /// Reports both halves of a rename.
     ///
     /// Returns the time at which the second one is readable.
-    private mutating func tellMove(
-        _ source: Spot, _ target: (directory: Int, name: PathBytes), _ node: Int, after earliest: Duration? = nil
+    private mutating func reportMove(
+        _ source: PathLocation, _ target: (directory: Int, name: PathBytes), _ node: Int,
+        after earliest: Duration? = nil
     ) -> Duration {
-        let isFolder = nodes[node].type == .directory
+        let isDirectory = nodes[node].type == .directory
         let first = max(
             earliest ?? elapsed, queue.notBefore[source.directory] ?? .zero, queue.notBefore[target.directory] ?? .zero)
-        queue.tell(.movedFrom, source.name, in: source.directory, isFolder: isFolder, at: first)
+        queue.report(.movedFrom, source.name, in: source.directory, isDirectory: isDirectory, at: first)
         var later = max(first, elapsed)
         if hasDelays, Bool.random(using: &generator) {
             later += .microseconds(Int64.random(in: 0...25_000, using: &generator))
@@ -247,7 +252,7 @@ extension WorldState {
             queue.notBefore[source.directory] = later
             queue.notBefore[target.directory] = later
         }
-        queue.tell(.movedTo, target.name, in: target.directory, isFolder: isFolder, at: later)
+        queue.report(.movedTo, target.name, in: target.directory, isDirectory: isDirectory, at: later)
         return later
     }
 
@@ -273,14 +278,14 @@ extension WorldState {
                 (handles[index].directory, handles[index].name) = (first.directory, first.name)
             }
         }
-        noteChange(node)
-        noteChange(replaced)
-        noteNames(first.directory)
-        if first.directory != second.directory { noteNames(second.directory) }
-        var later = tellMove(first, (second.directory, second.name), node)
-        if nodes[node].type == .directory { queue.tell(.moveSelf, node, at: later) }
-        later = tellMove(second, (first.directory, first.name), replaced, after: later)
-        if nodes[replaced].type == .directory { queue.tell(.moveSelf, replaced, at: later) }
+        recordChange(node)
+        recordChange(replaced)
+        recordNames(first.directory)
+        if first.directory != second.directory { recordNames(second.directory) }
+        var later = reportMove(first, (second.directory, second.name), node)
+        if nodes[node].type == .directory { queue.report(.moveSelf, node, at: later) }
+        later = reportMove(second, (first.directory, first.name), replaced, after: later)
+        if nodes[replaced].type == .directory { queue.report(.moveSelf, replaced, at: later) }
         return true
     }
 
@@ -290,8 +295,8 @@ extension WorldState {
         guard let spot = vacant(path) else { return false }
         let node = addNode(.directory, in: nodes[spot.directory].volume, mode: 0o755, like: spot.directory)
         attach(node, spot.name, in: spot.directory)
-        noteNames(spot.directory)
-        queue.tell(.create, spot.name, in: spot.directory, isFolder: true)
+        recordNames(spot.directory)
+        queue.report(.create, spot.name, in: spot.directory, isDirectory: true)
         return true
     }
 
@@ -307,19 +312,19 @@ extension WorldState {
         covered.keys.contains { isBelow($0, directory) } || isBelow(baseNode, directory)
     }
 
-    private mutating func remove(_ node: Int, _ spot: Spot) {
+    private mutating func remove(_ node: Int, _ spot: PathLocation) {
         for (name, child) in entries(node) {
-            let inner = Spot(directory: node, name: name, node: child, physical: "")
+            let inner = PathLocation(directory: node, name: name, node: child, physical: "")
             if nodes[child].type == .directory { remove(child, inner) } else { unlink(inner, child) }
         }
         detach(spot.name, from: spot.directory)
-        noteNames(spot.directory)
-        noteChange(node)
+        recordNames(spot.directory)
+        recordChange(node)
         // Events inside the directory are queued first.
         if let earliest = queue.notBefore[node] {
             queue.notBefore[spot.directory] = max(earliest, queue.notBefore[spot.directory] ?? earliest)
         }
-        queue.tell(.delete, spot.name, in: spot.directory, isFolder: true)
+        queue.report(.delete, spot.name, in: spot.directory, isDirectory: true)
         release(node)
     }
 
@@ -357,7 +362,7 @@ extension WorldState {
         mountEdition += 1
         tick()
         for node in queue.watches.keys.sorted() where nodes[node].volume == volume {
-            queue.tell(.unmount, node)
+            queue.report(.unmount, node)
             queue.endWatch(node)
         }
         return true

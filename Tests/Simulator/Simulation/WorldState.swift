@@ -21,10 +21,9 @@ struct WorldState {
 
     /// The kernel's queue.
     var queue = KernelQueue()
-    /// The pending change, and the number of further inspections by the program before it.
-    var race: (operation: Operation, inspections: Int)?
-    /// The number of such changes so far.
-    var raceCount = 0
+    /// The pending change, the number of further inspections by the program before it, and the number of such changes
+    /// so far.
+    var race: (pending: (operation: Operation, inspections: Int)?, count: Int) = (nil, 0)
 
     static let start = Timestamp(seconds: 1_772_355_600, nanoseconds: 0)
     /// The time since the world was created.
@@ -50,14 +49,13 @@ struct WorldState {
 
     /// Counts an inspection of files by the program.
     mutating func inspect() {
-        guard let (operation, inspections) = race else { return }
-        if inspections > 0 { race = (operation, inspections - 1) } else { endRace() }
+        guard let (operation, inspections) = race.pending else { return }
+        if inspections > 0 { race.pending = (operation, inspections - 1) } else { endRace() }
     }
 
     mutating func endRace() {
-        guard let (operation, _) = race else { return }
-        race = nil
-        raceCount += 1
+        guard let (operation, _) = race.pending else { return }
+        race = (nil, race.count + 1)
         if apply(operation) { tick() }
     }
 
@@ -116,19 +114,19 @@ struct WorldState {
         volumes[nodes[node].volume].giveBack(nodes[node].number)
         guard nodes[node].type == .directory else { return }
         let time = max(elapsed, queue.notBefore[node] ?? elapsed)
-        queue.tell(.deleteSelf, node, at: time)
+        queue.report(.deleteSelf, node, at: time)
         queue.endWatch(node, at: time)
     }
 
     /// Records that names in a directory have changed.
-    mutating func noteNames(_ directory: Int) {
+    mutating func recordNames(_ directory: Int) {
         let time = tick()
         (nodes[directory].modified, nodes[directory].changed) = (time, time)
     }
 
-    mutating func noteChange(_ node: Int) { nodes[node].changed = tick() }
+    mutating func recordChange(_ node: Int) { nodes[node].changed = tick() }
 
-    mutating func noteContent(_ node: Int) {
+    mutating func recordContent(_ node: Int) {
         contents += 1
         nodes[node].content = contents
         nodes[node].parts = []
@@ -141,7 +139,7 @@ struct WorldState {
     }
 
     /// Appends to a file.
-    mutating func noteAddition(_ node: Int) {
+    mutating func recordAddition(_ node: Int) {
         nodes[node].parts.append((nodes[node].content, nodes[node].size))
         contents += 1
         nodes[node].content = contents
@@ -202,7 +200,7 @@ struct WorldState {
     var root: Int { visible(volumes[0].root) }
 
     /// The result of following a path.
-    struct Spot {
+    struct PathLocation {
         var directory: Int
         /// The name as stored, or as requested if there is no such entry.
         var name: PathBytes
@@ -224,10 +222,10 @@ struct WorldState {
     /// - Throws: The error of the system call. A missing last component is not an error.
     func walk(
         _ path: PathBytes, from start: Int? = nil, following links: Links = .middle, isPrivileged: Bool = false
-    ) throws(SystemError) -> Spot {
+    ) throws(SystemError) -> PathLocation {
         var directory = path.bytes.first == .slash ? root : start ?? root
         var rest = Array(path.bytes.split(separator: .slash).reversed())
-        var spot = Spot(directory: parent(of: directory), name: ".", node: directory, physical: "/")
+        var spot = PathLocation(directory: parent(of: directory), name: ".", node: directory, physical: "/")
         var followed = 0
         while let word = rest.popLast() {
             guard nodes[directory].type == .directory else { throw SystemError(errno: ENOTDIR) }
@@ -277,14 +275,14 @@ struct WorldState {
     // MARK: Operands
 
     /// Returns the directory entry that an operation refers to.
-    func spot(_ path: PathBytes) -> Spot? {
+    func spot(_ path: PathBytes) -> PathLocation? {
         let trimmed = path.bytes.last == .slash ? PathBytes(path.bytes.dropLast()) : path
         let spot = try? walk(base.resolving(trimmed.bytes), following: .middle, isPrivileged: true)
         return spot?.name == "." ? nil : spot
     }
 
     /// Returns an existing entry of the type that the notation specifies.
-    func existing(_ path: PathBytes, isDirectory: Bool? = nil) -> (spot: Spot, node: Int)? {
+    func existing(_ path: PathBytes, isDirectory: Bool? = nil) -> (spot: PathLocation, node: Int)? {
         guard let spot = spot(path), let node = spot.node else { return nil }
         let type = nodes[node].type
         guard (type == .directory) == (isDirectory ?? (path.bytes.last == .slash)) else { return nil }
@@ -292,19 +290,19 @@ struct WorldState {
     }
 
     /// Returns an existing regular file.
-    func file(_ path: PathBytes) -> (spot: Spot, node: Int)? {
+    func file(_ path: PathBytes) -> (spot: PathLocation, node: Int)? {
         guard let found = existing(path, isDirectory: false), nodes[found.node].type == .file else { return nil }
         return found
     }
 
-    func vacant(_ path: PathBytes) -> Spot? {
+    func vacant(_ path: PathBytes) -> PathLocation? {
         guard let spot = spot(path), spot.node == nil, nodes[spot.directory].type == .directory,
             !nodes[spot.directory].isRemoved
         else { return nil }
         return spot
     }
 
-    func isBusy(_ node: Int, _ spot: Spot) -> Bool { isVolumeRoot(node) || node == visible(baseNode) }
+    func isBusy(_ node: Int, _ spot: PathLocation) -> Bool { isVolumeRoot(node) || node == visible(baseNode) }
 
     var baseNode: Int { (try? walk(base, isPrivileged: true))?.node ?? root }
 

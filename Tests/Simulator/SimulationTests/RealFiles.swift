@@ -56,9 +56,9 @@ struct RealFiles: ~Copyable {
     }
 
     /// Removes a directory and everything below it, as rm(1) does.
-    private func remove(_ folder: PathBytes) -> Bool {
-        for name in DiskProbe.names(in: folder) {
-            let path = folder.appending(name.bytes)
+    private func remove(_ directory: PathBytes) -> Bool {
+        for name in DiskProbe.names(in: directory) {
+            let path = directory.appending(name.bytes)
             var status = Glibc.stat()
             guard path.withCString({ lstat($0, &status) }) == 0 else { return false }
             if status.st_mode & S_IFMT == S_IFDIR {
@@ -67,7 +67,7 @@ struct RealFiles: ~Copyable {
                 guard path.withCString({ unlink($0) }) == 0 else { return false }
             }
         }
-        return folder.withCString { Glibc.rmdir($0) } == 0
+        return directory.withCString { Glibc.rmdir($0) } == 0
     }
 
     /// Applies an operation; the world has determined before whether it is possible.
@@ -99,8 +99,8 @@ struct RealFiles: ~Copyable {
         case .chmod:
             var status = Glibc.stat()
             guard path.withCString({ lstat($0, &status) }) == 0 else { return false }
-            let isFolder = status.st_mode & S_IFMT == S_IFDIR
-            let modes: (mode_t, mode_t) = isFolder ? (0o755, 0o700) : (0o644, 0o600)
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            let modes: (mode_t, mode_t) = isDirectory ? (0o755, 0o700) : (0o644, 0o600)
             let mode = status.st_mode & 0o7777 == modes.0 ? modes.1 : modes.0
             return path.withCString { Glibc.chmod($0, mode) } == 0
         case .mount, .umount, .hide, .show: return false

@@ -157,7 +157,7 @@ struct SimulatedRunTests {
             let (status, output) = Self.simulate(["--ledger", "--omitting", "certain", "--seed", "\(Self.failing)"])
             #expect(status == 1)
             #expect(output.contains("shrunk from"), "\(output)")
-            #expect(!output.contains("it holds when it is repeated"), "\(output)")
+            #expect(!output.contains("it passes when it is repeated"), "\(output)")
         }
     }
 

@@ -65,52 +65,52 @@ struct Draw {
         func run() -> [String] {
             let world = World(seed: 3, delays: true)
             var draw = Draw(seed: 4)
-            var told: [String] = []
+            var results: [String] = []
             for _ in 0..<2000 {
                 let operation = draw.operation()
-                told.append("\(operation) \(world.apply(operation)) \(world.time)")
+                results.append("\(operation) \(world.apply(operation)) \(world.time)")
             }
-            return told + world.files(below: "/w").sorted { $0.key < $1.key }.map { "\($0)" }
+            return results + world.files(below: "/w").sorted { $0.key < $1.key }.map { "\($0)" }
         }
         #expect(run() == run())
     }
 
     /// The metadata of one path, to be compared with that in the other world.
-    struct Facts: Equatable {
+    struct Metadata: Equatable {
         var type: FileType
         var links: UInt32
         /// The first path of the same file.
         var same: PathBytes
         /// Whether it is the same file as before at the path, and what has changed.
-        var isKept: Bool
+        var isSameFile: Bool
         var isModified: Bool
         var isChanged: Bool
     }
 
-    private func facts(_ now: [PathBytes: Snapshot], _ was: [PathBytes: Snapshot]) -> [PathBytes: Facts] {
+    private func metadata(_ now: [PathBytes: Snapshot], _ was: [PathBytes: Snapshot]) -> [PathBytes: Metadata] {
         var first: [FileIdentity: PathBytes] = [:]
         for (path, snapshot) in now.sorted(by: { $0.key < $1.key }) where first[snapshot.identity] == nil {
             first[snapshot.identity] = path
         }
         let old = Dictionary(was.map { ($0.value.identity, $0.value) }) { one, _ in one }
-        var facts: [PathBytes: Facts] = [:]
+        var metadata: [PathBytes: Metadata] = [:]
         for (path, snapshot) in now {
             let before = old[snapshot.identity]
-            facts[path] = Facts(
+            metadata[path] = Metadata(
                 type: snapshot.type, links: snapshot.links, same: first[snapshot.identity] ?? path,
-                isKept: was[path]?.identity == snapshot.identity,
+                isSameFile: was[path]?.identity == snapshot.identity,
                 isModified: before.map { $0.modified != snapshot.modified } ?? true,
                 isChanged: before.map { $0.changed != snapshot.changed } ?? true)
         }
-        return facts
+        return metadata
     }
 
     private func tree(_ system: some FileSystem, _ base: PathBytes) -> [PathBytes: Snapshot] {
         var found: [PathBytes: Snapshot] = [:]
         var rest = [base]
-        while let folder = rest.popLast() {
-            for name in (try? system.names(in: DiskProbe.Place(folder))) ?? [] {
-                let path = folder.appending(name.bytes)
+        while let directory = rest.popLast() {
+            for name in (try? system.names(in: DiskProbe.Place(directory))) ?? [] {
+                let path = directory.appending(name.bytes)
                 guard case .present(let snapshot) = system.stat(path) else { continue }
                 found[PathBytes(path.relative(to: base) ?? [])] = snapshot
                 if snapshot.type == .directory { rest.append(path) }
@@ -139,7 +139,7 @@ struct Draw {
                 }
                 done += 1
                 let (now, realNow) = (tree(world, "/w"), tree(.kernel, base))
-                let (simulated, kernels) = (facts(now, before), facts(realNow, realBefore))
+                let (simulated, kernels) = (metadata(now, before), metadata(realNow, realBefore))
                 for path in Set(simulated.keys).union(kernels.keys).sorted() where simulated[path] != kernels[path] {
                     Issue.record(
                         "\(done) \(operation): \(path): \(simulated[path] as Any), real \(kernels[path] as Any)")

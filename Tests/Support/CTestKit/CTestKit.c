@@ -18,8 +18,8 @@ void ctk_access_files_as(unsigned int user) {
     setfsuid(user);
 }
 
-int ctk_open_unnamed(const char *folder, unsigned int mode) {
-    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+int ctk_open_unnamed(const char *directory, unsigned int mode) {
+    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
     return fd >= 0 ? fd : -errno;
 }
 
@@ -39,12 +39,12 @@ int ctk_unshare_mounts(void) {
     return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 ? 0 : errno;
 }
 
-int ctk_mount(const char *type, const char *folder, const char *options) {
-    return mount("none", folder, type, 0, options) == 0 ? 0 : errno;
+int ctk_mount(const char *type, const char *directory, const char *options) {
+    return mount("none", directory, type, 0, options) == 0 ? 0 : errno;
 }
 
-void ctk_unmount(const char *folder) {
-    umount2(folder, MNT_DETACH);
+void ctk_unmount(const char *directory) {
+    umount2(directory, MNT_DETACH);
 }
 
 int ctk_read_content(const char *path, struct ctk_content *content) {

@@ -28,7 +28,7 @@ package final class RunningProgram {
 
     /// Starts a program with its own environment.
     package init(
-        _ executable: PathBytes, _ arguments: [String], in folder: PathBytes, environment: [String: String] = [:],
+        _ executable: PathBytes, _ arguments: [String], in directory: PathBytes, environment: [String: String] = [:],
         output: PathBytes
     ) {
         outputPath = PathBytes(output.bytes + Array(".out".utf8))
@@ -48,14 +48,14 @@ package final class RunningProgram {
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
-        var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
+        var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": directory.description]
         // As root, the journal and the scratch directories would otherwise be in system-wide directories.
-        values["RUNTIME_DIRECTORY"] = folder.appending(".run").description
-        values["XDG_STATE_HOME"] = folder.appending(".state").description
-        values["ALIGHT_CONTROL"] = folder.appending(".run/control.sock").description
+        values["RUNTIME_DIRECTORY"] = directory.appending(".run").description
+        values["XDG_STATE_HOME"] = directory.appending(".state").description
+        values["ALIGHT_CONTROL"] = directory.appending(".run/control.sock").description
         values.merge(environment) { _, new in new }
         // env(1) changes the directory and executes the program: posix_spawn's own way is not visible to Swift.
-        let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
+        let words = ["/usr/bin/env", "-C", directory.description, executable.description] + arguments
         var argv: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }
@@ -65,6 +65,14 @@ package final class RunningProgram {
         }
         precondition(error == 0, "cannot start \(executable): errno \(error)")
         self.pid = pid
+    }
+
+    /// Starts `alight` in a directory, in which the files of its output have the given name.
+    package static func alight(
+        _ arguments: [String], in directory: PathBytes, environment: [String: String] = [:], output: String = "run"
+    ) -> RunningProgram {
+        RunningProgram(
+            Places.alight, arguments, in: directory, environment: environment, output: directory.appending(output))
     }
 
     deinit {
@@ -106,11 +114,63 @@ package final class RunningProgram {
         return status
     }
 
+    /// Waits until `alight` watches all directories.
+    ///
+    /// Returns false if it exits or is not ready in time.
+    package func waitUntilReady(within limit: Duration = .seconds(60)) -> Bool {
+        Deadline.wait(within: limit) { error.contains("ready: watching") || exitStatus() != nil } && exitStatus() == nil
+    }
+
+    /// Sends SIGTERM and waits for the program to exit.
+    ///
+    /// Returns nil if it does not exit in time.
+    package func stop(within limit: Duration = .seconds(120)) -> Int32? {
+        signal(SIGTERM)
+        return wait(within: limit)
+    }
+
     /// Waits for the program to exit.
     ///
     /// Returns nil if it does not exit in time.
     package func wait(within limit: Duration = .seconds(120)) -> Int32? {
         Deadline.poll(within: limit) { exitStatus() }
+    }
+
+    /// Starts a process that repeatedly renames each directory, puts a symbolic link in its place and renames it back,
+    /// as fast as possible, until it is killed.
+    ///
+    /// - Parameters:
+    ///   - directories: The directories to swap.
+    ///   - outside: The target of the links.
+    ///   - root: The working directory, which also receives the output.
+    ///   - isOrdinary: Whether the process runs as an ordinary user.
+    ///   - meanwhile: A line of Python that runs while a link is in place; it can use the name `outside`.
+    ///   - pause: The number of seconds for which the directories stay in place between two rounds.
+    /// - Returns: The process, which is killed when the object is deallocated.
+    package static func swapping(
+        _ directories: [PathBytes], for outside: PathBytes, in root: PathBytes, isOrdinary: Bool = false,
+        meanwhile: String = "pass", pause: Double = 0
+    ) -> RunningProgram {
+        let script = """
+            import os, sys, time
+            outside, directories = sys.argv[1], sys.argv[2:]
+            while True:
+                for directory in directories:
+                    try:
+                        os.rename(directory, directory + ".real")
+                        os.symlink(outside, directory)
+                        \(meanwhile)
+                    except OSError: pass
+                    try:
+                        os.unlink(directory)
+                        os.rename(directory + ".real", directory)
+                    except OSError: pass
+                if \(pause): time.sleep(\(pause))
+            """
+        let words = ["/usr/bin/python3", "-Sc", script, "\(outside)"] + directories.map { "\($0)" }
+        return RunningProgram(
+            "/usr/bin/env", (isOrdinary ? ScenarioRunner.asOrdinaryUser : []) + words, in: root,
+            output: root.appending("swapper"))
     }
 }
 

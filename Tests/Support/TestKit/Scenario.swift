@@ -7,8 +7,8 @@ package struct Scenario: Sendable {
         package var words: [[UInt8]]
 
         /// The word at the index as a string; empty if there is none.
-        package func text(_ place: Int) -> String {
-            place < words.count ? String(decoding: words[place], as: UTF8.self) : ""
+        package func text(_ index: Int) -> String {
+            index < words.count ? String(decoding: words[index], as: UTF8.self) : ""
         }
     }
 

@@ -10,7 +10,7 @@ package final class ScenarioRunner {
     }
 
     /// A line that the program printed for an action.
-    private struct Seen: Decodable {
+    private struct OutputLine: Decodable {
         var event: String
         var path: String
         var path_base64: String?
@@ -26,7 +26,7 @@ package final class ScenarioRunner {
     }
 
     private let scenario: Scenario
-    private let folder: PathBytes
+    private let directory: PathBytes
     private let arguments: [String]
     /// Whether root runs the program and the script as an ordinary user.
     private let isOrdinary: Bool
@@ -44,15 +44,15 @@ package final class ScenarioRunner {
     ///
     /// - Parameters:
     ///   - scenario: The scenario.
-    ///   - folder: An empty directory.
+    ///   - directory: An empty directory.
     ///   - arguments: Further options of the program.
     ///   - isOrdinary: Whether root runs the scenario as user 65534, who then owns everything in the directory.
     package init(
-        _ scenario: Scenario, in folder: PathBytes, arguments: [String] = [], isOrdinary: Bool = false
+        _ scenario: Scenario, in directory: PathBytes, arguments: [String] = [], isOrdinary: Bool = false
     ) {
         self.isOrdinary = isOrdinary
         self.scenario = scenario
-        self.folder = folder
+        self.directory = directory
         self.arguments = arguments
     }
 
@@ -60,7 +60,7 @@ package final class ScenarioRunner {
     ///
     /// - Throws: The first failed expectation, with its line and the output of the program.
     package func run() throws {
-        TestFile.write(folder.appending("rules.yaml"), scenario.rules)
+        TestFile.write(directory.appending("rules.yaml"), scenario.rules)
         defer { for descriptor in open.values { close(descriptor) } }
         for line in scenario.lines {
             do {
@@ -77,8 +77,9 @@ package final class ScenarioRunner {
             }
         }
         if let program, program.exitStatus() == nil {
-            program.signal(SIGTERM)
-            guard program.wait() == 0 else { throw Failure(description: "\(scenario.name): no clean end") }
+            guard program.stop() == 0 else {
+                throw Failure(description: "\(scenario.name): the program did not exit with 0")
+            }
         }
     }
 
@@ -92,7 +93,7 @@ package final class ScenarioRunner {
             hasMounts = true
             prefix += ["unshare", "-m", "--propagation", "private"]
         case "first":
-            if isOrdinary { own(folder, withAll: true) }
+            if isOrdinary { own(directory, withAll: true) }
             try shell(line.text(1))
         case "sh":
             if program == nil { try start([]) }
@@ -113,17 +114,15 @@ package final class ScenarioRunner {
         runs += 1
         consumed = 0
         taken = []
-        if isOrdinary { own(folder, withAll: true) }
+        if isOrdinary { own(directory, withAll: true) }
         let words =
             (isOrdinary ? Self.asOrdinaryUser : []) + prefix
             + [Places.alight.description, "run", "rules.yaml", "--log-format", "json"] + arguments + options
         let program = RunningProgram(
-            "/usr/bin/env", words, in: folder, output: folder.appending("log-\(runs)"))
+            "/usr/bin/env", words, in: directory, output: directory.appending("log-\(runs)"))
         self.program = program
         if options.contains("--once") { return }
-        guard Deadline.wait(until: { program.error.contains("ready: watching") || program.exitStatus() != nil }),
-            program.exitStatus() == nil
-        else { throw Failure(description: "it did not get ready") }
+        guard program.waitUntilReady() else { throw Failure(description: "the program did not become ready") }
     }
 
     /// Words that run the following command as an ordinary user.
@@ -131,7 +130,7 @@ package final class ScenarioRunner {
 
     /// The reason that scenarios can't run as an ordinary user here; nil if they can.
     package static let ordinaryUserProblem: String? = {
-        if geteuid() != 0 { return "the tests do not run as root, so that all scenarios are an ordinary user's" }
+        if geteuid() != 0 { return "the tests do not run as root, so all scenarios already run as an ordinary user" }
         let words = asOrdinaryUser + ["test", "-x", Places.alight.description]
         let isReachable = runCommand(words, in: "/") == 0
         return isReachable ? nil : "user 65534 can't reach \(Places.alight)"
@@ -141,12 +140,12 @@ package final class ScenarioRunner {
     package static func problem(of scenario: Scenario, isOrdinary: Bool) -> String? {
         for line in scenario.lines where line.text(0) == "needs" {
             switch line.text(1) {
-            case "root": if isOrdinary || geteuid() != 0 { return "it needs root" }
-            case "ordinary": if !isOrdinary && geteuid() == 0 { return "it means nothing to root" }
-            case "authors": if isOrdinary || authorProblem != nil { return authorProblem ?? "it needs root" }
+            case "root": if isOrdinary || geteuid() != 0 { return "it requires root" }
+            case "ordinary": if !isOrdinary && geteuid() == 0 { return "it requires an ordinary user" }
+            case "authors": if isOrdinary || authorProblem != nil { return authorProblem ?? "it requires root" }
             case "fuse":
                 if !TestFile.exists("/dev/fuse") || runCommand(["sh", "-c", "command -v bindfs"], in: "/") != 0 {
-                    return "there is no FUSE here, or no bindfs"
+                    return "FUSE or bindfs is missing"
                 }
             case "overlay":
                 let line =
@@ -157,11 +156,11 @@ package final class ScenarioRunner {
             case "btrfs":
                 let line = "truncate -s 128M i && /sbin/mkfs.btrfs -q i && mount -o loop i /mnt"
                 let status = withTempTree { tree in runCommand(["unshare", "-m", "sh", "-c", line], in: tree.root) }
-                if status != 0 { return "there is no btrfs here, no mkfs.btrfs, or no loop device" }
+                if status != 0 { return "btrfs, mkfs.btrfs or a loop device is missing" }
             case "namespaces":
                 let words = (isOrdinary ? asOrdinaryUser : []) + ["unshare", "-Ur", "true"]
-                if runCommand(words, in: "/") != 0 { return "there are no user namespaces here" }
-            default: return "nobody knows what it needs"
+                if runCommand(words, in: "/") != 0 { return "user namespaces are not available" }
+            default: return "unknown requirement '\(line.text(1))'"
             }
         }
         return nil
@@ -171,7 +170,7 @@ package final class ScenarioRunner {
     private func limit(_ line: Scenario.Line) throws {
         guard let name = ["watches": "max_inotify_watches", "instances": "max_inotify_instances"][line.text(1)],
             let value = Int(line.text(2))
-        else { throw Failure(description: "no limit '\(line.text(1))'") }
+        else { throw Failure(description: "unknown limit '\(line.text(1))'") }
         let script = "echo \(value) >/proc/sys/user/\(name) && exec \"$@\""
         prefix += ["unshare", "-Ur", "sh", "-c", script, "sh"]
     }
@@ -180,18 +179,18 @@ package final class ScenarioRunner {
     private func shell(_ text: String) throws {
         // nsenter(1) starts at the root directory of the other namespace.
         let entered = hasMounts ? ["nsenter", "-t", String(program?.pid ?? 0), "-m"] : []
-        let script = ["sh", "-c", "cd \"$0\" && eval \"$1\"", folder.description, text]
+        let script = ["sh", "-c", "cd \"$0\" && eval \"$1\"", directory.description, text]
         let words = (isOrdinary ? Self.asOrdinaryUser : []) + entered + script
-        let status = Self.runCommand(words, in: folder)
-        guard status == 0 else { throw Failure(description: "sh ended with \(status)") }
+        let status = Self.runCommand(words, in: directory)
+        guard status == 0 else { throw Failure(description: "sh exited with \(status)") }
     }
 
     /// Runs a command and waits for it.
     ///
     /// Its background processes continue.
-    private static func runCommand(_ words: [String], in folder: PathBytes) -> Int32 {
+    private static func runCommand(_ words: [String], in directory: PathBytes) -> Int32 {
         withTempTree { tree in
-            let program = RunningProgram("/usr/bin/env", words, in: folder, output: tree.path("command"))
+            let program = RunningProgram("/usr/bin/env", words, in: directory, output: tree.path("command"))
             return program.wait() ?? -1
         }
     }
@@ -204,7 +203,7 @@ package final class ScenarioRunner {
             return
         }
         var path = path
-        while path.isInside(folder), path != folder {
+        while path.isInside(directory), path != directory {
             _ = path.withCString { lchown($0, 65534, 65534) }
             path = path.parent
         }
@@ -224,9 +223,9 @@ package final class ScenarioRunner {
 
     // MARK: Files
 
-    private func path(_ line: Scenario.Line, _ place: Int) -> PathBytes {
-        guard place < line.words.count else { return folder }
-        return folder.appending(line.words[place])
+    private func path(_ line: Scenario.Line, _ index: Int) -> PathBytes {
+        guard index < line.words.count else { return directory }
+        return directory.appending(line.words[index])
     }
 
     /// Handles `tree PATH = "text"`, and `tree PATH/` for a directory.
@@ -284,26 +283,26 @@ package final class ScenarioRunner {
             let target = path(line, 2)
             guard Deadline.wait(until: { TestFile.read(target) == line.words[4] }) else {
                 let content = TestFile.read(target).map { String(decoding: $0, as: UTF8.self) }
-                throw Failure(description: "\(line.text(2)) holds \(content.debugDescription)")
+                throw Failure(description: "\(line.text(2)) contains \(content.debugDescription)")
             }
         case "text":
             let target = path(line, 2)
             func text() -> String { String(decoding: TestFile.read(target) ?? [], as: UTF8.self) }
             guard Deadline.wait(until: { text().contains(line.text(3)) }) else {
-                throw Failure(description: "\(line.text(2)) holds \(text().debugDescription)")
+                throw Failure(description: "\(line.text(2)) contains \(text().debugDescription)")
             }
         case "no":
             guard Deadline.wait(until: { !TestFile.exists(path(line, 2)) }) else {
-                throw Failure(description: "\(line.text(2)) is there")
+                throw Failure(description: "\(line.text(2)) exists")
             }
         case "error":
             guard Deadline.wait(until: { program?.error.contains(line.text(2)) ?? false }) else {
-                throw Failure(description: "it did not say '\(line.text(2))'")
+                throw Failure(description: "standard error does not contain '\(line.text(2))'")
             }
         case "exit":
             let status = program?.wait()
             guard status == Int32(line.text(2)) else {
-                throw Failure(description: "it ended with \(status.map(String.init) ?? "nothing")")
+                throw Failure(description: "the exit status is \(status.map(String.init) ?? "missing")")
             }
         case "among":
             try expectEvent(Scenario.Line(number: line.number, words: Array(line.words.dropFirst())), inOrder: false)
@@ -318,33 +317,33 @@ package final class ScenarioRunner {
     private func expectEvent(_ line: Scenario.Line, inOrder: Bool) throws {
         let target = path(line, 2)
         var wanted: [String: [UInt8]] = [:]
-        for place in stride(from: 3, to: line.words.count - 1, by: 2) {
-            wanted[line.text(place)] = line.words[place + 1]
+        for index in stride(from: 3, to: line.words.count - 1, by: 2) {
+            wanted[line.text(index)] = line.words[index + 1]
         }
         let rule = wanted["by"].map { String(decoding: $0, as: UTF8.self) }
         let inOrder = inOrder && rule == nil
-        func isWanted(_ seen: Seen) -> Bool {
-            seen.event == line.text(1) && seen.bytes == target && (rule ?? seen.rule) == seen.rule
+        func isWanted(_ output: OutputLine) -> Bool {
+            output.event == line.text(1) && output.bytes == target && (rule ?? output.rule) == output.rule
         }
-        let found = try Deadline.poll { () throws -> Seen? in
+        let found = try Deadline.poll { () throws -> OutputLine? in
             let lines = program?.lines ?? []
             while taken.remove(consumed) != nil { consumed += 1 }
-            for place in lines.indices.dropFirst(consumed) where !taken.contains(place) {
-                let seen = try JSONDecoder().decode(Seen.self, from: Data(lines[place].utf8))
+            for index in lines.indices.dropFirst(consumed) where !taken.contains(index) {
+                let output = try JSONDecoder().decode(OutputLine.self, from: Data(lines[index].utf8))
                 if inOrder {
                     consumed += 1
-                    return seen
+                    return output
                 }
-                if isWanted(seen) {
-                    taken.insert(place)
-                    return seen
+                if isWanted(output) {
+                    taken.insert(index)
+                    return output
                 }
             }
             return nil
         }
-        guard let found else { throw Failure(description: "no \(line.text(1)) \(line.text(2)) came") }
+        guard let found else { throw Failure(description: "no \(line.text(1)) of \(line.text(2))") }
         guard isWanted(found) else {
-            throw Failure(description: "instead came \(found.event) \(found.path)")
+            throw Failure(description: "unexpected \(found.event) \(found.path)")
         }
         func check(_ word: String, _ value: String?) throws {
             guard let want = wanted[word].map({ String(decoding: $0, as: UTF8.self) }) else { return }
@@ -354,7 +353,7 @@ package final class ScenarioRunner {
         try check("outcome", found.outcome)
         try check("state", found.state)
         try check("message", found.message)
-        if let from = wanted["from"], found.from != folder.appending(from).description {
+        if let from = wanted["from"], found.from != directory.appending(from).description {
             throw Failure(description: "from is \(found.from ?? "absent")")
         }
     }
@@ -364,12 +363,12 @@ package final class ScenarioRunner {
             let lines = program?.lines ?? []
             return lines.indices.dropFirst(consumed).first { !taken.contains($0) }.map { lines[$0] }
         }
-        if let extra { throw Failure(description: "but there came \(extra)") }
+        if let extra { throw Failure(description: "unexpected: \(extra)") }
     }
 
     private func duration(_ text: String) throws -> Duration {
         if text.hasSuffix("ms"), let number = Int(text.dropLast(2)) { return .milliseconds(number) }
         if text.hasSuffix("s"), let number = Int(text.dropLast()) { return .seconds(number) }
-        throw Failure(description: "'\(text)' is no duration")
+        throw Failure(description: "'\(text)' is not a duration")
     }
 }

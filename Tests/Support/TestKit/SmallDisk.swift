@@ -9,7 +9,7 @@ package enum SmallDisk {
         let program = withTempTree { tree in
             RunningProgram("/usr/bin/env", attempt, in: "/", output: tree.path("try")).wait()
         }
-        return program == 0 ? nil : "no file system can be mounted, not even in a user namespace"
+        return program == 0 ? nil : "no file system can be mounted, even in a user namespace"
     }()
 
     /// Returns words that, in front of a command, run it with a file system in memory mounted at the directory.
@@ -17,19 +17,19 @@ package enum SmallDisk {
     /// Other processes see the file system below `/proc/PID/root`.
     ///
     /// - Parameters:
-    ///   - folder: An existing directory.
+    ///   - directory: An existing directory.
     ///   - options: The options of mount(8), such as `size=1m`.
     ///   - script: A shell command that runs in the directory first.
     /// - Returns: The words.
-    package static func words(on folder: PathBytes, options: String, script: String = ":") -> [String] {
+    package static func words(on directory: PathBytes, options: String, script: String = ":") -> [String] {
         let privileges = geteuid() == 0 ? [] : ["--user", "--map-root-user"]
         let line = #"mount -t tmpfs -o "$1" small "$0" && (cd "$0" && eval "$2") && shift 2 && exec "$@""#
-        return ["unshare", "--mount"] + privileges + ["sh", "-c", line, folder.description, options, script]
+        return ["unshare", "--mount"] + privileges + ["sh", "-c", line, directory.description, options, script]
     }
 
     /// Fills the remaining space.
-    package static func fill(_ folder: PathBytes) {
-        let filler = folder.appending("filler")
+    package static func fill(_ directory: PathBytes) {
+        let filler = directory.appending("filler")
         let descriptor = filler.withCString { open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644) }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
@@ -40,5 +40,5 @@ package enum SmallDisk {
     }
 
     /// Frees the space that ``fill(_:)`` used.
-    package static func empty(_ folder: PathBytes) { _ = folder.appending("filler").withCString { unlink($0) } }
+    package static func empty(_ directory: PathBytes) { _ = directory.appending("filler").withCString { unlink($0) } }
 }

@@ -23,7 +23,7 @@ package enum TestFile {
     /// Creates a new temporary directory, which the caller removes.
     package static func makeTemporaryFolder(_ word: String = "test") -> PathBytes {
         var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
+        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary directory: errno \(errno)") }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
     }
 
@@ -53,12 +53,21 @@ package enum TestFile {
     }
 
     package static func put(_ descriptor: Int32, _ bytes: [UInt8]) {
-        var rest = bytes[...]
+        let error = tryPut(descriptor, bytes[...])
+        precondition(error == 0, "cannot write: errno \(error)")
+    }
+
+    /// Writes all bytes.
+    ///
+    /// Returns 0 or the errno.
+    package static func tryPut(_ descriptor: Int32, _ bytes: ArraySlice<UInt8>) -> Int32 {
+        var rest = bytes
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            precondition(count > 0, "cannot write: errno \(errno)")
+            guard count > 0 else { return errno }
             rest = rest.dropFirst(count)
         }
+        return 0
     }
 
     /// Returns the content; nil if the file does not exist or can't be read.
@@ -81,8 +90,8 @@ package enum TestFile {
     }
 
     /// Returns the names in a directory, sorted; empty if it does not exist.
-    package static func names(in folder: PathBytes) -> [[UInt8]] {
-        guard let stream = folder.withCString({ opendir($0) }) else { return [] }
+    package static func names(in directory: PathBytes) -> [[UInt8]] {
+        guard let stream = directory.withCString({ opendir($0) }) else { return [] }
         defer { closedir(stream) }
         var names: [[UInt8]] = []
         while let entry = readdir(stream) {
@@ -118,6 +127,24 @@ package enum TestFile {
             for name in names(in: from) { copyTree(from.appending(name), to.appending(name)) }
         } else if let content = read(from) {
             write(to, content, mode: status.st_mode & 0o777)
+        }
+    }
+
+    private typealias SetAttribute =
+        @convention(c) (
+            UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeRawPointer?, Int, Int32
+        ) -> Int32
+
+    /// Sets an extended attribute without following a link.
+    ///
+    /// Returns false if the file system refuses.
+    ///
+    /// Swift's Glibc module lacks the call, and Alight itself never makes it.
+    package static func setAttribute(_ path: PathBytes, _ name: PathBytes, _ value: [UInt8]) -> Bool {
+        guard let symbol = dlsym(nil, "lsetxattr") else { preconditionFailure("glibc has lsetxattr") }
+        let set = unsafeBitCast(symbol, to: SetAttribute.self)
+        return path.withCString { path in
+            name.withCString { name in value.withUnsafeBytes { set(path, name, $0.baseAddress, $0.count, 0) } } == 0
         }
     }
 }

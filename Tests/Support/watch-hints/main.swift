@@ -6,7 +6,7 @@ import Watching
 // Watches directories and prints each hint and report as one line, for tests that need a separate process: in a user
 // namespace with low limits, in a mount namespace, or as another user.
 //
-//     watch-hints [--poll] [--inotify] [--raw] [--every MILLISECONDS] FOLDER…
+//     watch-hints [--poll] [--inotify] [--raw] [--every MILLISECONDS] DIRECTORY…
 //
 // The lines are `hint ORIGIN SIGNS PATH` and `report WORD PATH…`. The program runs until a signal terminates it.
 
@@ -23,23 +23,23 @@ private func line(_ hint: Hint) -> String {
 
 private func line(_ report: WatchReport) -> String {
     switch report {
-    case .ready(let folders): "ready \(folders)"
-    case .progress(let folders): "progress \(folders)"
+    case .ready(let count): "ready \(count)"
+    case .progress(let count): "progress \(count)"
     case .overflow: "overflow"
     case .overflowAgain: "overflow again"
     case .listing(let root, let origin): "listing \(origin.rawValue) \(root)"
     case .listed(let root, let origin): "listed \(origin.rawValue) \(root)"
     case .rescanned: "rescanned"
     case .changed(let number): "changed \(number)"
-    case .rootMissing(let root, let folder): "rootMissing \(root) \(folder)"
+    case .rootMissing(let root, let directory): "rootMissing \(root) \(directory)"
     case .rootAppeared(let root): "rootAppeared \(root)"
-    case .unmounted(let folder, let point): "unmounted \(folder) at \(point)"
-    case .mounted(let folder): "mounted \(folder)"
-    case .polling(let folder, .asked, _): "polling asked \(folder)"
-    case .polling(let folder, .fileSystem(let name), _): "polling \(name) \(folder)"
+    case .unmounted(let directory, let point): "unmounted \(directory) at \(point)"
+    case .mounted(let directory): "mounted \(directory)"
+    case .polling(let directory, .asked, _): "polling asked \(directory)"
+    case .polling(let directory, .fileSystem(let name), _): "polling \(name) \(directory)"
     case .limited(let shortage):
         "limited \(shortage.limit.name)=\(shortage.limit.value) needed=\(shortage.needed) polled=\(shortage.polled)"
-    case .authorsUntold(let folder, let errno): "authors untold \(folder): \(errno)"
+    case .authorsUntold(let directory, let errno): "authors untold \(directory): \(errno)"
     case .failure(let error): "failure \(error)"
     }
 }
@@ -47,7 +47,7 @@ private func line(_ report: WatchReport) -> String {
 private var backend = Backend.auto
 private var isRaw = false
 private var interval = Duration.milliseconds(100)
-private var folders: [PathBytes] = []
+private var directories: [PathBytes] = []
 private var arguments = CommandLine.arguments.dropFirst()
 while let argument = arguments.popFirst() {
     switch argument {
@@ -55,7 +55,7 @@ while let argument = arguments.popFirst() {
     case "--inotify": backend = .inotify
     case "--raw": isRaw = true
     case "--every": interval = .milliseconds(arguments.popFirst().flatMap { Int($0) } ?? 100)
-    default: folders.append(PathBytes(argument))
+    default: directories.append(PathBytes(argument))
     }
 }
 
@@ -66,7 +66,7 @@ private let queue = HintQueue {
     var byte: UInt8 = 0
     _ = write(wakeEnd, &byte, 1)
 }
-private let roots = folders.map { WatchRoot(path: $0, backend: backend, interval: interval) }
+private let roots = directories.map { WatchRoot(path: $0, backend: backend, interval: interval) }
 private let watcher = try Watcher(
     scope: WatchScope(roots: roots, isRaw: isRaw, reaches: { _ in true }, takes: { _ in true }), queue: queue)
 var bytes = [UInt8](repeating: 0, count: 64)

@@ -1,7 +1,7 @@
 import CLibCrypto
 import PluginProtocol
 
-/// What libcrypto is asked for.
+/// An algorithm of libcrypto.
 enum Algorithm: String {
     case sha256, sha512, sha1, md5
 }

@@ -8,27 +8,27 @@ import PluginProtocol
 
     func handle(_ request: PluginRequest) async throws -> PluginResponse {
         guard let event = request.events.first else {
-            throw PluginFailure.failed("there is no event", code: "bad-request")
+            throw PluginFailure.failed("the request has no event", code: "bad-request")
         }
         let parameters = request.parameters(for: event)
         let name = parameters["algorithm"]?.string ?? "sha256"
         guard let algorithm = Algorithm(rawValue: name) else {
-            throw PluginFailure.failed("there is no algorithm '\(name)'", code: "bad-parameters")
+            throw PluginFailure.failed("unknown algorithm '\(name)'", code: "bad-parameters")
         }
         let suffix = Array(".\(name)".utf8)
         guard !event.pathBytes.suffix(suffix.count).elementsEqual(suffix) else {
-            throw PluginFailure.skipped("it is a checksum itself", code: "checksum")
+            throw PluginFailure.skipped("it is a checksum file", code: "checksum")
         }
         let sidecar = event.pathBytes + suffix
         let sum = try digest(of: event.pathBytes, algorithm)
         let line = SumLine(sum: sum, name: Array(event.pathBytes.split(separator: UInt8(ascii: "/")).last ?? []))
         if parameters["verify"]?.bool == true, let known = try SystemFile.content(of: sidecar) {
             guard SumLine.sum(in: known) == sum else {
-                throw PluginFailure.failed("its content is not that of its checksum", code: "mismatch")
+                throw PluginFailure.failed("the content does not match the checksum", code: "mismatch")
             }
             return PluginResponse(.succeeded, message: "\(sum), as before", values: ["sum": .string(sum)])
         }
-        // An equal one isn't written again: whoever watches it would be told for nothing.
+        // An equal file is not written again, so that rules for it receive no event.
         if try SystemFile.content(of: sidecar) != line.bytes {
             try SystemFile.write(line.bytes, to: sidecar, job: request.id)
         }
@@ -36,7 +36,7 @@ import PluginProtocol
             .succeeded, message: sum, outputs: [PluginPath(bytes: sidecar)], values: ["sum": .string(sum)])
     }
 
-    /// Reads the file to its end, and says how far it is.
+    /// Reads the file to its end, and reports the progress.
     private func digest(of path: [UInt8], _ algorithm: Algorithm) throws -> String {
         let file = try SystemFile(reading: path)
         let digest = try Digest(algorithm)

@@ -6,7 +6,7 @@ final class SystemFile {
     private let descriptor: Int32
     let size: Int
 
-    /// Opens a file to read it; a link isn't followed, for by now it may lead anywhere.
+    /// Opens a file for reading; a link is not followed, because its target may have changed.
     init(reading path: [UInt8]) throws {
         descriptor = open(Self.string(path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -46,12 +46,12 @@ final class SystemFile {
         return content
     }
 
-    /// Writes a file that is complete from its first moment.
+    /// Writes a file that appears only when it is complete.
     ///
-    /// By the job's id a later attempt finds what one that was killed has left.
+    /// The temporary name contains the job's id, so that a later attempt removes the file of a killed one.
     static func write(_ bytes: [UInt8], to path: [UInt8], job: String) throws {
-        let folder = path[...(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)]
-        let temporary = string(folder + Array(".alight-checksum-\(job.filter { $0 != "/" }).tmp".utf8))
+        let directory = path[...(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)]
+        let temporary = string(directory + Array(".alight-checksum-\(job.filter { $0 != "/" }).tmp".utf8))
         unlink(temporary)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
         guard descriptor >= 0 else { throw failure("cannot write the checksum") }
@@ -71,12 +71,12 @@ final class SystemFile {
         }
     }
 
-    /// What the system's last error means: some pass by themselves.
-    private static func failure(_ what: String) -> PluginFailure {
+    /// Returns the failure for the last system error; temporary ones are retried.
+    private static func failure(_ problem: String) -> PluginFailure {
         let error = errno
-        let message = "\(what): \(String(cString: strerror(error)))"
-        let passing = [ENOSPC, EDQUOT, EIO, EROFS, ESTALE, EAGAIN, EBUSY, EMFILE, ENFILE, ENOMEM, ETIMEDOUT]
-        return passing.contains(error) ? .retry(message, code: "disk") : .failed(message, code: "unusable")
+        let message = "\(problem): \(String(cString: strerror(error)))"
+        let temporary = [ENOSPC, EDQUOT, EIO, EROFS, ESTALE, EAGAIN, EBUSY, EMFILE, ENFILE, ENOMEM, ETIMEDOUT]
+        return temporary.contains(error) ? .retry(message, code: "disk") : .failed(message, code: "unusable")
     }
 
     private static func string(_ path: [UInt8]) -> [CChar] { path.map { CChar(bitPattern: $0) } + [0] }

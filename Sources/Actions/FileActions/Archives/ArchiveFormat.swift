@@ -12,45 +12,41 @@ enum ArchiveFormat: String, CaseIterable {
 
     /// Returns the format for the extension of a path; nil if it is unknown.
     init?(of path: PathBytes) {
-        let name = path.lastComponent.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
-        func ends(_ words: [String]) -> Bool {
-            words.contains { name.count > $0.utf8.count && name.suffix($0.utf8.count).elementsEqual($0.utf8) }
+        let name = path.lastComponent
+        let format = Self.allCases.first { format in
+            format.traits.endings.contains { $0.utf8.count < name.count && Self.ends(name, with: $0) }
         }
-        guard let format = Self.allCases.first(where: { ends($0.endings) }) else { return nil }
+        guard let format else { return nil }
         self = format
-    }
-
-    private var endings: [String] {
-        switch self {
-        case .zip: [".zip"]
-        case .tar: [".tar"]
-        case .tarGz: [".tar.gz", ".tgz"]
-        case .tarXz: [".tar.xz", ".txz"]
-        case .tarZst: [".tar.zst", ".tzst"]
-        case .tarBz2: [".tar.bz2", ".tbz2", ".tbz"]
-        }
     }
 
     /// Returns a name without its archive extension: `a` for `a.tar.gz`; never empty, and not `.` or `..`.
     static func stem(of name: ArraySlice<UInt8>) -> [UInt8] {
-        let lower = name.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
-        let endings = allCases.flatMap(\.endings).sorted { $0.utf8.count > $1.utf8.count } + [".7z"]
-        let ending = endings.first { lower.suffix($0.utf8.count).elementsEqual($0.utf8) }
+        let endings = allCases.flatMap(\.traits.endings).sorted { $0.utf8.count > $1.utf8.count } + [".7z"]
+        let ending = endings.first { ends(name, with: $0) }
         let stem = Array(name.dropLast(ending?.utf8.count ?? 0))
         return stem.allSatisfy { $0 == .dot } ? Array(name) + Array("-files".utf8) : stem
     }
 
-    var container: cla_format { self == .zip ? CLA_ZIP : CLA_TAR }
+    private static func ends(_ name: ArraySlice<UInt8>, with ending: String) -> Bool {
+        name.suffix(ending.utf8.count).map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } == Array(ending.utf8)
+    }
 
-    var filter: cla_filter {
+    /// The extensions, and the format as libarchive knows it.
+    private var traits: (endings: [String], container: cla_format, filter: cla_filter) {
         switch self {
-        case .zip, .tar: CLA_PLAIN
-        case .tarGz: CLA_GZIP
-        case .tarXz: CLA_XZ
-        case .tarZst: CLA_ZSTD
-        case .tarBz2: CLA_BZIP2
+        case .zip: ([".zip"], CLA_ZIP, CLA_PLAIN)
+        case .tar: ([".tar"], CLA_TAR, CLA_PLAIN)
+        case .tarGz: ([".tar.gz", ".tgz"], CLA_TAR, CLA_GZIP)
+        case .tarXz: ([".tar.xz", ".txz"], CLA_TAR, CLA_XZ)
+        case .tarZst: ([".tar.zst", ".tzst"], CLA_TAR, CLA_ZSTD)
+        case .tarBz2: ([".tar.bz2", ".tbz2", ".tbz"], CLA_TAR, CLA_BZIP2)
         }
     }
+
+    var container: cla_format { traits.container }
+
+    var filter: cla_filter { traits.filter }
 
     /// The reason why archives cannot be written or read; nil if they can.
     static var problem: String? {

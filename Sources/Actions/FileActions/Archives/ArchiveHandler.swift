@@ -14,33 +14,24 @@ package struct ArchiveHandler: Handler {
     package init(trash: Trash) { self.trash = trash }
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "archive"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "to": ParameterSchema(
-                    type: "string", examples: ["done/${name}.tar.gz"], minLength: 1, pattern: "[^/]$",
-                    description:
-                        "The path of the archive. Missing directories are created. A relative path is resolved "
-                        + "from the directory of the rules file.",
-                    role: ParameterSchema.destination),
-                "format": ParameterSchema(
-                    type: "string", enum: ArchiveFormat.allCases.map { .string($0.rawValue) },
-                    examples: ["tar.gz"],
-                    description: "The format of the archive. Default: the extension of 'to'."),
-                "name": ParameterSchema(
-                    type: "string", examples: ["${name}"], minLength: 1,
-                    description: "The file's path in the archive. Default: the path below the watched directory."),
-                "on_conflict": Conflict.schema, "allow": Jail.schema,
-            ], required: ["to"], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
+        "archive",
+        [
+            "to": .string(
+                "The path of the archive. Missing directories are created. A relative path is resolved "
+                    + "from the directory of the rules file.",
+                example: "done/${name}.tar.gz", pattern: "[^/]$", role: ParameterSchema.destination),
+            "format": .choice(
+                ArchiveFormat.allCases.map(\.rawValue), "The format of the archive. Default: the extension of 'to'.",
+                example: "tar.gz"),
+            "name": .string(
+                "The file's path in the archive. Default: the path below the watched directory.", example: "${name}"),
+            "on_conflict": Conflict.schema, "allow": Jail.schema,
+        ], required: ["to"], types: [.file, .directory])
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
-    private struct Group {
-        var destination: Destination
-        var members: [(number: Int, name: PathBytes)] = []
-    }
+    /// A file by its index in the batch, and its path in the archive.
+    private typealias Member = (index: Int, name: PathBytes)
 
     /// Creates one archive for all files with the same destination.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
@@ -48,25 +39,20 @@ package struct ArchiveHandler: Handler {
             return invocations.map { _ in Outcome(.failed, problem, code: "no-library") }
         }
         var outcomes: [Outcome?] = invocations.map { _ in nil }
-        var groups: [PathBytes: Group] = [:]
-        for (number, invocation) in invocations.enumerated() {
+        var groups: [PathBytes: [Member]] = [:]
+        for (index, invocation) in invocations.enumerated() {
             do throws(FileError) {
-                let destination = try Destination(invocation)
-                let name = try Self.name(of: invocation)
-                groups[destination.path, default: Group(destination: destination)].members.append((number, name))
+                let path = try Destination.path(invocation)
+                groups[path, default: []].append((index, try Self.name(of: invocation)))
             } catch {
-                outcomes[number] = error.outcome
+                outcomes[index] = error.outcome
             }
         }
-        for var group in groups.values {
-            group.members.sort { $0.name < $1.name }
-            do throws(FileError) {
-                try pack(group, invocations, &outcomes)
-            } catch {
-                for member in group.members where outcomes[member.number] == nil {
-                    outcomes[member.number] = error.outcome
-                }
+        for (path, members) in groups {
+            let outcome = Outcome.of { () throws(FileError) in
+                try pack(members.sorted { $0.name < $1.name }, invocations, into: path, &outcomes)
             }
+            for member in members where outcomes[member.index] == nil { outcomes[member.index] = outcome }
         }
         return outcomes.map { $0 ?? Outcome(.failed, "it is not in the archive") }
     }
@@ -74,9 +60,9 @@ package struct ArchiveHandler: Handler {
     /// Returns the path in the archive, which is always below its top level, regardless of the values of placeholders.
     private static func name(of invocation: Invocation) throws(FileError) -> PathBytes {
         let event = invocation.job.event
-        let relative = Array(event.path.relative(to: event.root) ?? event.path.lastComponent)
+        let relative = event.path.relative(to: event.root) ?? []
         // A root that is packed has no path relative to itself.
-        let usual = relative.isEmpty ? Array(event.path.lastComponent) : relative
+        let usual = Array(relative.isEmpty ? event.path.lastComponent : relative)
         let wanted = invocation.parameters["name"]?.bytes ?? usual
         let parts = wanted.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
         guard !parts.isEmpty, !wanted.contains(0), !parts.contains(where: { $0.elementsEqual([.dot, .dot]) }) else {
@@ -85,75 +71,65 @@ package struct ArchiveHandler: Handler {
         return PathBytes(parts.joined(separator: [.slash]))
     }
 
-    private func pack(_ group: Group, _ invocations: [Invocation], _ outcomes: inout [Outcome?]) throws(FileError) {
-        guard let first = group.members.first.map({ invocations[$0.number] }) else { return }
-        func all(_ outcome: Outcome) {
-            for member in group.members where outcomes[member.number] == nil { outcomes[member.number] = outcome }
-        }
-        let path = group.destination.path
+    /// Packs files into one archive.
+    ///
+    /// - Parameters:
+    ///   - members: The files, sorted by their names.
+    ///   - invocations: The invocations of the batch.
+    ///   - path: The path of the archive.
+    ///   - outcomes: Receives the outcomes of files that are not packed.
+    /// - Returns: The outcome for the packed files.
+    /// - Throws: A ``FileError`` if the archive cannot be created.
+    private func pack(
+        _ members: [Member], _ invocations: [Invocation], into path: PathBytes, _ outcomes: inout [Outcome?]
+    ) throws(FileError) -> Outcome {
+        let first = invocations[members[0].index]
         guard let format = first.text("format").flatMap(ArchiveFormat.init(rawValue:)) ?? ArchiveFormat(of: path) else {
             let known = ArchiveFormat.allCases.map { ".\($0.rawValue)" }.joined(separator: ", ")
-            let message = "'\(path)' doesn't have the extension of an archive; end it with \(known), or set 'format'"
-            return all(Outcome(.failed, message, code: "bad-parameters"))
+            throw .failed(
+                "'\(path)' doesn't have the extension of an archive; end it with \(known), or set 'format'",
+                code: "bad-parameters")
         }
-        var sources: [(number: Int, name: PathBytes, file: SourceFile)] = []
-        for member in group.members {
-            guard member.name != sources.last?.name else {
-                let message = "two files would be '\(member.name)' in '\(path)'; set a different 'name' for each"
-                outcomes[member.number] = Outcome(.failed, message, code: "same-name")
-                continue
-            }
+        var sources: [(name: PathBytes, file: SourceFile)] = []
+        for member in members {
             do throws(FileError) {
-                sources.append((member.number, member.name, try SourceFile(invocations[member.number])))
+                guard member.name != sources.last?.name else {
+                    throw .failed(
+                        "two files would be '\(member.name)' in '\(path)'; set a different 'name' for each",
+                        code: "same-name")
+                }
+                sources.append((member.name, try SourceFile(invocations[member.index])))
             } catch {
-                outcomes[member.number] = error.outcome
+                outcomes[member.index] = error.outcome
             }
         }
-        guard !sources.isEmpty else { return }
+        guard !sources.isEmpty else { return Outcome(.skipped) }
         var place = try FilePlace(first, trash: trash)
-        let staged = try StagedFile(in: place.folder, for: place.name, mode: 0o666)
-        let limit = place.limit
+        let staged = try StagedFile(in: place.directory, for: place.name, mode: 0o666)
         let writing = try ArchiveWriting(
-            to: staged.descriptor, path, format, without: place.folder.look(at: place.name)?.identity
-        ) { limit.isOver }
-        for source in sources {
-            switch try writing.add(source.file, as: source.name) {
-            case .done: continue
-            case .changed: return all(Outcome(.notReady, "it changed while it was packed", code: "changed"))
-            case .over:
-                return all(limit.outcome("packing") ?? .interrupted("stopped during the packing"))
-            }
-        }
+            to: staged.descriptor, path, format, without: place.directory.metadata(of: place.name)?.identity,
+            within: place.limit)
+        for source in sources { try writing.add(source.file, as: source.name) }
         try writing.finish()
         for path in writing.leftOut {
             first.log.warning(
                 "'\(path)' is not a file, directory or link, or is a mount point, and is not in the archive")
         }
         try staged.flush()
+        let values: [String: JSONValue] = [
+            "files": .integer(Int64(writing.files)), "bytes": .integer(Int64(clamping: writing.bytes)),
+        ]
         let content = try OpenFile.reading(staged)
         if let earlier = try place.earlierResult(content, hasTimes: false) {
-            let path = place.folder.path(of: earlier)
-            return all(writing.outcome("an earlier attempt created it at \(path)", path))
+            return place.finished(earlier, values: values)
         }
-        let ending = try place.placing.place(place.folder, staged.name(), content: content, noting: &place.changes)
-        switch ending {
-        case .skipped: all(place.skipped)
-        case .duplicate(let name):
-            let path = place.folder.path(of: name)
-            all(place.outcome(writing.outcome("'\(path)' has the same content", path)))
+        switch try place.place(staged.name(), content: content) {
+        case .skipped: return place.skipped
+        case .duplicate(let name): return place.succeeded(name, values: values) { "'\($0)' has the same content" }
         case .placed(let name):
-            place.folder.flush()
-            let path = place.folder.path(of: name)
+            place.directory.flush()
             let counted = writing.files == 1 ? "1 file" : "\(writing.files) files"
-            all(place.outcome(writing.outcome("\(counted) packed into \(path)", path)))
+            return place.succeeded(name, values: values) { "\(counted) packed into \($0)" }
         }
-    }
-}
-
-extension ArchiveWriting {
-    fileprivate func outcome(_ message: String, _ path: PathBytes) -> Outcome {
-        Outcome(
-            .succeeded, message, outputs: [path],
-            values: ["files": .integer(Int64(files)), "bytes": .integer(Int64(clamping: bytes))])
     }
 }

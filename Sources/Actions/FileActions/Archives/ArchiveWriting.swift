@@ -1,3 +1,4 @@
+import ActionAPI
 import CAlightLinux
 import CLibArchive
 import Glibc
@@ -11,7 +12,7 @@ import System
 /// other than that of the names.
 final class ArchiveWriting {
     private let writer: OpaquePointer
-    private let isOver: () -> Bool
+    private let limit: WorkLimit
     /// The identity of the file at the path of the archive, which is never added to it.
     private let own: FileIdentity?
     private let path: PathBytes
@@ -21,31 +22,24 @@ final class ArchiveWriting {
     /// The entries that were omitted, because they are not a file, a directory or a link, or are mount points.
     private(set) var leftOut: [PathBytes] = []
 
-    enum Ending {
-        case done
-        case changed
-        /// The timeout expired, or Alight stops.
-        case over
-    }
+    private static let changed = FileError(Outcome(.notReady, "it changed while it was packed", code: "changed"))
 
     /// - Parameters:
     ///   - descriptor: The descriptor to write to.
     ///   - path: The final path of the archive.
     ///   - format: The format of the archive.
     ///   - own: The identity of the file that exists at the path.
-    ///   - isOver: Called for each block; true stops the writing.
+    ///   - limit: The limit of the work, checked for each block.
     /// - Throws: A ``FileError`` if there is not enough memory.
     init(
         to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
-        isOver: @escaping () -> Bool
-    )
-        throws(FileError)
-    {
+        within limit: WorkLimit
+    ) throws(FileError) {
         guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
             throw FileError(ENOMEM, "cannot start an archive at '\(path)'")
         }
         self.writer = writer
-        self.isOver = isOver
+        self.limit = limit
         self.path = path
         self.own = own
     }
@@ -56,12 +50,12 @@ final class ArchiveWriting {
     func finish() throws(FileError) { try check(cla_writer_finish(writer)) }
 
     /// Adds a file, or a directory with all its content.
-    func add(_ source: SourceFile, as name: PathBytes) throws(FileError) -> Ending {
+    func add(_ source: SourceFile, as name: PathBytes) throws(FileError) {
         // A file that has taken its place in the meantime has not settled.
-        guard let seen = try source.folder.look(at: source.name), seen.identity == source.facts.identity,
-            seen.type == .directory || seen.hasSameContent(as: source.facts)
-        else { return .changed }
-        return try add(source.name, in: source.folder, as: name, mount: nil, depth: 0)
+        guard let seen = try source.directory.metadata(of: source.name), seen.identity == source.metadata.identity,
+            seen.type == .directory || seen.hasSameContent(as: source.metadata)
+        else { throw Self.changed }
+        try add(source.name, in: source.directory, as: name, mount: nil, depth: 0)
     }
 
     /// The maximum depth, since each level holds a descriptor.
@@ -69,106 +63,85 @@ final class ArchiveWriting {
 
     /// Adds an entry; a mount below the packed directory, whose mount is given, is omitted.
     private func add(
-        _ entry: PathBytes, in folder: DirectoryHandle, as name: PathBytes, mount: UInt64?, depth: Int
-    ) throws(FileError) -> Ending {
-        if isOver() { return .over }
-        let path = folder.path(of: entry)
+        _ entry: PathBytes, in directory: DirectoryHandle, as name: PathBytes, mount: UInt64?, depth: Int
+    ) throws(FileError) {
+        try limit.check("packing")
+        let path = directory.path(of: entry)
         guard depth <= Self.mostLevels else {
-            throw FileError(
-                Outcome(.failed, "'\(path)' is more than \(Self.mostLevels) directories deep", code: "too-deep"))
+            throw .failed("'\(path)' is more than \(Self.mostLevels) directories deep", code: "too-deep")
         }
-        guard let seen = try folder.look(at: entry) else { return .changed }
-        if seen.identity == own { return .done }
-        if let mount, seen.mount != mount {
+        guard let seen = try directory.metadata(of: entry) else { throw Self.changed }
+        if seen.identity == own { return }
+        if seen.type == .other || mount.map({ seen.mount != $0 }) ?? false {
             leftOut.append(path)
-            return .done
+            return
         }
-        switch seen.type {
-        case .symlink: return try addLink(entry, in: folder, seen, as: name)
-        case .other:
-            leftOut.append(path)
-            return .done
-        case .file, .directory: break
-        }
-        let file: OpenFile
-        switch folder.open(entry, CAL_OPEN_READING) {
-        case .success(let opened): file = opened
-        case .failure(let error):
-            if error.errno == ENOENT || error.errno == ELOOP { return .changed }
-            throw FileError(error.errno, "cannot open '\(path)'")
-        }
-        let facts = try file.facts()
-        guard facts.identity == seen.identity else { return .changed }
-        guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }
-        try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
+        if seen.type == .symlink { return try addLink(entry, in: directory, seen, as: name) }
+        let file = try directory.opened(entry, CAL_OPEN_READING) { $0 == ENOENT || $0 == ELOOP ? Self.changed : nil }
+        let metadata = try file.metadata()
+        guard metadata.identity == seen.identity else { throw Self.changed }
+        guard metadata.type == .directory else { return try addContent(of: file, path, metadata, as: name) }
+        try header(PathBytes(name.bytes + [.slash]), metadata, size: 0)
         let inner = DirectoryHandle(dup(file.descriptor), path)
         // Alight's own temporary files are not part of the directory.
         for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
-            let ending = try add(
-                child, in: inner, as: name.appending(child.bytes), mount: facts.mount, depth: depth + 1)
-            guard case .done = ending else { return ending }
+            try add(child, in: inner, as: name.appending(child.bytes), mount: metadata.mount, depth: depth + 1)
         }
-        return .done
     }
 
     private func addContent(
-        of file: OpenFile, _ path: PathBytes, _ facts: Snapshot, as name: PathBytes
-    ) throws(FileError) -> Ending {
-        try header(name, facts, size: Int64(clamping: facts.size))
-        var left = facts.size
+        of file: OpenFile, _ path: PathBytes, _ metadata: Snapshot, as name: PathBytes
+    ) throws(FileError) {
+        try header(name, metadata, size: Int64(clamping: metadata.size))
+        var left = metadata.size
         while left > 0 {
-            if isOver() { return .over }
+            try limit.check("packing")
             let most = min(Int(clamping: left), buffer.count)
-            let count = buffer.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, most) }
-            if count < 0, errno == EINTR { continue }
+            let offset = Int64(clamping: metadata.size - left)
+            let count = buffer.withUnsafeMutableBytes { FileIO.read(file.descriptor, into: $0[..<most], at: offset) }
             guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
-            if count == 0 { return .changed }
+            if count == 0 { throw Self.changed }
             try check(cla_writer_data(writer, buffer, count))
             left -= UInt64(count)
         }
-        guard try file.facts().hasSameContent(as: facts) else { return .changed }
+        guard try file.metadata().hasSameContent(as: metadata) else { throw Self.changed }
         files += 1
-        bytes += facts.size
-        return .done
+        bytes += metadata.size
     }
 
     private func addLink(
-        _ entry: PathBytes, in folder: DirectoryHandle, _ facts: Snapshot, as name: PathBytes
-    ) throws(FileError) -> Ending {
-        var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let length = entry.withCString { readlinkat(folder.descriptor, $0, &target, Int(PATH_MAX)) }
-        guard length >= 0 else {
-            if errno == ENOENT || errno == EINVAL { return .changed }
-            throw FileError(errno, "cannot read the link '\(folder.path(of: entry))'")
+        _ entry: PathBytes, in directory: DirectoryHandle, _ metadata: Snapshot, as name: PathBytes
+    ) throws(FileError) {
+        guard let target = directory.target(of: entry) else {
+            if errno == ENOENT || errno == EINVAL { throw Self.changed }
+            throw FileError(errno, "cannot read the link '\(directory.path(of: entry))'")
         }
-        target[length] = 0
-        try target.withUnsafeBufferPointer { (buffer) throws(FileError) in
-            try header(name, facts, size: 0, link: buffer.baseAddress)
-        }
+        try header(name, metadata, size: 0, link: target)
         files += 1
-        return .done
     }
 
     /// Writes a header without set-user-id and similar bits, which unpacking must not set by accident.
     private func header(
-        _ name: PathBytes, _ facts: Snapshot, size: Int64, link: UnsafePointer<CChar>? = nil
+        _ name: PathBytes, _ metadata: Snapshot, size: Int64, link: PathBytes? = nil
     ) throws(FileError) {
+        var entry = cla_entry()
+        entry.mode = Self.type(of: metadata) | UInt32(metadata.mode & 0o777)
+        entry.size = size
+        entry.has_mtime = 1
+        entry.mtime_seconds = metadata.modified.seconds
+        entry.mtime_nanoseconds = metadata.modified.nanoseconds
         let result = name.withCString { name in
-            var entry = cla_entry()
-            entry.name = name
-            entry.symlink = link
-            entry.mode = Self.type(of: facts) | UInt32(facts.mode & 0o777)
-            entry.size = size
-            entry.has_mtime = 1
-            entry.mtime_seconds = facts.modified.seconds
-            entry.mtime_nanoseconds = facts.modified.nanoseconds
-            return cla_writer_add(writer, &entry)
+            (link ?? "").withCString { target in
+                entry.name = name
+                entry.symlink = link == nil ? nil : target
+                return cla_writer_add(writer, &entry)
+            }
         }
         try check(result)
     }
 
-    private static func type(of facts: Snapshot) -> UInt32 {
-        switch facts.type {
+    private static func type(of metadata: Snapshot) -> UInt32 {
+        switch metadata.type {
         case .directory: UInt32(S_IFDIR)
         case .symlink: UInt32(S_IFLNK)
         case .file, .other: UInt32(S_IFREG)

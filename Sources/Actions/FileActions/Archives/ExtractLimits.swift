@@ -1,3 +1,4 @@
+import ActionAPI
 import PluginProtocol
 import Rules
 
@@ -16,9 +17,9 @@ struct ExtractLimits {
     static let schema = ParameterSchema(
         type: "object",
         properties: [
-            "size": ParameterSchema(
-                type: "string", default: "4 GiB", minLength: 1, pattern: "^[0-9]+(\\.[0-9]+)?( ?([KMGkmg]i?)?[Bb])?$",
-                description: "The maximum total size of all files, such as 500 MiB."),
+            "size": .string(
+                "The maximum total size of all files, such as 500 MiB.", default: "4 GiB",
+                pattern: "^[0-9]+(\\.[0-9]+)?( ?([KMGkmg]i?)?[Bb])?$"),
             "files": ParameterSchema(
                 type: "integer", default: 100_000, minimum: 1, maximum: 100_000_000,
                 description: "The maximum number of files, directories and links."),

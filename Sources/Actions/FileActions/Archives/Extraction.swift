@@ -1,4 +1,4 @@
-import CAlightLinux
+import ActionAPI
 import CLibArchive
 import Glibc
 import System
@@ -8,57 +8,54 @@ import System
 /// All paths are resolved from the descriptor of the directory, one name at a time and without following links, so
 /// nothing can be written elsewhere. Limits are checked while it writes.
 final class Extraction {
-    let folder: Int32
+    private let source: SourceFile
+    private let directory: DirectoryHandle
     private let limits: ExtractLimits
-    private let packed: UInt64
-    let isOver: () -> Bool
-    var links = LinkPlan()
-    /// The directories with the mode and time that they get at the end.
-    private var folders: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
-    private(set) var count = 0
-    var bytes: UInt64 = 0
-    var wasStopped = false
-    private var excess: String?
+    private let limit: WorkLimit
     /// The mode bits that new files do not get.
     private let mask: UInt32
-
-    /// The reason why nothing is unpacked.
-    struct Refusal: Error {
-        var message: String
-        var code: String
-        var errno: Int32?
-    }
+    private var links = LinkPlan()
+    /// The directories with the mode and time that they get at the end.
+    private var directories: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
+    private(set) var count = 0
+    private(set) var bytes: UInt64 = 0
+    /// Whether the extraction ended at the limit of the work.
+    private(set) var wasStopped = false
+    private var excess: String?
+    /// The name of the current entry, for messages.
+    private var entryName: PathBytes = ""
 
     /// - Parameters:
-    ///   - folder: The descriptor of an empty directory.
+    ///   - source: The archive.
+    ///   - directory: An empty directory.
     ///   - limits: The limits on the content.
-    ///   - packed: The size of the archive.
     ///   - mask: The umask.
-    ///   - isOver: Called for each block; true stops the extraction.
+    ///   - limit: The limit of the work, checked for each block.
     init(
-        into folder: Int32, _ limits: ExtractLimits, packed: UInt64, mask: UInt32, isOver: @escaping () -> Bool
+        of source: SourceFile, into directory: DirectoryHandle, _ limits: ExtractLimits, mask: UInt32,
+        within limit: WorkLimit
     ) {
-        self.folder = folder
+        self.source = source
+        self.directory = directory
         self.limits = limits
-        self.packed = packed
         self.mask = mask
-        self.isOver = isOver
+        self.limit = limit
     }
 
     /// Unpacks all entries.
     ///
-    /// - Returns: False if it was stopped.
-    /// - Throws: A ``Refusal`` if the archive is invalid, exceeds a limit, or cannot be written to the disk.
-    func run(_ archive: Int32) throws(Refusal) -> Bool {
+    /// - Throws: A ``FileError`` if the archive is invalid, exceeds a limit, or cannot be written to the disk, and at
+    ///   the limit of the work.
+    func run(_ archive: OpenFile) throws(FileError) {
         let goesOn: cla_goes_on = { context, unpacked in
             guard let context else { return 0 }
             return Unmanaged<Extraction>.fromOpaque(context).takeUnretainedValue().goesOn(unpacked) ? 1 : 0
         }
-        guard let reader = cla_reader_open(archive, goesOn, Unmanaged.passUnretained(self).toOpaque()) else {
-            throw Refusal(message: "there is no memory to read an archive", code: "file-error", errno: ENOMEM)
+        guard let reader = cla_reader_open(archive.descriptor, goesOn, Unmanaged.passUnretained(self).toOpaque()) else {
+            throw failure("there is no memory to read an archive", ENOMEM)
         }
         defer { cla_reader_free(reader) }
-        do throws(Refusal) {
+        do throws(FileError) {
             var entry = cla_entry()
             while true {
                 let result = cla_reader_next(reader, &entry)
@@ -66,229 +63,289 @@ final class Extraction {
                 guard result > 0 else { throw problem(of: reader) }
                 try take(entry, reader)
             }
-            guard count > 0 else { throw Refusal(message: "the archive is empty", code: "empty") }
+            guard count > 0 else { throw FileError.failed("the archive is empty", code: "empty") }
             try makeLinks()
-            try finishFolders()
+            try finishDirectories()
         } catch {
-            if wasStopped { return false }
+            if wasStopped { try limit.check("unpacking") }
             throw error
         }
-        return true
     }
 
     private func goesOn(_ unpacked: Int64) -> Bool {
-        if isOver() {
-            wasStopped = true
-            return false
-        }
+        if isOver { return false }
         // Data that is unpacked but never becomes a file counts, too.
-        excess = excess ?? limits.excess(bytes: UInt64(max(0, unpacked)), files: 0, packed: packed)
+        excess = excess ?? limits.excess(bytes: UInt64(max(0, unpacked)), files: 0, packed: source.metadata.size)
         return excess == nil
     }
 
-    func problem(of reader: OpaquePointer) -> Refusal {
-        if let excess { return Refusal(message: "refused: the archive contains \(excess)", code: "too-large") }
-        let text = String(cString: cla_reader_error(reader))
-        // archive_read_has_encrypted_entries(3) reads out of bounds if no format was recognized.
-        if text.isAboutPassword { return Self.encrypted }
-        if text.hasPrefix("Unrecognized archive format") {
-            return Refusal(
-                message: "it is not an archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
-        }
-        return Refusal(
-            message: "the archive is damaged: \(String(cleaning: text.utf8))", code: "damaged")
+    private var isOver: Bool {
+        if limit.isOver { wasStopped = true }
+        return wasStopped
     }
 
-    private static let encrypted = Refusal(
-        message: "the archive is encrypted, and can't be unpacked without its password", code: "encrypted")
+    private func checkTime() throws(FileError) { if isOver { try limit.check("unpacking") } }
+
+    // MARK: Errors
+
+    private func problem(of reader: OpaquePointer) -> FileError {
+        if let excess { return Self.tooLarge(excess) }
+        let text = String(cString: cla_reader_error(reader))
+        // archive_read_has_encrypted_entries(3) reads out of bounds if no format was recognized.
+        let lower = text.lowercased()
+        if ["encrypt", "passphrase", "password"].contains(where: { lower.contains($0) }) { return Self.encrypted }
+        if text.hasPrefix("Unrecognized archive format") {
+            return .failed("it is not an archive that can be unpacked (tar, zip or 7z)", code: "not-an-archive")
+        }
+        return .failed("the archive is damaged: \(String(cleaning: text.utf8))", code: "damaged")
+    }
+
+    private static let encrypted = FileError.failed(
+        "the archive is encrypted, and can't be unpacked without its password", code: "encrypted")
+
+    private static func tooLarge(_ excess: String) -> FileError {
+        .failed("refused: the archive contains \(excess)", code: "too-large")
+    }
+
+    /// Returns the error for the current entry.
+    private func refusal(_ reason: String) -> FileError {
+        .failed("refused: the entry '\(String(cleaning: entryName.bytes))' \(reason)", code: "refused")
+    }
+
+    private func failure(_ what: String, _ error: Int32 = errno) -> FileError {
+        FileError(error, "\(what) of '\(source.path)'")
+    }
+
+    private func checkBounds() throws(FileError) {
+        if let excess = limits.excess(bytes: bytes, files: count, packed: source.metadata.size) {
+            throw Self.tooLarge(excess)
+        }
+    }
+
+    private func countEntry() throws(FileError) {
+        count += 1
+        try checkBounds()
+    }
 
     // MARK: Entries
 
     /// The maximum depth, since each entry is reached through all directories above it.
     private static let mostLevels = 256
 
-    private func take(_ entry: cla_entry, _ reader: OpaquePointer) throws(Refusal) {
+    private func take(_ entry: cla_entry, _ reader: OpaquePointer) throws(FileError) {
         // A block of the archive can contain thousands of entries.
         try checkTime()
-        guard let raw = entry.name else {
-            throw Refusal(message: "refused: the archive has a name that can't be read", code: "refused")
+        guard let name = Self.path(entry.name) else {
+            throw .failed("refused: the archive has a name that can't be read", code: "refused")
         }
-        let shown = PathBytes(UnsafeRawBufferPointer(start: raw, count: strlen(raw)))
-        func refuse(_ why: String) -> Refusal {
-            let name = String(cleaning: shown.bytes)
-            return Refusal(message: "refused: the entry '\(name)' \(why)", code: "refused")
-        }
+        entryName = name
         if entry.is_encrypted != 0 { throw Self.encrypted }
-        let parts = try Self.parts(of: shown, refuse)
+        let parts = try parts(of: name)
         let type = entry.mode & UInt32(S_IFMT)
-        guard let last = parts.last else {
+        guard let last = parts.last.map({ PathBytes($0) }) else {
             // The directory itself, as `./`.
             if type == UInt32(S_IFDIR) { return }
-            throw refuse("has no name")
+            throw refusal("has no name")
         }
-        guard parts.count <= Self.mostLevels else { throw refuse("is more than \(Self.mostLevels) directories deep") }
+        guard parts.count <= Self.mostLevels else { throw refusal("is more than \(Self.mostLevels) directories deep") }
         let path = PathBytes(parts.joined(separator: [.slash]))
         let time =
             entry.has_mtime != 0
             ? timespec(tv_sec: Int(entry.mtime_seconds), tv_nsec: Int(entry.mtime_nanoseconds)) : nil
         // A directory that was created for its content gets its metadata from a later entry.
-        if type != UInt32(S_IFDIR) || folders[path] == nil { try add(1) }
-        let parent = try openFolder(parts.dropLast(), refuse)
-        defer { close(parent) }
-        let name = PathBytes(last)
-        if let hardlink = entry.hardlink {
-            let target = PathBytes(UnsafeRawBufferPointer(start: hardlink, count: strlen(hardlink)))
-            try link(path, name, parent, to: target, refuse)
+        if type != UInt32(S_IFDIR) || directories[path] == nil { try countEntry() }
+        let parent = try openDirectory(parts.dropLast())
+        if let target = Self.path(entry.hardlink) {
+            try link(path, last, parent, to: target)
         } else if type == UInt32(S_IFDIR) {
-            guard links[path] == nil else { throw refuse("is a directory and a link") }
-            try makeFolder(name, in: parent, refuse)
-            folders[path] = (entry.mode & 0o777, time)
-        } else if type == UInt32(S_IFLNK), let target = entry.symlink {
-            try clear(path, name, parent, refuse)
-            links[path] = PathBytes(UnsafeRawBufferPointer(start: target, count: strlen(target)))
+            guard links[path] == nil else { throw refusal("is a directory and a link") }
+            try makeDirectory(last, in: parent)
+            directories[path] = (entry.mode & 0o777, time)
+        } else if type == UInt32(S_IFLNK), let target = Self.path(entry.symlink) {
+            try clear(path, last, parent)
+            links[path] = target
         } else if type == UInt32(S_IFREG) {
-            try clear(path, name, parent, refuse)
-            try write(name, in: parent, entry, reader, time, refuse)
+            try clear(path, last, parent)
+            try write(last, in: parent, entry, reader, time)
         } else {
-            throw refuse("is a device, a pipe or a socket")
+            throw refusal("is a device, a pipe or a socket")
         }
     }
 
-    private func checkTime() throws(Refusal) {
-        guard isOver() else { return }
-        wasStopped = true
-        throw Refusal(message: "stopped", code: "interrupted")
+    private static func path(_ text: UnsafePointer<CChar>?) -> PathBytes? {
+        text.map { PathBytes(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
 
     /// Splits a path into its names, and refuses a path that is not below the directory.
-    static func parts(of path: PathBytes, _ refuse: (String) -> Refusal) throws(Refusal) -> [ArraySlice<UInt8>] {
-        if path.bytes.first == .slash { throw refuse("has an absolute name") }
+    private func parts(of path: PathBytes) throws(FileError) -> [ArraySlice<UInt8>] {
+        if path.bytes.first == .slash { throw refusal("has an absolute name") }
         let parts = path.bytes.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
         if parts.contains(where: { $0.elementsEqual([.dot, .dot]) }) {
-            throw refuse("leads out of the directory by '..'")
+            throw refusal("leads out of the directory by '..'")
         }
         if path.bytes.count >= Int(PATH_MAX) || parts.contains(where: { $0.count > 255 }) {
-            throw refuse("has a name that is too long")
+            throw refusal("has a name that is too long")
         }
         return parts
     }
 
-    /// Returns the file type of an entry; nil if it does not exist.
-    static func type(of name: PathBytes, in folder: Int32) -> UInt32? {
-        var status = cal_stat()
-        guard name.withCString({ cal_stat_entry(folder, $0, 0, &status) }) == 0 else { return nil }
-        return status.mode & UInt32(S_IFMT)
+    /// Removes an earlier entry with the same name; the later entry counts.
+    private func clear(_ path: PathBytes, _ name: PathBytes, _ parent: DirectoryHandle) throws(FileError) {
+        links[path] = nil
+        switch parent.unlink(name) {
+        case 0, ENOENT: return
+        case EISDIR, EPERM: throw refusal("is a directory and something else")
+        case let error: throw failure("cannot remove '\(path)'", error)
+        }
     }
 
-    private func add(_ entries: Int) throws(Refusal) {
-        count += entries
-        try checkBounds()
+    private func link(
+        _ path: PathBytes, _ name: PathBytes, _ parent: DirectoryHandle, to target: PathBytes
+    ) throws(FileError) {
+        let parts = try parts(of: target)
+        let source = PathBytes(parts.joined(separator: [.slash]))
+        if source == path { return }
+        if let further = links[source], parts.count == path.bytes.split(separator: .slash).count,
+            source.parent == path.parent
+        {
+            // A second name of a link, in the same directory, has the same target.
+            try clear(path, name, parent)
+            links[path] = further
+            return
+        }
+        func missing() -> FileError {
+            refusal("is a link to '\(String(cleaning: target.bytes))', which is not a file before it")
+        }
+        guard let last = parts.last.map({ PathBytes($0) }), links[source] == nil else { throw missing() }
+        var current = directory
+        for part in parts.dropLast() {
+            let next = Self.openDirectory(PathBytes(part), in: current)
+            guard next >= 0 else { throw missing() }
+            current = DirectoryHandle(next, source)
+        }
+        guard (try? current.metadata(of: last))?.type == .file else { throw missing() }
+        try clear(path, name, parent)
+        let linked = last.withCString { last in
+            name.withCString { linkat(current.descriptor, last, parent.descriptor, $0, 0) }
+        }
+        guard linked == 0 else { throw failure("cannot link '\(path)'") }
     }
 
-    func checkBounds() throws(Refusal) {
-        guard let excess = limits.excess(bytes: bytes, files: count, packed: packed) else { return }
-        throw Refusal(message: "refused: the archive contains \(excess)", code: "too-large")
+    private func write(
+        _ name: PathBytes, in parent: DirectoryHandle, _ entry: cla_entry, _ reader: OpaquePointer, _ time: timespec?
+    ) throws(FileError) {
+        // No set-user-id or similar bits, and the owner can always read and write the file.
+        let descriptor = parent.create(name, mode: entry.mode & 0o777 | 0o600)
+        guard descriptor >= 0 else { throw failure("cannot create '\(name)'") }
+        defer { close(descriptor) }
+        let start = bytes
+        func reach(_ size: UInt64) throws(FileError) {
+            let (sum, isOver) = start.addingReportingOverflow(size)
+            bytes = max(bytes, isOver ? .max : sum)
+            try checkBounds()
+        }
+        // A file whose announced size exceeds the limit is refused before it is written.
+        if entry.size > 0 { try reach(UInt64(entry.size)) }
+        var end: UInt64 = 0
+        while true {
+            var block: UnsafeRawPointer?
+            var size = 0
+            var offset: Int64 = 0
+            let result = cla_reader_data(reader, &block, &size, &offset)
+            if result == 0 { break }
+            guard result > 0, offset >= 0 else { throw problem(of: reader) }
+            try checkTime()
+            let (reached, isBeyond) = UInt64(offset).addingReportingOverflow(UInt64(size))
+            try reach(isBeyond ? .max : reached)
+            let error = FileIO.write(UnsafeRawBufferPointer(start: block, count: size), to: descriptor, at: offset)
+            guard error == 0 else { throw failure("cannot write '\(name)'", error) }
+            end = max(end, reached)
+        }
+        // A file may end in a hole.
+        if entry.size > Int64(clamping: end), ftruncate(descriptor, off_t(entry.size)) != 0 {
+            throw failure("cannot write '\(name)'")
+        }
+        if let time { Self.setTime(time, of: descriptor) }
     }
+
+    // MARK: Directories
 
     /// Opens a directory below, and creates missing directories on the path.
-    private func openFolder(
-        _ parts: some Collection<ArraySlice<UInt8>>, _ refuse: (String) -> Refusal
-    ) throws(Refusal) -> Int32 {
-        var current = dup(folder)
+    private func openDirectory(_ parts: some Collection<ArraySlice<UInt8>>) throws(FileError) -> DirectoryHandle {
+        var current = directory
         var path: [UInt8] = []
         for part in parts {
             if !path.isEmpty { path.append(.slash) }
             path += part
-            do throws(Refusal) {
-                guard links[PathBytes(path)] == nil else { throw refuse("is behind a link") }
-                let name = PathBytes(part)
-                let next = try openOrMake(name, in: current, PathBytes(path), refuse)
-                close(current)
-                current = next
-            } catch {
-                close(current)
-                throw error
-            }
+            let inner = PathBytes(path)
+            guard links[inner] == nil else { throw refusal("is behind a link") }
+            current = try openOrMake(PathBytes(part), in: current, inner)
         }
-        guard current >= 0 else { throw Self.fault("cannot open a directory") }
         return current
     }
 
     private func openOrMake(
-        _ name: PathBytes, in parent: Int32, _ path: PathBytes, _ refuse: (String) -> Refusal
-    ) throws(Refusal) -> Int32 {
-        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-        var descriptor = name.withCString { openat(parent, $0, flags) }
+        _ name: PathBytes, in parent: DirectoryHandle, _ path: PathBytes
+    ) throws(FileError) -> DirectoryHandle {
+        var descriptor = Self.openDirectory(name, in: parent)
         if descriptor < 0, errno == ENOENT {
-            try add(1)
-            try makeFolder(name, in: parent, refuse)
-            folders[path] = (0o777, nil)
-            descriptor = name.withCString { openat(parent, $0, flags) }
+            try countEntry()
+            try makeDirectory(name, in: parent)
+            directories[path] = (0o777, nil)
+            descriptor = Self.openDirectory(name, in: parent)
         }
         guard descriptor >= 0 else {
-            if errno == ENOTDIR || errno == ELOOP { throw refuse("is below a file") }
-            throw Self.fault("cannot open the directory '\(path)'")
+            if errno == ENOTDIR || errno == ELOOP { throw refusal("is below a file") }
+            throw failure("cannot open the directory '\(path)'")
         }
-        return descriptor
+        return DirectoryHandle(descriptor, path)
     }
 
-    private func makeFolder(_ name: PathBytes, in parent: Int32, _ refuse: (String) -> Refusal) throws(Refusal) {
-        if name.withCString({ mkdirat(parent, $0, 0o700) }) == 0 { return }
-        guard errno == EEXIST else { throw Self.fault("cannot create the directory '\(name)'") }
-        guard Self.type(of: name, in: parent) == UInt32(S_IFDIR) else { throw refuse("is a directory and a file") }
+    private static func openDirectory(_ name: PathBytes, in parent: DirectoryHandle) -> Int32 {
+        name.withCString { openat(parent.descriptor, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+    }
+
+    private func makeDirectory(_ name: PathBytes, in parent: DirectoryHandle) throws(FileError) {
+        let error = parent.makeDirectory(name, mode: 0o700)
+        if error == 0 { return }
+        guard error == EEXIST else { throw failure("cannot create the directory '\(name)'", error) }
+        guard (try? parent.metadata(of: name))?.type == .directory else { throw refusal("is a directory and a file") }
     }
 
     // MARK: Completion
 
-    private func makeLinks() throws(Refusal) {
+    private func makeLinks() throws(FileError) {
         if let link = links.leadingOut {
+            entryName = link
             let target = links[link].map { String(cleaning: $0.bytes) } ?? ""
-            let name = String(cleaning: link.bytes)
-            throw Refusal(
-                message: "refused: the entry '\(name)' is a link out of the directory, to '\(target)'", code: "refused")
+            throw refusal("is a link out of the directory, to '\(target)'")
         }
         for (path, target) in links.targets.sorted(by: { $0.key < $1.key }) {
             try checkTime()
-            let parts = path.bytes.split(separator: .slash)
-            let parent = try openFolder(parts.dropLast()) { Refusal(message: "'\(path)' \($0)", code: "refused") }
-            defer { close(parent) }
-            let name = PathBytes(path.lastComponent)
-            guard target.withCString({ to in name.withCString { symlinkat(to, parent, $0) } }) == 0 else {
-                throw Self.fault("cannot create the link '\(path)'")
-            }
+            entryName = path
+            let parent = try openDirectory(path.bytes.split(separator: .slash).dropLast())
+            let error = parent.makeLink(PathBytes(path.lastComponent), to: target)
+            guard error == 0 else { throw failure("cannot create the link '\(path)'", error) }
         }
     }
 
     /// Sets the modes and times of the directories, the inner ones first.
-    private func finishFolders() throws(Refusal) {
-        for (path, facts) in folders.sorted(by: { $0.key > $1.key }) {
+    private func finishDirectories() throws(FileError) {
+        for (path, metadata) in directories.sorted(by: { $0.key > $1.key }) {
             try checkTime()
-            let parts = path.bytes.split(separator: .slash)
-            let descriptor = try openFolder(parts) { Refusal(message: "'\(path)' \($0)", code: "refused") }
-            defer { close(descriptor) }
-            fchmod(descriptor, mode_t(facts.mode & ~mask | 0o700))
-            if let time = facts.time { Self.setTime(time, of: descriptor) }
+            entryName = path
+            let directory = try openDirectory(path.bytes.split(separator: .slash))
+            fchmod(directory.descriptor, mode_t(metadata.mode & ~mask | 0o700))
+            if let time = metadata.time { Self.setTime(time, of: directory.descriptor) }
         }
-        fchmod(folder, mode_t(0o777 & ~mask))
+        fchmod(directory.descriptor, mode_t(0o777 & ~mask))
     }
 
     /// UTIME_OMIT of utimensat(2), a macro that Swift does not import; leaves this time unchanged.
     private static let omit = (1 << 30) - 2
 
-    static func setTime(_ time: timespec, of descriptor: Int32) {
+    private static func setTime(_ time: timespec, of descriptor: Int32) {
         var times = [timespec(tv_sec: 0, tv_nsec: omit), time]
         futimens(descriptor, &times)
-    }
-
-    static func fault(_ what: String) -> Refusal {
-        Refusal(message: what, code: "file-error", errno: errno)
-    }
-}
-
-extension String {
-    /// Whether libarchive reports that a password is required.
-    fileprivate var isAboutPassword: Bool {
-        let lower = lowercased()
-        return ["encrypt", "passphrase", "password"].contains { lower.contains($0) }
     }
 }

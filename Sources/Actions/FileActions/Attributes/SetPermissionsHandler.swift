@@ -1,68 +1,56 @@
 package import ActionAPI
 import CAlightLinux
-import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
 import System
 
 /// The `set-permissions` action: changes a file's mode, and as root its owner.
-package struct SetPermissionsHandler: Handler {
+package struct SetPermissionsHandler: FileHandler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "set-permissions"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "mode": ParameterSchema(
-                    type: "string", examples: ["0640"], pattern: FileMode.pattern,
-                    description: "The permissions, such as \"0640\", or a change, such as 'u+rw,go-w'."),
-                "owner": ParameterSchema(
-                    type: "string", examples: ["root"], minLength: 1,
-                    description: "The new owner, by name or number; only root can change it."),
-                "group": ParameterSchema(
-                    type: "string", examples: ["users"], minLength: 1,
-                    description:
-                        "The new group, by name or number; other users than root can set only their own groups."),
-            ],
-            additionalProperties: false, minProperties: 1, examples: [["mode": "0640"]]),
-        events: [.created, .modified, .moved, .attributes], types: [.file, .directory], traits: .isBrief)
+        "set-permissions",
+        [
+            "mode": .string(
+                "The permissions, such as \"0640\", or a change, such as 'u+rw,go-w'.", example: "0640",
+                mayBeEmpty: true, pattern: FileMode.pattern),
+            "owner": .string("The new owner, by name or number; only root can change it.", example: "root"),
+            "group": .string(
+                "The new group, by name or number; other users than root can set only their own groups.",
+                example: "users"),
+        ], minProperties: 1, examples: [["mode": "0640"]], types: [.file, .directory], traits: .isBrief)
 
-    package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileError) in try set(invocation) }
-    }
-
-    private func set(_ invocation: Invocation) throws(FileError) -> Outcome {
+    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
-        guard source.facts.type == .file || source.facts.type == .directory else {
-            return Outcome(.failed, "'\(source.path)' is neither a file nor a directory", code: "not-a-file")
+        guard source.metadata.type == .file || source.metadata.type == .directory else {
+            throw .failed("'\(source.path)' is neither a file nor a directory", code: "not-a-file")
         }
         let descriptor = source.file.descriptor
         let owner = try Self.number(invocation.text("owner"), "user", Self.user)
         let group = try Self.number(invocation.text("group"), "group", Self.group)
-        var said: [String] = []
+        var done: [String] = []
         // The owner comes first, since changing it clears the set-user-id bit.
         if owner != nil || group != nil {
             let error = cal_change_owner(descriptor, owner ?? .max, group ?? .max)
             guard error == 0 else { throw FileError(error, "cannot change the owner of '\(source.path)'") }
-            said.append("owner \(owner ?? source.facts.uid):\(group ?? source.facts.gid)")
+            done.append("owner \(owner ?? source.metadata.uid):\(group ?? source.metadata.gid)")
         }
         if let text = invocation.text("mode") {
             guard let change = FileMode(text) else {
-                return Outcome(.failed, "'\(text)' is not a mode; write \"0640\" or 'u+rw,go-w'", code: "bad-mode")
+                throw .failed("'\(text)' is not a mode; write \"0640\" or 'u+rw,go-w'", code: "bad-mode")
             }
             let mode = change.applied(
-                to: UInt32(try source.file.facts().mode), isFolder: source.facts.type == .directory)
+                to: UInt32(try source.file.metadata().mode), isDirectory: source.metadata.type == .directory)
             let error = cal_change_mode(descriptor, mode)
             guard error == 0 else { throw FileError(error, "cannot set the mode of '\(source.path)'") }
             let digits = String(mode, radix: 8)
-            said.append("mode \(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)")
+            done.append("mode \(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)")
         }
-        guard !said.isEmpty else {
-            return Outcome(.failed, "there is nothing to set; write 'mode', 'owner' or 'group'", code: "bad-mode")
+        guard !done.isEmpty else {
+            throw .failed("there is nothing to set; write 'mode', 'owner' or 'group'", code: "bad-mode")
         }
-        return Outcome(.succeeded, "set \(said.joined(separator: ", "))", outputs: [source.path])
+        return Outcome(.succeeded, "set \(done.joined(separator: ", "))", outputs: [source.path])
     }
 
     private static func number(
@@ -71,7 +59,7 @@ package struct SetPermissionsHandler: Handler {
         guard let text else { return nil }
         // The highest number means "unchanged".
         if let number = find(text) ?? UInt32(text), number != .max { return number }
-        throw FileError(Outcome(.failed, "there is no \(noun) '\(text)'", code: "no-such-\(noun)"))
+        throw .failed("there is no \(noun) '\(text)'", code: "no-such-\(noun)")
     }
 
     private static func user(_ name: String) -> UInt32? {

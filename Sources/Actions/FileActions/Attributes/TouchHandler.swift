@@ -7,51 +7,37 @@ package import Rules
 import System
 
 /// The `touch` action: sets a file's times, or creates an empty file such as a marker.
-package struct TouchHandler: Handler {
+package struct TouchHandler: FileHandler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "touch"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "path": ParameterSchema(
-                    type: "string", examples: ["${path}.done"], minLength: 1,
-                    description:
-                        "The path to use instead of the file's own. A relative path is resolved from the "
-                        + "directory of the rules file.",
-                    role: ParameterSchema.destination),
-                "create": ParameterSchema(
-                    type: "boolean", default: false,
-                    description: "Whether an empty file and its parent directories are created if there is none."),
-                "time": ParameterSchema(
-                    type: "string", default: "now",
-                    description:
-                        "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
-                        + "seconds since 1970."
-                ),
-                "set": ParameterSchema(
-                    type: "string", enum: ["both", "mtime", "atime"], default: "both",
-                    description: "The times to set: modification ('mtime'), access ('atime'), or both."),
-                "allow": Jail.schema,
-            ],
-            additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], traits: .isBrief)
+        "touch",
+        [
+            "path": .string(
+                "The path to use instead of the file's own. A relative path is resolved from the "
+                    + "directory of the rules file.",
+                example: "${path}.done", role: ParameterSchema.destination),
+            "create": .flag(
+                "Whether an empty file and its parent directories are created if there is none.", default: false),
+            "time": .string(
+                "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and "
+                    + "seconds since 1970.",
+                default: "now", mayBeEmpty: true),
+            "set": .choice(
+                ["both", "mtime", "atime"], "The times to set: modification ('mtime'), access ('atime'), or both.",
+                default: "both"),
+            "allow": Jail.schema,
+        ], traits: .isBrief)
 
-    package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileError) in try touch(invocation) }
-    }
-
-    private func touch(_ invocation: Invocation) throws(FileError) -> Outcome {
+    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let word = invocation.text("time") ?? "now"
-        guard let time = word == "now" ? DiskProbe.now() : MomentText.moment(word) else {
-            return Outcome(
-                .failed, "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'",
-                code: "bad-time")
+        guard let time = word == "now" ? DiskProbe.now() : TimeParameter.parse(word) else {
+            throw .failed(
+                "'\(word)' is not a time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
         }
         let path = try path(invocation)
-        var changes: [FileChange] = []
-        let (file, isNew) = try open(path, invocation, &changes)
+        var jail = Jail(invocation, parameters: ["path"])
+        let (file, isNew) = try open(path, invocation, &jail)
         let set = invocation.text("set") ?? "both"
         func value(_ isSet: Bool) -> cal_time {
             cal_time(seconds: time.seconds, nanoseconds: time.nanoseconds, is_left: isSet ? 0 : 1)
@@ -59,7 +45,7 @@ package struct TouchHandler: Handler {
         let error = cal_change_times(file.descriptor, value(set != "mtime"), value(set != "atime"))
         guard error == 0 else { throw FileError(error, "cannot set the times of '\(path)'") }
         var outcome = Outcome(.succeeded, isNew ? "created \(path)" : "set the times of \(path)", outputs: [path])
-        outcome.changes = changes
+        outcome.changes = jail.changes
         return outcome
     }
 
@@ -72,26 +58,27 @@ package struct TouchHandler: Handler {
     }
 
     private func open(
-        _ path: PathBytes, _ invocation: Invocation, _ changes: inout [FileChange]
+        _ path: PathBytes, _ invocation: Invocation, _ jail: inout Jail
     ) throws(FileError) -> (OpenFile, isNew: Bool) {
         let creates = invocation.flag("create", default: false)
-        if path == invocation.job.event.path, !creates { return (try SourceFile(invocation).file, false) }
+        if path == invocation.job.event.path, !creates {
+            let source = try SourceFile(invocation)
+            guard source.metadata.type != .symlink else { throw Self.linkRefusal(path) }
+            return (source.file, false)
+        }
         let name = PathBytes(path.lastComponent)
-        let folder = try Jail(invocation, parameters: ["path"]).open(path.parent, making: creates, noting: &changes)
+        let directory = try jail.open(path.parent, making: creates)
         for _ in 0..<Self.mostTries {
-            switch folder.open(name, CAL_OPEN_ENTRY) {
+            switch directory.open(name, CAL_OPEN_ENTRY) {
             case .success(let file):
-                guard try file.facts().type != .symlink else {
-                    throw FileError(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
-                }
+                guard try file.metadata().type != .symlink else { throw Self.linkRefusal(path) }
                 return (file, false)
             case .failure(let error) where error.errno != ENOENT:
                 throw FileError(error.errno, "cannot open '\(path)'")
             case .failure:
                 guard creates else { throw FileError(Outcome(.skipped, "'\(path)' does not exist", code: "gone")) }
             }
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-            let made = name.withCString { openat(folder.descriptor, $0, flags, 0o666) }
+            let made = directory.create(name, mode: 0o666)
             if made >= 0 { return (OpenFile(made), true) }
             guard errno == EEXIST else { throw FileError(errno, "cannot create '\(path)'") }
         }
@@ -99,4 +86,8 @@ package struct TouchHandler: Handler {
     }
 
     private static let mostTries = 10
+
+    private static func linkRefusal(_ path: PathBytes) -> FileError {
+        .failed("'\(path)' is a link", code: "not-a-file")
+    }
 }

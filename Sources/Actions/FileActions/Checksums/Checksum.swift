@@ -29,9 +29,9 @@ enum Checksum: String, CaseIterable {
     static func isList(_ path: PathBytes) -> Bool {
         let name = path.lastComponent
         return allCases.contains { sum in
-            name.elementsEqual(sum.listName.utf8)
-                || name.count > sum.suffix.utf8.count
-                    && name.suffix(sum.suffix.utf8.count).elementsEqual(sum.suffix.utf8)
+            let suffix = sum.suffix.utf8
+            return name.elementsEqual(sum.listName.utf8)
+                || name.count > suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
         }
     }
 
@@ -55,13 +55,14 @@ enum Checksum: String, CaseIterable {
         }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
         defer { block.deallocate() }
+        var offset: Int64 = 0
         while true {
             try limit.check("reading")
-            let count = read(file.descriptor, block.baseAddress, block.count)
-            if count < 0, errno == EINTR { continue }
+            let count = FileIO.read(file.descriptor, into: block[...], at: offset)
             guard count >= 0 else { throw FileError(errno, "cannot read '\(path)'") }
             if count == 0 { return String(hexadecimal: digest.finish()) }
             digest.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
+            offset += Int64(count)
         }
     }
 }

@@ -3,18 +3,21 @@ import System
 
 /// A file with the checksums of other files: a sidecar, or the list of a directory.
 struct ChecksumFile {
-    let folder: DirectoryHandle
+    let directory: DirectoryHandle
     let name: PathBytes
     let kind: Checksum
+
+    /// A file name with its checksum; nil removes the name.
+    typealias Sum = (name: PathBytes, digits: String?)
 
     /// The maximum size in bytes; a larger file is not a checksum file.
     private static let most = 64 << 20
 
-    var path: PathBytes { folder.path(of: name) }
+    var path: PathBytes { directory.path(of: name) }
 
     /// Returns the lines of the file; nil if it does not exist.
     func lines() throws(FileError) -> ChecksumLines? {
-        try WholeFile.content(of: name, in: folder, most: Self.most).map { ChecksumLines($0, kind) }
+        try WholeFile.content(of: name, in: directory, most: Self.most).map { ChecksumLines($0, kind) }
     }
 
     enum Update {
@@ -27,17 +30,15 @@ struct ChecksumFile {
     /// Updates checksums in the file, safely even if others do so at the same time; the file is replaced as a whole.
     ///
     /// - Parameters:
-    ///   - sums: The file names with their checksums; nil removes a name.
+    ///   - sums: The changes.
     ///   - isAlone: Whether the file may contain nothing else.
     ///   - isOver: Called while waiting for other processes; true stops the wait.
     /// - Returns: Whether the file was written.
     /// - Throws: A ``FileError`` if a system call fails.
-    func update(
-        _ sums: [(name: PathBytes, digits: String?)], isAlone: Bool = false, isOver: () -> Bool
-    ) throws(FileError) -> Update {
+    func update(_ sums: [Sum], isAlone: Bool = false, isOver: () -> Bool) throws(FileError) -> Update {
         // The lock belongs to this open descriptor, so it works between threads as well as between processes.
-        let lock = openat(folder.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard lock >= 0 else { throw FileError(errno, "cannot open '\(folder.path)'") }
+        let lock = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard lock >= 0 else { throw FileError(errno, "cannot open '\(directory.path)'") }
         defer { close(lock) }
         while flock(lock, LOCK_EX | LOCK_NB) != 0 {
             // A file system without locks: its directory is assumed not to be shared.
@@ -46,12 +47,19 @@ struct ChecksumFile {
             var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
             nanosleep(&pause, nil)
         }
-        let before = try WholeFile.content(of: name, in: folder, most: Self.most)
+        let before = try WholeFile.content(of: name, in: directory, most: Self.most)
         var lines = ChecksumLines(isAlone ? [] : before ?? [], kind)
-        for sum in sums { lines.set(sum.digits, for: sum.name) }
+        for sum in sums { lines.sums[sum.name] = sum.digits }
         let text = lines.text
         if text == before ?? [] { return .same }
-        try WholeFile.replace(name, in: folder, with: text)
+        try WholeFile.replace(name, in: directory, with: text)
         return .written
+    }
+}
+
+extension ChecksumFile {
+    /// The list of a directory.
+    init(listIn directory: DirectoryHandle, _ kind: Checksum) {
+        self.init(directory: directory, name: PathBytes(kind.listName), kind: kind)
     }
 }

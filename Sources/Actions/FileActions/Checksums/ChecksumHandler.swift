@@ -12,178 +12,154 @@ package struct ChecksumHandler: Handler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "checksum"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "algorithm": ParameterSchema(
-                    type: "string", enum: Checksum.allCases.map { .string($0.rawValue) },
-                    default: .string(Checksum.sha256.rawValue),
-                    description: "The algorithm. b2 is BLAKE2b, as in b2sum; xxh128 is fast, but not cryptographic."),
-                "write": ParameterSchema(
-                    type: "string", enum: ["sidecar", "sums"],
-                    description:
-                        "Where to write it: next to the file as NAME.sha256, or to SHA256SUMS in the file's "
-                        + "directory."),
-                "verify": ParameterSchema(
-                    type: "string", examples: ["sidecar"], minLength: 1,
-                    description:
-                        "The checksum to compare with: 'sidecar', 'sums', or the checksum itself in "
-                        + "hexadecimal digits."),
-            ], additionalProperties: false, examples: [["write": "sidecar"]]),
-        events: [.created, .modified, .moved, .attributes, .deleted], traits: .sharesFile)
+        "checksum",
+        [
+            "algorithm": .choice(
+                Checksum.allCases.map(\.rawValue),
+                "The algorithm. b2 is BLAKE2b, as in b2sum; xxh128 is fast, but not cryptographic.",
+                default: Checksum.sha256.rawValue),
+            "write": .choice(
+                ["sidecar", "sums"],
+                "Where to write it: next to the file as NAME.sha256, or to SHA256SUMS in the file's directory."),
+            "verify": .string(
+                "The checksum to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits.",
+                example: "sidecar"),
+        ], examples: [["write": "sidecar"]], events: [.created, .modified, .moved, .attributes, .deleted],
+        traits: .sharesFile)
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
-    /// The result for one file.
-    private enum Result {
-        case outcome(Outcome)
-        /// A change of a list, and the outcome once the list is written.
-        case change(ChecksumFile, [(name: PathBytes, digits: String?)], Outcome)
+    /// A change of a list of checksums.
+    private struct ListChange {
+        var list: ChecksumFile
+        var sums: [ChecksumFile.Sum]
+        /// The files that the change is for, as indices in the batch.
+        var members: [Int] = []
     }
 
     /// Writes each list once, for all files in it.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        var outcomes: [Outcome?] = invocations.map { _ in nil }
-        var lists: [PathBytes: (file: ChecksumFile, members: [Int], sums: [(name: PathBytes, digits: String?)])] = [:]
-        var endings: [Int: Outcome] = [:]
-        for (number, invocation) in invocations.enumerated() {
+        var lists: [PathBytes: ListChange] = [:]
+        var outcomes = invocations.enumerated().map { index, invocation in
+            Outcome.of { () throws(FileError) in
+                let (outcome, change) = try result(of: invocation)
+                if let change {
+                    lists[change.list.path, default: ListChange(list: change.list, sums: [])].sums += change.sums
+                    lists[change.list.path]?.members.append(index)
+                }
+                return outcome
+            }
+        }
+        for change in lists.values {
+            let update: Result<Bool, FileError>
             do throws(FileError) {
-                switch try result(of: invocation) {
-                case .outcome(let outcome): outcomes[number] = outcome
-                case .change(let file, let sums, let outcome):
-                    endings[number] = outcome
-                    lists[file.path, default: (file, [], [])].members.append(number)
-                    lists[file.path]?.sums += sums
-                }
+                update = .success(try write(change, invocations[change.members[0]].limit))
             } catch {
-                outcomes[number] = error.outcome
+                update = .failure(error)
             }
-        }
-        for list in lists.values {
-            guard let first = list.members.first else { continue }
-            let update = update(list.file, list.sums, invocations[first])
-            for number in list.members {
+            for index in change.members {
                 switch update {
-                case .failure(let stop): outcomes[number] = stop.outcome
-                case .success(let isWritten):
-                    var outcome = endings[number]
-                    if isWritten { outcome?.outputs = [list.file.path] } else { outcome?.message += ", unchanged" }
-                    outcomes[number] = outcome
+                case .success(true): outcomes[index].outputs = [change.list.path]
+                case .success(false): outcomes[index].message += ", unchanged"
+                case .failure(let error): outcomes[index] = error.outcome
                 }
             }
         }
-        return outcomes.map { outcome in
-            guard let outcome else { preconditionFailure("each file has an outcome") }
-            return outcome
+        return outcomes
+    }
+
+    /// Returns whether the list was written.
+    private func write(_ change: ListChange, _ limit: WorkLimit) throws(FileError) -> Bool {
+        switch try change.list.update(change.sums, isOver: { limit.isOver }) {
+        case .written: return true
+        case .same: return false
+        case .waited:
+            if limit.stop.isRaised { throw FileError(.interrupted("stopped while waiting")) }
+            throw FileError(.timedOut("the directory of '\(change.list.path)' was locked until the timeout"))
         }
     }
 
-    private struct Stop: Error { var outcome: Outcome }
-
-    private func update(
-        _ file: ChecksumFile, _ sums: [(name: PathBytes, digits: String?)], _ invocation: Invocation
-    ) -> Swift.Result<Bool, Stop> {
-        let limit = invocation.limit
-        do throws(FileError) {
-            switch try file.update(sums, isOver: { limit.isOver }) {
-            case .written: return .success(true)
-            case .same: return .success(false)
-            case .waited:
-                guard !limit.stop.isRaised else {
-                    return .failure(Stop(outcome: .interrupted("stopped while waiting")))
-                }
-                let message = "the directory of '\(file.path)' was locked until the timeout"
-                return .failure(Stop(outcome: .timedOut(message)))
-            }
-        } catch {
-            return .failure(Stop(outcome: error.outcome))
-        }
-    }
-
-    private func result(of invocation: Invocation) throws(FileError) -> Result {
+    /// Returns the outcome for one file, and the change of a list that must be written for it.
+    private func result(of invocation: Invocation) throws(FileError) -> (Outcome, ListChange?) {
         let event = invocation.job.event
-        let path = event.path
         let kind = invocation.text("algorithm").flatMap(Checksum.init(rawValue:)) ?? .sha256
         let write = invocation.text("write")
         let verify = invocation.text("verify")
         guard write == nil || verify == nil else {
-            return .outcome(
-                Outcome(.failed, "'write' and 'verify' can't be combined; use two actions", code: "bad-parameters"))
+            throw .failed("'write' and 'verify' can't be combined; use two actions", code: "bad-parameters")
         }
-        if Checksum.isList(path) {
-            return .outcome(Outcome(.skipped, "it is a checksum file itself", code: "checksums"))
+        if Checksum.isList(event.path) {
+            return (Outcome(.skipped, "it is a checksum file itself", code: "checksums"), nil)
         }
-        if event.kind == .deleted { return try removal(of: path, root: event.root, kind, isListed: write == "sums") }
+        if event.kind == .deleted { return try removal(of: event, kind, isListed: write == "sums") }
         let source = try SourceFile(invocation)
-        if invocation.job.isInterrupted { Leftovers.clear(source.folder, now: DiskProbe.now()) }
-        let list = ChecksumFile(folder: source.folder, name: PathBytes(kind.listName), kind: kind)
+        let list = ChecksumFile(listIn: source.directory, kind)
         let sidecar = ChecksumFile(
-            folder: source.folder, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
+            directory: source.directory, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
         let limit = invocation.limit
-        let sum = try kind.reading(of: source.openForReading(), path, within: limit)
+        let sum = try kind.reading(of: source.openForReading(), event.path, within: limit)
         guard try source.isUnchanged() else { throw .changed }
         let values: [String: JSONValue] = [kind.rawValue: .string(sum)]
-        if let verify { return .outcome(try self.verify(source.name, sum, kind, with: verify, list, sidecar, values)) }
+        if let verify { return (try self.verify(source.name, sum, kind, with: verify, list, sidecar, values), nil) }
+        var outcome = Outcome(.succeeded, "\(kind.rawValue) \(sum)", values: values)
         switch write {
         case "sidecar":
-            let held = try held(by: sidecar, of: source.name)
-            var outcome = Outcome(.succeeded, "\(kind.rawValue) \(sum) in \(sidecar.path)", values: values)
-            if held == sum {
+            outcome.message += " in \(sidecar.path)"
+            let previous = try content(of: sidecar, for: source.name)
+            if previous == sum {
                 outcome.message += ", unchanged"
-                return .outcome(outcome)
+                return (outcome, nil)
             }
-            if let held { outcome.message += ", replacing \(held)" }
-            switch try sidecar.update(
-                [(source.name, sum)], isAlone: true, isOver: { limit.isOver })
-            {
+            if let previous { outcome.message += ", replacing \(previous)" }
+            switch try sidecar.update([(source.name, sum)], isAlone: true, isOver: { limit.isOver }) {
             case .written: outcome.outputs = [sidecar.path]
             case .same: outcome.message += ", unchanged"
-            case .waited: return .outcome(.interrupted("stopped while waiting for the directory"))
+            case .waited: throw FileError(.interrupted("stopped while waiting for the directory"))
             }
-            return .outcome(outcome)
+            return (outcome, nil)
         case "sums":
-            try forget(invocation, in: kind)
-            var sums: [(name: PathBytes, digits: String?)] = [(source.name, sum)]
-            if let from = event.from, from.parent == path.parent, from != path { sums.append((Self.name(from), nil)) }
-            return .change(list, sums, Outcome(.succeeded, "\(kind.rawValue) \(sum) in \(list.path)", values: values))
-        default: return .outcome(Outcome(.succeeded, "\(kind.rawValue) \(sum)", values: values))
+            try removeFormer(invocation, kind)
+            outcome.message += " in \(list.path)"
+            var sums: [ChecksumFile.Sum] = [(source.name, sum)]
+            if let from = event.from, from.parent == event.path.parent, from != event.path {
+                sums.append((Self.name(from), nil))
+            }
+            return (outcome, ListChange(list: list, sums: sums))
+        default: return (outcome, nil)
         }
     }
 
     /// Removes a deleted file from the list of its directory.
     private func removal(
-        of path: PathBytes, root: PathBytes, _ kind: Checksum, isListed: Bool
-    ) throws(FileError) -> Result {
+        of event: FileEvent, _ kind: Checksum, isListed: Bool
+    ) throws(FileError) -> (Outcome, ListChange?) {
         guard isListed else { throw .gone }
-        let folder = try SourceFile.openFolder(of: path, root: root)
-        let list = ChecksumFile(folder: folder, name: PathBytes(kind.listName), kind: kind)
-        guard try list.lines()?.sums[Self.name(path)] != nil else {
-            return .outcome(Outcome(.skipped, "it is gone, and not in \(list.path)", code: "gone"))
+        let list = ChecksumFile(listIn: try SourceFile.openDirectory(of: event.path, root: event.root), kind)
+        let name = Self.name(event.path)
+        guard try list.lines()?.sums[name] != nil else {
+            return (Outcome(.skipped, "it is gone, and not in \(list.path)", code: "gone"), nil)
         }
-        return .change(list, [(Self.name(path), nil)], Outcome(.succeeded, "removed from \(list.path)"))
+        return (Outcome(.succeeded, "removed from \(list.path)"), ListChange(list: list, sums: [(name, nil)]))
     }
 
     /// Removes a file that was moved here from the list of its previous directory.
-    private func forget(_ invocation: Invocation, in kind: Checksum) throws(FileError) {
+    private func removeFormer(_ invocation: Invocation, _ kind: Checksum) throws(FileError) {
         let event = invocation.job.event
         guard let from = event.from, from.parent != event.path.parent,
-            let folder = try? SourceFile.openFolder(of: from, root: event.root),
+            let directory = try? SourceFile.openDirectory(of: from, root: event.root),
             case .absent = DiskProbe.look(at: from)
         else { return }
-        let former = ChecksumFile(folder: folder, name: PathBytes(kind.listName), kind: kind)
+        let former = ChecksumFile(listIn: directory, kind)
         guard try former.lines()?.sums[Self.name(from)] != nil else { return }
-        let stop = invocation.stop
-        _ = try former.update([(Self.name(from), nil)], isOver: { stop.isRaised })
+        _ = try former.update([(Self.name(from), nil)], isOver: { invocation.stop.isRaised })
     }
 
     private static func name(_ path: PathBytes) -> PathBytes { PathBytes(path.lastComponent) }
 
     /// Returns the checksum of a file in a sidecar, or a description of its other content; nil if there is no sidecar.
-    private func held(by sidecar: ChecksumFile, of name: PathBytes) throws(FileError) -> String? {
+    private func content(of sidecar: ChecksumFile, for name: PathBytes) throws(FileError) -> String? {
         guard let lines = try sidecar.lines() else { return nil }
-        let only = lines.sums.count == 1 ? lines.sums.values.first : nil
-        return lines.sums[name] ?? lines.bare ?? only ?? "content without a \(sidecar.kind.rawValue)"
+        return lines.only(for: name) ?? "content without a \(sidecar.kind.rawValue)"
     }
 
     // MARK: Verification
@@ -193,29 +169,25 @@ package struct ChecksumHandler: Handler {
         _ sidecar: ChecksumFile, _ values: [String: JSONValue]
     ) throws(FileError) -> Outcome {
         let expected: String
-        let place: String
+        var place = ""
         switch word {
         case "sidecar", "sums":
-            let isList = word == "sums"
-            let file = isList ? list : sidecar
+            let file = word == "sums" ? list : sidecar
             place = " in '\(file.path)'"
             guard let lines = try file.lines() else {
                 // The checksum file may arrive after the file.
                 return Outcome(.retry, "there is no '\(file.path)' to compare with", code: "no-checksum")
             }
-            let only = lines.sums.count == 1 ? lines.sums.values.first : nil
-            guard let found = lines.sums[name] ?? (isList ? nil : lines.bare ?? only) else {
+            guard let found = word == "sums" ? lines.sums[name] : lines.only(for: name) else {
                 let message = "'\(file.path)' has no \(kind.rawValue) of '\(name)'"
                 return Outcome(.retry, message, code: "no-checksum")
             }
             expected = found
         default:
-            place = ""
             guard let digits = ChecksumLines.digits(Array(word.utf8), kind) else {
-                let message =
+                throw .failed(
                     "'verify' is '\(word)', which is not a \(kind.rawValue) of \(kind.digits) digits; write "
-                    + "'sidecar', 'sums' or the checksum"
-                return Outcome(.failed, message, code: "bad-parameters")
+                        + "'sidecar', 'sums' or the checksum", code: "bad-parameters")
             }
             expected = digits
         }

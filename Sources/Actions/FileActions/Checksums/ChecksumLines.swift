@@ -2,15 +2,14 @@ import System
 
 /// The lines of a checksum file, in the format of sha256sum and similar tools.
 struct ChecksumLines {
-    private(set) var sums: [PathBytes: String] = [:]
+    /// The checksums of files, by name.
+    var sums: [PathBytes: String] = [:]
     /// A checksum without a name, as in some sidecars.
-    private(set) var bare: String?
+    private var bare: String?
     /// Comments and other lines without a checksum, which stay at the top of the file.
     private var others: [[UInt8]] = []
-    private let kind: Checksum
 
     init(_ bytes: [UInt8], _ kind: Checksum) {
-        self.kind = kind
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
             let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
             guard let (digits, name) = Self.sum(in: line, kind) else {
@@ -21,8 +20,8 @@ struct ChecksumLines {
         }
     }
 
-    /// Sets the checksum of a file, or removes it if nil.
-    mutating func set(_ digits: String?, for name: PathBytes) { sums[name] = digits }
+    /// Returns the checksum of a file in its sidecar, which may have none, or another, name in it.
+    func only(for name: PathBytes) -> String? { sums[name] ?? bare ?? (sums.count == 1 ? sums.values.first : nil) }
 
     /// The content of the whole file, sorted by name.
     var text: [UInt8] {

@@ -6,8 +6,32 @@ import System
 /// A change costs a binary search; the whole list is assembled from the formatted lines.
 struct FileIndex {
     /// The attribute that the entries are sorted by.
-    enum Order: String, CaseIterable {
+    enum Key: String, CaseIterable {
         case name, mtime, size
+    }
+
+    /// The order of the entries.
+    struct Order: Equatable {
+        private let key: Key
+        private let isDescending: Bool
+
+        /// Creates the order of a word such as `mtime` or `-mtime`.
+        init(_ word: String) {
+            isDescending = word.hasPrefix("-")
+            key = Key(rawValue: isDescending ? String(word.dropFirst()) : word) ?? .name
+        }
+
+        /// Whether the line is before the entry; entries with the same sort key are ordered by name.
+        fileprivate func isBefore(_ line: Line, _ entry: Entry, _ path: PathBytes) -> Bool {
+            let one = line.entry
+            switch key {
+            case .mtime where one.modified != entry.modified: return (one.modified < entry.modified) != isDescending
+            case .size where one.size != entry.size: return (one.size < entry.size) != isDescending
+            case .name where one.relative != entry.relative: return (one.relative < entry.relative) != isDescending
+            case .mtime, .size, .name:
+                return one.relative == entry.relative ? line.path < path : one.relative < entry.relative
+            }
+        }
     }
 
     /// A file as it appears in the list.
@@ -23,32 +47,40 @@ struct FileIndex {
         var isCopying: Bool?
     }
 
-    private struct Line {
+    fileprivate struct Line {
         var path: PathBytes
         var entry: Entry
         /// The formatted line, starting with a newline.
         var text: [UInt8]
+
+        init(_ path: PathBytes, _ entry: Entry) {
+            self.path = path
+            self.entry = entry
+            var object: [String: JSONValue] = [
+                "size": .integer(Int64(clamping: entry.size)), "mtime": .string(entry.modified.description),
+                "type": .string(entry.type.rawValue),
+            ]
+            object.add("path", bytes: entry.relative.bytes)
+            if let root = entry.root { object.add("root", bytes: root.bytes) }
+            if let isCopying = entry.isCopying { object["copying"] = .bool(isCopying) }
+            text = [UInt8(ascii: "\n")] + object.lineBytes
+        }
     }
 
     let order: Order
-    let isDescending: Bool
     private var lines: [Line] = []
     private var entries: [PathBytes: Entry] = [:]
-
-    init(order: Order, isDescending: Bool) {
-        self.order = order
-        self.isDescending = isDescending
-    }
-
-    var count: Int { lines.count }
-
     /// The files that were open for writing when they were last checked.
     private(set) var copying: Set<PathBytes> = []
 
-    /// Returns the paths of the files in the directory, at any depth, and the path itself.
-    func paths(in folder: PathBytes) -> [PathBytes] { entries.keys.filter { $0.isInside(folder) } }
+    init(order: Order) { self.order = order }
 
-    subscript(path: PathBytes) -> Entry? { entries[path] }
+    var count: Int { lines.count }
+
+    /// Returns the files in the directory, at any depth, or at the path itself.
+    func entries(in directory: PathBytes) -> [(path: PathBytes, entry: Entry)] {
+        entries.filter { $0.key.isInside(directory) }.map { ($0.key, $0.value) }
+    }
 
     /// Replaces the entry of a path, or removes it.
     ///
@@ -62,21 +94,18 @@ struct FileIndex {
         if let old { lines.remove(at: position(of: old, at: path)) }
         entries[path] = entry
         note(entry, at: path)
-        if let entry {
-            let line = Line(path: path, entry: entry, text: text(of: entry))
-            lines.insert(line, at: position(of: entry, at: path))
-        }
+        if let entry { lines.insert(Line(path, entry), at: position(of: entry, at: path)) }
         return true
     }
 
     /// Adds many new paths at once.
     mutating func add(_ found: [(path: PathBytes, entry: Entry)]) {
         for (path, entry) in found where entries.updateValue(entry, forKey: path) == nil {
-            lines.append(Line(path: path, entry: entry, text: text(of: entry)))
+            lines.append(Line(path, entry))
             note(entry, at: path)
         }
-        let (order, isDescending) = (order, isDescending)
-        lines.sort { Self.isBefore($0, $1.entry, $1.path, order, isDescending) }
+        let order = order
+        lines.sort { order.isBefore($0, $1.entry, $1.path) }
     }
 
     private mutating func note(_ entry: Entry?, at path: PathBytes) {
@@ -96,47 +125,14 @@ struct FileIndex {
         return json
     }
 
-    // MARK: Order
-
     /// Returns the first position that is not before the entry.
     private func position(of entry: Entry, at path: PathBytes) -> Int {
         var low = 0
         var high = lines.count
         while low < high {
             let middle = (low + high) / 2
-            if isBefore(lines[middle], entry, path) { low = middle + 1 } else { high = middle }
+            if order.isBefore(lines[middle], entry, path) { low = middle + 1 } else { high = middle }
         }
         return low
-    }
-
-    /// Entries with the same sort key are ordered by name.
-    private func isBefore(_ line: Line, _ entry: Entry, _ path: PathBytes) -> Bool {
-        Self.isBefore(line, entry, path, order, isDescending)
-    }
-
-    private static func isBefore(
-        _ line: Line, _ entry: Entry, _ path: PathBytes, _ order: Order, _ isDescending: Bool
-    ) -> Bool {
-        let (one, other) = (line.entry, entry)
-        switch order {
-        case .mtime where one.modified != other.modified: return (one.modified < other.modified) != isDescending
-        case .size where one.size != other.size: return (one.size < other.size) != isDescending
-        case .name where one.relative != other.relative: return (one.relative < other.relative) != isDescending
-        case .mtime, .size, .name:
-            return one.relative == other.relative ? line.path < path : one.relative < other.relative
-        }
-    }
-
-    // MARK: Formatting
-
-    private func text(of entry: Entry) -> [UInt8] {
-        var object: [String: JSONValue] = [
-            "size": .integer(Int64(clamping: entry.size)), "mtime": .string(entry.modified.description),
-            "type": .string(entry.type.rawValue),
-        ]
-        object.add("path", bytes: entry.relative.bytes)
-        if let root = entry.root { object.add("root", bytes: root.bytes) }
-        if let isCopying = entry.isCopying { object["copying"] = .bool(isCopying) }
-        return [UInt8(ascii: "\n")] + object.lineBytes
     }
 }

@@ -40,14 +40,11 @@ final class IndexFile: Sendable {
 
     private func update(_ state: inout State?, _ invocations: [Invocation]) throws(FileError) -> Outcome {
         let first = invocations[0]
-        let word = first.parameters["sort"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "name"
-        let isDescending = word.hasPrefix("-")
-        let order = FileIndex.Order(rawValue: isDescending ? String(word.dropFirst()) : word) ?? .name
         let events = invocations.map(\.job.event)
-        var index = FileIndex(order: order, isDescending: isDescending)
+        var index = FileIndex(order: FileIndex.Order(first.text("sort") ?? "name"))
         var hasChanged = false
         let files = WatchedPaths(roots: first.selection.filter.roots.map { PathBytes($0) })
-        let former = state.flatMap { isUsable($0, first.selection, index) ? $0 : nil }
+        let former = state.flatMap { isUsable($0, first.selection, index.order) ? $0 : nil }
         if let former, !events.contains(where: \.kind.isOfWholeTree) {
             index = former.index
             let paths = events.flatMap { [$0.path] + ($0.from.map { [$0] } ?? []) }
@@ -55,21 +52,24 @@ final class IndexFile: Sendable {
                 if refresh(path, &index, first.selection, files) { hasChanged = true }
             }
         } else {
-            let deadline = ContinuousClock.now + first.timeout
-            switch first.selection.list(isStopped: { first.stop.isRaised || .now > deadline }) {
+            let limit = first.limit
+            switch first.selection.list(isStopped: { limit.isOver }) {
             case .stopped:
                 if first.stop.isRaised { return .interrupted("stopped while listing") }
                 return .timedOut("timed out while listing")
             case .rootMissing:
                 return Outcome(.skipped, "the root does not exist; the list is not changed", code: "root-missing")
             case .found(let found, let unseen):
-                fill(&index, found, first.selection, files)
+                index.add(
+                    found.filter { !isOwn($0.path) }.map {
+                        ($0.path, entry($0.path, $0.root, $0.snapshot, first.selection, files))
+                    })
                 // Files in a directory that cannot be listed are not gone.
-                for (folder, error) in unseen {
+                for (directory, error) in unseen {
                     if error != ENOENT {
-                        first.log.warning("cannot list '\(folder)': \(String(cString: strerror(error)))")
+                        first.log.warning("cannot list '\(directory)': \(String(cString: strerror(error)))")
                     }
-                    keep(former?.index, in: folder, &index)
+                    if let former { index.add(former.index.entries(in: directory)) }
                 }
                 hasChanged = true
             }
@@ -86,10 +86,10 @@ final class IndexFile: Sendable {
     }
 
     /// Whether the list on the disk is the one written last, for the same files in the same order.
-    private func isUsable(_ state: State, _ selection: FileSelection, _ asked: FileIndex) -> Bool {
+    private func isUsable(_ state: State, _ selection: FileSelection, _ order: FileIndex.Order) -> Bool {
         guard case .present(let there) = DiskProbe.look(at: path) else { return false }
         return there.hasSameContent(as: state.written) && state.selection == selection
-            && state.index.order == asked.order && state.index.isDescending == asked.isDescending
+            && state.index.order == order
     }
 
     // MARK: Entries
@@ -108,22 +108,6 @@ final class IndexFile: Sendable {
             }
         }
         return index.set(entry, at: path)
-    }
-
-    private func fill(
-        _ index: inout FileIndex, _ found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)],
-        _ selection: FileSelection, _ files: WatchedPaths
-    ) {
-        let entries = found.filter { !isOwn($0.path) }.map {
-            ($0.path, entry($0.path, $0.root, $0.snapshot, selection, files))
-        }
-        index.add(entries)
-    }
-
-    private func keep(_ former: FileIndex?, in folder: PathBytes, _ index: inout FileIndex) {
-        guard let former else { return }
-        let entries = former.paths(in: folder).compactMap { path in former[path].map { (path, $0) } }
-        index.add(entries)
     }
 
     private func entry(
@@ -156,9 +140,9 @@ final class IndexFile: Sendable {
     ///
     /// The file is not flushed: after a power loss, the list is generated again anyway.
     private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileError) -> Snapshot {
-        var changes: [FileChange] = []
-        let folder = try Jail(invocation).open(path.parent, making: true, noting: &changes)
-        return try WholeFile.replace(PathBytes(path.lastComponent), in: folder, with: json, isFlushed: false)
+        var jail = Jail(invocation)
+        let directory = try jail.open(path.parent, making: true)
+        return try WholeFile.replace(PathBytes(path.lastComponent), in: directory, with: json, isFlushed: false)
     }
 }
 

@@ -16,50 +16,39 @@ package struct IndexHandler: Handler {
     package init() {}
 
     package let summary = HandlerDescription(
-        reference: HandlerReference(name: "index"),
-        parameters: ParameterSchema(
-            type: "object",
-            properties: [
-                "to": ParameterSchema(
-                    type: "string", examples: ["list.json"], minLength: 1, pattern: "[^/]$",
-                    description:
-                        "The path of the list. Missing directories are created. A relative path is resolved "
-                        + "from the directory of the rules file.",
-                    role: ParameterSchema.destination
-                ),
-                "sort": ParameterSchema(
-                    type: "string",
-                    enum: FileIndex.Order.allCases.flatMap { [.string($0.rawValue), .string("-\($0.rawValue)")] },
-                    default: "name", description: "The sort key; a leading '-' sorts in descending order."),
-                "allow": Jail.schema,
-            ], required: ["to"], additionalProperties: false),
-        neededEvents: [.created, .modified, .deleted], traits: [.sharesFile, .isBrief])
+        "index",
+        [
+            "to": .string(
+                "The path of the list. Missing directories are created. A relative path is resolved "
+                    + "from the directory of the rules file.",
+                example: "list.json", pattern: "[^/]$", role: ParameterSchema.destination),
+            "sort": .choice(
+                FileIndex.Key.allCases.flatMap { [$0.rawValue, "-\($0.rawValue)"] },
+                "The sort key; a leading '-' sorts in descending order.", default: "name"),
+            "allow": Jail.schema,
+        ], required: ["to"], events: nil, neededEvents: [.created, .modified, .deleted],
+        traits: [.sharesFile, .isBrief])
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 
     /// Applies several events, and writes each list once.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         var groups: [IndexFiles.Key: [Int]] = [:]
-        var outcomes: [Outcome?] = invocations.map { _ in nil }
-        for (number, invocation) in invocations.enumerated() {
-            do throws(FileError) {
-                let destination = try Destination(invocation)
+        var outcomes = invocations.enumerated().map { index, invocation in
+            Outcome.of { () throws(FileError) in
+                let path = try Destination.path(invocation)
                 guard invocation.parameters["to"]?.bytes?.last != .slash else {
-                    throw FileError(EISDIR, "'to' must name a file, not '\(destination.path.parent)/'")
+                    throw FileError(EISDIR, "'to' must name a file, not '\(path.parent)/'")
                 }
-                groups[IndexFiles.Key(rule: invocation.job.rule, path: destination.path), default: []].append(number)
-            } catch {
-                outcomes[number] = error.outcome
+                groups[IndexFiles.Key(rule: invocation.job.rule, path: path), default: []].append(index)
+                return Outcome(.succeeded)
             }
         }
-        for (key, numbers) in groups {
-            let outcome = files.file(key).update(numbers.map { invocations[$0] })
-            for number in numbers { outcomes[number] = outcome }
+        for (key, members) in groups {
+            let outcome = files.file(key).update(members.map { invocations[$0] })
+            for index in members { outcomes[index] = outcome }
         }
-        return outcomes.map { outcome in
-            guard let outcome else { preconditionFailure("each invocation has a list") }
-            return outcome
-        }
+        return outcomes
     }
 }
 
@@ -81,12 +70,8 @@ private final class IndexFiles: Sendable {
     /// Returns the list for a key; the least recently used list is dropped if there are too many.
     func file(_ key: Key) -> IndexFile {
         held.withLock { held in
-            let file: IndexFile
-            if let index = held.firstIndex(where: { $0.key == key }) {
-                file = held.remove(at: index).file
-            } else {
-                file = IndexFile(key.path)
-            }
+            let index = held.firstIndex { $0.key == key }
+            let file = index.map { held.remove(at: $0).file } ?? IndexFile(key.path)
             held.append((key, file))
             if held.count > Self.most { held.removeFirst() }
             return file

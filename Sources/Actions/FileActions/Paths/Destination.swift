@@ -1,72 +1,62 @@
-package import ActionAPI
+import ActionAPI
 import FileEvents
 import Glibc
-package import PluginProtocol
+import PluginProtocol
 import Rules
-package import System
+import System
 
 /// The handling of an existing destination.
-package enum Conflict: String, CaseIterable, Sendable {
+enum Conflict: String, CaseIterable, Sendable {
     case rename, overwrite, skip, fail
     case renameExisting = "rename_existing"
     case trash, deduplicate
 
-    package static let schema = ParameterSchema(
-        type: "string", enum: allCases.map { .string($0.rawValue) }, default: "rename",
-        description:
-            "What to do if the path exists: add a number to the new name, overwrite, skip, fail, add a number "
+    static let schema = ParameterSchema.choice(
+        allCases.map(\.rawValue),
+        "What to do if the path exists: add a number to the new name, overwrite, skip, fail, add a number "
             + "to the old name, move the old file to the trash; 'deduplicate' keeps an old file of the same "
-            + "content, and otherwise works as 'rename'."
-    )
+            + "content, and otherwise works as 'rename'.",
+        default: "rename")
 
     /// Reads the parameter `on_conflict`.
-    package init(_ invocation: Invocation) {
+    init(_ invocation: Invocation) {
         self = invocation.text("on_conflict").flatMap(Conflict.init(rawValue:)) ?? .rename
     }
 }
 
 /// The destination that `to:` names.
-package struct Destination: Sendable {
-    package var path: PathBytes
-    package var conflict: Conflict
-
-    package static let toSchema = ParameterSchema(
-        type: "string", examples: ["done/"], minLength: 1,
-        description:
-            "The new path, or with a slash at its end the directory to put the file into. Missing directories "
+enum Destination {
+    static let schema = ParameterSchema.string(
+        "The new path, or with a slash at its end the directory to put the file into. Missing directories "
             + "are created. A relative path is resolved from the directory of the rules file.",
-        role: ParameterSchema.destination
-    )
+        example: "done/", role: ParameterSchema.destination)
 
-    package init(path: PathBytes, conflict: Conflict) {
-        self.path = path
-        self.conflict = conflict
-    }
-
-    /// Reads `to` and `on_conflict`.
+    /// Returns the path that `to` names.
     ///
     /// - Throws: A ``FileError`` if the expanded path is invalid.
-    package init(_ invocation: Invocation) throws(FileError) {
+    static func path(_ invocation: Invocation) throws(FileError) -> PathBytes {
         let to = invocation.parameters["to"]?.bytes ?? []
         guard !to.isEmpty, !to.contains(0) else { throw FileError(EINVAL, "'to' is empty") }
         var path = invocation.folder.resolving(to)
         if to.last == .slash { path = path.appending(invocation.job.event.path.lastComponent) }
-        self.path = path.normalized
-        conflict = Conflict(invocation)
+        return path.normalized
     }
 
-    /// The name in its directory.
-    package var name: PathBytes { PathBytes(path.lastComponent) }
+    /// Returns the path that the invocation would write; none if that depends on an existing file.
+    static func planned(for invocation: Invocation) -> [PathBytes] {
+        guard let path = try? path(invocation), case .absent = DiskProbe.look(at: path) else { return [] }
+        return [path]
+    }
 
     /// The maximum length of a name in bytes, on nearly every file system.
     private static let longestName = 255
     /// The number of names to try: the plain one, and those with a number.
-    package static let mostNumbers = 10_000
+    static let mostNumbers = 10_000
 
     /// Returns the name with a number before its extension: `a (1).txt`; 0 is the plain name.
     ///
     /// A name that would be too long loses the end of its stem or, if that is not enough, its own end.
-    package static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
+    static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
         guard number > 0 else { return name }
         let name = name.bytes[...]
         let mark = Array(" (\(number))".utf8)
@@ -76,21 +66,8 @@ package struct Destination: Sendable {
         var stem = name[..<dot]
         if excess > 0 {
             stem = stem.dropLast(excess)
-            // Do not split a character: remove its continuation bytes, then its first byte.
-            if let next = name[stem.endIndex...].first, next & 0xC0 == 0x80 {
-                while let last = stem.last, last & 0xC0 == 0x80 { stem.removeLast() }
-                if let last = stem.last, last >= 0xC0 { stem.removeLast() }
-            }
+            stem.removeSplitCharacter(before: name[stem.endIndex...].first)
         }
         return PathBytes(Array(stem) + mark + Array(name[dot...]))
-    }
-}
-
-extension Destination {
-    /// Returns the path that the invocation would write; none if that depends on an existing file.
-    static func planned(for invocation: Invocation) -> [PathBytes] {
-        guard let destination = try? Destination(invocation), case .absent = DiskProbe.look(at: destination.path)
-        else { return [] }
-        return [destination.path]
     }
 }

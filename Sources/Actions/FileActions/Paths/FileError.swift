@@ -1,45 +1,51 @@
 import ActionAPI
 import Glibc
 import PluginProtocol
-package import Rules
+import Rules
 import System
 
 /// A failure of an operation on a file: a system call that failed, or an outcome that is used as it is.
 package struct FileError: Error {
-    package var errno: Int32
+    var errno: Int32
     /// The operation that failed, such as `cannot create '/x/y'`.
-    package var what: String
+    var what: String
     private var ending: Outcome?
 
-    package init(_ errno: Int32, _ what: String) {
+    init(_ errno: Int32, _ what: String) {
         self.errno = errno
         self.what = what
     }
 
     /// Creates a failure with the outcome as it is.
-    package init(_ outcome: Outcome) {
+    init(_ outcome: Outcome) {
         errno = 0
         what = outcome.message
         ending = outcome
+    }
+
+    /// Returns a failure that a further attempt would not change.
+    static func failed(_ message: String, code: String? = nil) -> FileError {
+        FileError(Outcome(.failed, message, code: code))
     }
 
     /// The file is not the one that had settled, or is being changed.
     static let changed = FileError(Outcome(.notReady, "it changed meanwhile", code: "changed"))
     static let gone = FileError(Outcome(.skipped, "it is gone", code: "gone"))
 
+    /// Whether the file is not at its path.
+    var isGone: Bool { ending?.code == "gone" }
+
     /// Whether the file is not at its path, or is no longer the one that settled.
-    var isOfAnotherFile: Bool { outcome.code == "gone" || outcome.code == "changed" }
+    var isOfAnotherFile: Bool { isGone || ending?.code == "changed" }
 
     /// Creates the failure for a link on the path that root does not follow, since another user could replace it; nil
     /// if none.
     init?(untrustedLinkOn path: PathBytes) {
         guard let link = OwnershipCheck.untrustedLink(on: path) else { return nil }
-        self.init(
-            Outcome(
-                .failed,
-                "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace; "
-                    + "use the path of the directory that it leads to, in a directory that only root can change",
-                code: "outside"))
+        self = .failed(
+            "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace; "
+                + "use the path of the directory that it leads to, in a directory that only root can change",
+            code: "outside")
     }
 
     /// Whether no descriptors were left; there may still be enough for one file when there are none for many.
@@ -48,7 +54,7 @@ package struct FileError: Error {
     /// The outcome of the attempt: a full disk or a busy file may pass, an invalid path will not.
     ///
     /// A directory that was there shortly before and is now missing (`ENOENT`) is created again by the next attempt.
-    package var outcome: Outcome {
+    var outcome: Outcome {
         if let ending { return ending }
         let message = "\(what): \(String(cString: strerror(errno)))"
         switch errno {
@@ -74,7 +80,5 @@ extension Outcome {
 
 extension WorkLimit {
     /// Throws when the work has to end now.
-    func check(_ work: String) throws(FileError) {
-        if let outcome = outcome(work) { throw FileError(outcome) }
-    }
+    func check(_ work: String) throws(FileError) { if let outcome = outcome(work) { throw FileError(outcome) } }
 }

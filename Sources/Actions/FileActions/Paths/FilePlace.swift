@@ -7,47 +7,54 @@ import Rules
 import System
 
 /// A destination with its directory open, and the changes made to it.
+///
+/// Each step is one system call that fails if another process was faster. Therefore a file is lost only if it was to be
+/// replaced, and a partial file is never visible.
 struct FilePlace {
     let invocation: Invocation
-    let folder: DirectoryHandle
+    let directory: DirectoryHandle
     let name: PathBytes
     let conflict: Conflict
-    let trash: Trash
+    private let trash: Trash
     let limit: WorkLimit
     /// The changes so far that can be reverted.
     var changes: [FileChange] = []
 
     /// Opens the directory that `to` names, and creates it if necessary.
-    init(_ invocation: Invocation, trash: Trash) throws(FileError) {
-        let destination = try Destination(invocation)
-        var changes: [FileChange] = []
-        let folder = try Jail(invocation).open(destination.path.parent, making: true, noting: &changes)
-        self.init(invocation, folder, destination.name, destination.conflict, trash: trash)
-        self.changes = changes
+    ///
+    /// - Parameters:
+    ///   - invocation: The invocation with `to`.
+    ///   - name: The name in the directory; nil for the one in `to`.
+    ///   - trash: The trash for files that `on_conflict: trash` replaces.
+    ///   - making: Whether missing directories are created.
+    /// - Throws: A ``FileError`` if the path is invalid, or the directory cannot be opened.
+    init(_ invocation: Invocation, as name: PathBytes? = nil, trash: Trash, making: Bool = true) throws(FileError) {
+        let path = try Destination.path(invocation)
+        var jail = Jail(invocation)
+        let directory = try jail.open(path.parent, making: making)
+        self.init(invocation, directory, name ?? PathBytes(path.lastComponent), trash: trash)
+        changes = jail.changes
     }
 
-    init(_ invocation: Invocation, _ folder: DirectoryHandle, _ name: PathBytes, _ conflict: Conflict, trash: Trash) {
+    init(_ invocation: Invocation, _ directory: DirectoryHandle, _ name: PathBytes, trash: Trash) {
         self.invocation = invocation
-        self.folder = folder
+        self.directory = directory
         self.name = name
-        self.conflict = conflict
         self.trash = trash
+        conflict = Conflict(invocation)
         limit = invocation.limit
-        if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
+        if invocation.job.isInterrupted { Leftovers.clear(directory, now: DiskProbe.now()) }
     }
 
-    var path: PathBytes { folder.path(of: name) }
-
-    var placing: Placing {
-        var placing = Placing(in: folder, as: name, conflict, trash: trash, within: limit)
-        placing.willWrite = invocation.willWrite
-        return placing
-    }
+    var path: PathBytes { directory.path(of: name) }
 
     /// Whether this is the current name of the file, through any path to its directory.
-    func isSame(as source: SourceFile) -> Bool { name == source.name && folder.isSame(as: source.folder) }
+    func isSame(as source: SourceFile) -> Bool { name == source.name && directory.isSame(as: source.directory) }
 
-    var skipped: Outcome { Outcome(.skipped, "'\(path)' exists", code: "exists") }
+    // MARK: - Outcomes
+
+    /// The outcome of `on_conflict: skip`.
+    var skipped: Outcome { outcome(Outcome(.skipped, "'\(path)' exists", code: "exists")) }
 
     /// Returns the outcome together with the changes.
     func outcome(_ outcome: Outcome) -> Outcome {
@@ -56,11 +63,26 @@ struct FilePlace {
         return outcome
     }
 
+    /// Returns the outcome of success, with the file of that name as its output.
+    func succeeded(
+        _ name: PathBytes, code: String? = nil, values: [String: JSONValue] = [:], _ message: (PathBytes) -> String
+    ) -> Outcome {
+        let path = directory.path(of: name)
+        return outcome(Outcome(.succeeded, message(path), code: code, outputs: [path], values: values))
+    }
+
+    /// Returns the outcome for a file that an interrupted attempt left under that name.
+    func finished(_ name: PathBytes, values: [String: JSONValue] = [:]) -> Outcome {
+        succeeded(name, values: values) { "an earlier attempt created it at \($0)" }
+    }
+
     /// Records the change that left a file with this name, if it exists.
     mutating func note(_ name: PathBytes, _ kind: (PathBytes) -> FileChange.Kind) throws(FileError) {
-        guard let facts = try folder.look(at: name) else { return }
-        changes.append(FileChange(kind(folder.path(of: name)), left: FileMark(facts)))
+        guard let metadata = try directory.metadata(of: name) else { return }
+        changes.append(FileChange(kind(directory.path(of: name)), left: FileMark(metadata)))
     }
+
+    // MARK: - Earlier attempts
 
     /// Returns the name under which an interrupted attempt left the file itself; nil if there is none.
     ///
@@ -72,13 +94,19 @@ struct FilePlace {
     }
 
     /// Returns the first candidate name for which `isWanted` is true; the search stops at a free name.
-    private func firstName(
+    ///
+    /// - Parameters:
+    ///   - numbered: The conflicts for which names with a number are candidates, too.
+    ///   - isWanted: Called with each name and the metadata of its file.
+    /// - Returns: The name; nil if there is none.
+    /// - Throws: A ``FileError`` if a system call fails.
+    func firstName(
+        numbered: Set<Conflict> = [.rename, .deduplicate, .renameExisting],
         where isWanted: (PathBytes, Snapshot) throws(FileError) -> Bool
     ) throws(FileError) -> PathBytes? {
-        let isNumbered = conflict == .rename || conflict == .deduplicate || conflict == .renameExisting
-        for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
+        for number in 0..<(numbered.contains(conflict) ? Destination.mostNumbers : 1) {
             let name = Destination.numbered(name, number)
-            guard let there = try folder.look(at: name) else { return nil }
+            guard let there = try directory.metadata(of: name) else { return nil }
             if try isWanted(name, there) { return name }
         }
         return nil
@@ -96,13 +124,146 @@ struct FilePlace {
     /// - Throws: A ``FileError`` if a system call fails.
     func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileError) -> PathBytes? {
         guard invocation.hasBegunBefore, conflict != .overwrite else { return nil }
-        let facts = try content?.facts() ?? invocation.job.event.snapshot
+        let wanted = try content?.metadata() ?? invocation.job.event.snapshot
         return try firstName { (name, there) throws(FileError) in
-            guard there.type == .file, there.size == facts.size, !hasTimes || there.modified == facts.modified else {
+            guard there.type == .file, there.size == wanted.size, !hasTimes || there.modified == wanted.modified else {
                 return false
             }
             guard let content else { return true }
-            return try SameContent.holds(content, name, in: folder, within: limit)
+            return try SameContent.holds(content, name, in: directory, within: limit)
         }
+    }
+
+    // MARK: - Naming
+
+    enum Ending {
+        /// The file has this name.
+        case placed(PathBytes)
+        /// `on_conflict: skip`, and the name exists.
+        case skipped
+        /// `on_conflict: deduplicate`, and the file of this name has the same content.
+        case duplicate(PathBytes)
+    }
+
+    /// The file that is to get the name.
+    struct Candidate {
+        /// Gives the file a name that does not exist; returns 0 or the errno.
+        var put: (PathBytes) -> Int32
+        /// Gives the file a name, and replaces a file that has it; returns 0 or the errno.
+        var replace: (PathBytes) -> Int32
+        /// The content for comparison; nil if there is none.
+        var content: OpenFile?
+    }
+
+    /// Gives the file with a temporary name in the directory its final name, according to `on_conflict`.
+    ///
+    /// - Parameters:
+    ///   - temporary: The temporary name.
+    ///   - content: The file opened for reading, if it may be compared.
+    /// - Returns: The result.
+    /// - Throws: A ``FileError`` if the file does not get a name.
+    mutating func place(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Ending {
+        let directory = directory
+        return try place(
+            Candidate(
+                put: { directory.rename(temporary, to: directory, $0, CAL_RENAME_NEW) },
+                replace: { directory.rename(temporary, to: directory, $0, CAL_RENAME_REPLACING) }, content: content))
+    }
+
+    /// Gives any candidate its name.
+    mutating func place(_ candidate: Candidate) throws(FileError) -> Ending {
+        switch conflict {
+        case .overwrite: try overwrite(candidate)
+        case .renameExisting: try renameExisting(candidate)
+        case .trash: try trashExisting(candidate)
+        case .rename, .skip, .fail, .deduplicate: try number(candidate)
+        }
+    }
+
+    /// Gives the candidate the name; returns false if the name exists.
+    private func put(_ candidate: Candidate, _ name: PathBytes) throws(FileError) -> Bool {
+        invocation.willWrite(directory.path(of: name))
+        let error = candidate.put(name)
+        guard error == 0 || error == EEXIST else { throw renameError(error, name) }
+        return error == 0
+    }
+
+    private func renameError(_ error: Int32, _ name: PathBytes) -> FileError {
+        FileError(error, "cannot rename to '\(directory.path(of: name))'")
+    }
+
+    private var crowded: FileError { FileError(EEXIST, "there are \(Destination.mostNumbers) files like '\(path)'") }
+
+    private func number(_ candidate: Candidate) throws(FileError) -> Ending {
+        for number in 0..<Destination.mostNumbers {
+            let name = Destination.numbered(name, number)
+            if try put(candidate, name) { return .placed(name) }
+            if conflict == .skip { return .skipped }
+            if conflict == .fail { throw FileError(EEXIST, "on_conflict is 'fail' and '\(directory.path(of: name))'") }
+            if conflict == .deduplicate, let content = candidate.content,
+                try SameContent.holds(content, name, in: directory, within: limit)
+            {
+                return .duplicate(name)
+            }
+        }
+        throw crowded
+    }
+
+    private mutating func overwrite(_ candidate: Candidate) throws(FileError) -> Ending {
+        // If the name is free, no file is replaced, which matters to an undo.
+        if try put(candidate, name) { return .placed(name) }
+        invocation.willWrite(path)
+        let error = candidate.replace(name)
+        guard error == 0 else { throw renameError(error, name) }
+        try note(name) { .overwritten($0) }
+        return .placed(name)
+    }
+
+    /// Creates the new file beside the old one, and exchanges the two, so that the name exists at all times.
+    private mutating func renameExisting(_ candidate: Candidate) throws(FileError) -> Ending {
+        for number in 0..<Destination.mostNumbers {
+            let numbered = Destination.numbered(name, number)
+            guard try put(candidate, numbered) else { continue }
+            return .placed(number > 0 ? try exchange(numbered) : name)
+        }
+        throw crowded
+    }
+
+    /// Gives the new file its name, and the old one a number; returns the name that the new file has.
+    private mutating func exchange(_ numbered: PathBytes) throws(FileError) -> PathBytes {
+        var error = directory.rename(numbered, to: directory, name, CAL_RENAME_EXCHANGING)
+        switch error {
+        case 0:
+            try noteRenamed(to: numbered)
+            return name
+        case EINVAL, ENOSYS:
+            // A file system without an exchange: rename the old file, then give the new file its name.
+            for number in 1..<Destination.mostNumbers {
+                let old = Destination.numbered(name, number)
+                error = directory.rename(name, to: directory, old, CAL_RENAME_NEW)
+                guard error != EEXIST else { continue }
+                if error == 0 { try noteRenamed(to: old) }
+                break
+            }
+            guard error == 0 || error == ENOENT else { return numbered }
+        // The old file has been removed in the meantime.
+        case ENOENT: break
+        default: throw renameError(error, name)
+        }
+        // If another process has put a file there, the new file stays beside it, as with `rename`.
+        return directory.rename(numbered, to: directory, name, CAL_RENAME_NEW) == 0 ? name : numbered
+    }
+
+    private mutating func noteRenamed(to old: PathBytes) throws(FileError) {
+        let path = path
+        try note(old) { .moved(from: path, to: $0) }
+    }
+
+    private mutating func trashExisting(_ candidate: Candidate) throws(FileError) -> Ending {
+        for _ in 0..<100 {
+            if try put(candidate, name) { return .placed(name) }
+            if let change = try trash.put(name, in: directory) { changes.append(change) }
+        }
+        throw FileError(EBUSY, "another process keeps creating '\(path)'")
     }
 }

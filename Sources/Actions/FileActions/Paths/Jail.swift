@@ -1,11 +1,11 @@
-package import ActionAPI
+import ActionAPI
 import CAlightLinux
 import FileEvents
 import Glibc
 import Globbing
-package import PluginProtocol
-package import Rules
-package import System
+import PluginProtocol
+import Rules
+import System
 
 /// The directories in which a handler may write.
 ///
@@ -15,14 +15,16 @@ package import System
 /// The directories that `allow` names, or else the roots of the rule and the literal heads of its destinations, are
 /// specified by the rule's author. Links on the path *to* them are followed. Below them, a link is followed only if it
 /// stays there. Root follows only links that no other user can replace.
-package struct Jail: Sendable {
-    /// The directories of `allow`; empty if the rule has none.
-    private var named: [PathBytes]
-    /// The rule's roots and the literal heads, if `allow` is missing.
-    private var natural: [PathBytes]
+struct Jail {
+    /// The directories of `allow`, or if that is missing the rule's roots and the literal heads.
+    private let roots: [PathBytes]
+    /// Whether `allow` names the directories.
+    private let areNamed: Bool
+    /// The directories that were created.
+    private(set) var changes: [FileChange] = []
 
     /// The schema of the parameter `allow`, for handlers that write.
-    package static let schema = ParameterSchema(
+    static let schema = ParameterSchema(
         type: "array", examples: [["."]],
         items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal), minItems: 1,
         description:
@@ -35,111 +37,97 @@ package struct Jail: Sendable {
     /// - Parameters:
     ///   - invocation: The invocation with its `allow` and the roots of its rule.
     ///   - parameters: The parameters that specify where the action writes; their literal heads are allowed.
-    package init(_ invocation: Invocation, parameters: [String] = ["to"]) {
-        named = []
-        natural = []
-        if case .array(let folders)? = invocation.parameters["allow"], !folders.isEmpty {
-            named = folders.compactMap(\.bytes).map { invocation.folder.resolving($0).normalized }
+    init(_ invocation: Invocation, parameters: [String] = ["to"]) {
+        if case .array(let directories)? = invocation.parameters["allow"], !directories.isEmpty {
+            self.init(directories.compactMap(\.bytes).map { invocation.folder.resolving($0) })
         } else {
-            natural = invocation.selection.filter.roots.map { PathBytes($0).normalized }
-            natural.append(invocation.job.event.root.normalized)
-            natural += parameters.compactMap { invocation.literalHeads[$0]?.normalized }
+            let roots = invocation.selection.filter.roots.map { PathBytes($0) } + [invocation.job.event.root]
+            self.init(roots + parameters.compactMap { invocation.literalHeads[$0] }, areNamed: false)
         }
     }
 
     /// Creates a jail of these directories alone.
-    package init(_ roots: [PathBytes]) {
-        named = roots.map(\.normalized)
-        natural = []
+    init(_ roots: [PathBytes], areNamed: Bool = true) {
+        self.roots = roots.map(\.normalized)
+        self.areNamed = areNamed
     }
 
     /// Returns the root through which a path is opened: the nearest directory of `allow`, or else the outermost root.
     ///
     /// A destination inside a watched directory is in a place that others may write to, so a link there was not
     /// specified by the rule's author.
-    private func root(of folder: PathBytes) -> PathBytes? {
-        named.filter { folder.isInside($0) }.max { $0.bytes.count < $1.bytes.count }
-            ?? natural.filter { folder.isInside($0) }.min { $0.bytes.count < $1.bytes.count }
+    private func root(of directory: PathBytes) -> PathBytes? {
+        let outer = roots.filter { directory.isInside($0) }
+        return areNamed
+            ? outer.max { $0.bytes.count < $1.bytes.count } : outer.min { $0.bytes.count < $1.bytes.count }
     }
 
     /// Opens a directory, and optionally creates it with its parent directories.
     ///
     /// - Parameters:
-    ///   - folder: An absolute path.
+    ///   - directory: An absolute path.
     ///   - making: Whether missing directories are created, with the mode of the umask.
-    ///   - changes: Receives the directories that were created.
     /// - Returns: The open directory.
     /// - Throws: A ``FileError`` if the directory is outside of all roots, or cannot be opened or created.
-    package func open(
-        _ folder: PathBytes, making: Bool, noting changes: inout [FileChange]
-    ) throws(FileError) -> DirectoryHandle {
-        let folder = folder.normalized
-        guard let root = root(of: folder) else { throw refusal(folder) }
-        let base = try openRoot(root, making: making, &changes)
-        let relative = PathBytes(folder.relative(to: root) ?? [])
+    mutating func open(_ directory: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
+        let directory = directory.normalized
+        guard let root = root(of: directory) else { throw refusal(directory) }
+        let base = try openRoot(root, making: making)
+        let relative = PathBytes(directory.relative(to: root) ?? [])
         guard !relative.bytes.isEmpty else { return base }
-        return try open(relative, in: base, making: making, &changes)
+        return try open(relative, in: base, making: making)
     }
 
     /// Opens a directory that the rule's author specified, through the links that lead to it.
-    private func openRoot(
-        _ root: PathBytes, making: Bool, _ changes: inout [FileChange]
-    ) throws(FileError) -> DirectoryHandle {
+    private mutating func openRoot(_ root: PathBytes, making: Bool) throws(FileError) -> DirectoryHandle {
         switch DirectoryHandle.opened(root) {
         case .success(let opened): return opened
-        case .failure(let error):
-            guard error.errno == ENOENT, making, root.parent != root else { throw fault(error.errno, root) }
+        case .failure(let failure):
+            guard failure.errno == ENOENT, making, root.parent != root else { throw error(failure.errno, root) }
         }
-        let parent = try openRoot(root.parent, making: true, &changes)
-        return try open(PathBytes(root.lastComponent), in: parent, making: true, &changes)
+        let parent = try openRoot(root.parent, making: true)
+        return try open(PathBytes(root.lastComponent), in: parent, making: true)
     }
 
-    private func open(
-        _ relative: PathBytes, in base: DirectoryHandle, making: Bool, _ changes: inout [FileChange]
+    private mutating func open(
+        _ relative: PathBytes, in base: DirectoryHandle, making: Bool
     ) throws(FileError) -> DirectoryHandle {
         let path = base.path.appending(relative.bytes)
         for _ in 0..<Self.mostTries {
             let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 1) }
             if opened >= 0 { return DirectoryHandle(opened, path) }
-            guard opened == -ENOENT, making else { throw fault(-opened, path) }
+            guard opened == -ENOENT, making else { throw error(-opened, path) }
             let isDeep = relative.bytes.contains(.slash)
-            let parent = isDeep ? try open(relative.parent, in: base, making: true, &changes) : base
+            let parent = isDeep ? try open(relative.parent, in: base, making: true) : base
             let name = PathBytes(relative.lastComponent)
-            let made = name.withCString { mkdirat(parent.descriptor, $0, 0o777) }
-            guard made == 0 || errno == EEXIST else { throw fault(errno, path) }
-            if made == 0, let facts = try parent.look(at: name) {
-                changes.append(FileChange(.madeFolder(path), left: FileMark(facts)))
+            let made = parent.makeDirectory(name, mode: 0o777)
+            guard made == 0 || made == EEXIST else { throw error(made, path) }
+            if made == 0, let metadata = try parent.metadata(of: name) {
+                changes.append(FileChange(.madeFolder(path), left: FileMark(metadata)))
             }
             // A link without a target exists, but is not a directory.
-            if made != 0, try parent.look(at: name)?.type == .symlink { throw fault(ENOTDIR, path) }
+            if made != 0, try parent.metadata(of: name)?.type == .symlink { throw error(ENOTDIR, path) }
         }
-        throw fault(ENOENT, path)
+        throw error(ENOENT, path)
     }
 
     /// How often a directory is created that another process removes at once.
     private static let mostTries = 8
 
-    private func fault(_ error: Int32, _ folder: PathBytes) -> FileError {
-        switch error {
+    private func error(_ errno: Int32, _ directory: PathBytes) -> FileError {
+        switch errno {
         case EXDEV, ELOOP:
-            FileError(untrustedLinkOn: folder)
-                ?? FileError(
-                    Outcome(
-                        .failed,
-                        "'\(folder)' leads out of '\(root(of: folder) ?? folder)' through a symbolic link; "
-                            + "name the directory that it leads to in 'to' or 'allow'", code: "outside"))
-        case ENOENT: FileError(error, "cannot open the directory '\(folder)'")
-        default: FileError(error, "cannot create or open the directory '\(folder)'")
+            FileError(untrustedLinkOn: directory)
+                ?? .failed(
+                    "'\(directory)' leads out of '\(root(of: directory) ?? directory)' through a symbolic link; "
+                        + "name the directory that it leads to in 'to' or 'allow'", code: "outside")
+        case ENOENT: FileError(errno, "cannot open the directory '\(directory)'")
+        default: FileError(errno, "cannot create or open the directory '\(directory)'")
         }
     }
 
-    private func refusal(_ folder: PathBytes) -> FileError {
-        let roots = (named.isEmpty ? natural : named).reduce(into: [PathBytes]()) { known, root in
-            if !known.contains(root) { known.append(root) }
-        }
-        let list = roots.sorted().map { "'\($0)'" }.joined(separator: ", ")
-        return FileError(
-            Outcome(
-                .failed, "'\(folder)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside"))
+    private func refusal(_ directory: PathBytes) -> FileError {
+        let list = Set(roots).sorted().map { "'\($0)'" }.joined(separator: ", ")
+        return .failed("'\(directory)' is outside of \(list); if that is intended, add it to 'allow'", code: "outside")
     }
 }

@@ -21,12 +21,12 @@ enum Removal {
 
     /// A name that must still exist after another one was removed, because it is the reason for the removal.
     struct Twin {
-        var folder: DirectoryHandle
+        var directory: DirectoryHandle
         var name: PathBytes
 
         /// Whether the file can still be opened; a stat alone could be answered from a cache of the file system.
         var stands: Bool {
-            switch folder.open(name, CAL_OPEN_READING) {
+            switch directory.open(name, CAL_OPEN_READING) {
             case .success: true
             case .failure(let error): error.errno != ENOENT && error.errno != ESTALE
             }
@@ -37,77 +37,74 @@ enum Removal {
     ///
     /// - Parameters:
     ///   - name: The name to remove.
-    ///   - folder: The directory that contains the name.
-    ///   - facts: The metadata that the file had when it was copied.
+    ///   - directory: The directory that contains the name.
+    ///   - metadata: The metadata that the file had when it was copied.
     ///   - twin: The name that must exist without this one; nil if the file is to be deleted in any case.
     ///   - remove: Removes a name, and returns 0 or the errno.
     /// - Returns: The result.
     /// - Throws: A ``FileError`` if a system call fails; the name is then restored.
     static func remove(
-        _ name: PathBytes, in folder: DirectoryHandle, if facts: Snapshot, besides twin: Twin? = nil,
+        _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, besides twin: Twin? = nil,
         remove: ((PathBytes) -> Int32)? = nil
     ) throws(FileError) -> Ending {
-        let remove = remove ?? { folder.unlink($0) }
+        let remove = remove ?? directory.unlink
         // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
-            return try removeInPlace(name, in: folder, if: facts, twin, remove)
+            return try removeInPlace(name, in: directory, if: metadata, twin, remove)
         }
         let taken = TemporaryName.taken(name)
         // The lock protects the renamed file from a cleanup; a directory can be locked, too.
-        let locked = try? folder.open(name, CAL_OPEN_READING).get()
+        let locked = try? directory.open(name, CAL_OPEN_READING).get()
         if let locked { TemporaryName.lock(locked.descriptor) }
-        switch folder.rename(name, to: folder, taken, CAL_RENAME_NEW) {
+        switch directory.rename(name, to: directory, taken, CAL_RENAME_NEW) {
         case 0: break
         case ENOENT: return .gone
-        case let error: throw FileError(error, "cannot remove '\(folder.path(of: name))'")
+        case let error: throw FileError(error, "cannot remove '\(directory.path(of: name))'")
         }
-        guard let there = try folder.look(at: taken) else { return .gone }
+        guard let there = try directory.metadata(of: taken) else { return .gone }
         // The rename has changed only the time of the last status change.
-        let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
-        if isSame, let twin, !twin.stands {
-            try giveBack(taken, name, in: folder)
-            return .isTwin
-        }
-        if isSame {
+        let isSame = isSame(there, metadata)
+        if isSame, twin?.stands ?? true {
             let error = remove(taken)
             if error == 0 || error == ENOENT { return .removed }
-            try giveBack(taken, name, in: folder)
-            throw FileError(error, "cannot remove '\(folder.path(of: name))'")
+            try giveBack(taken, name, from: directory, to: directory)
+            throw FileError(error, "cannot remove '\(directory.path(of: name))'")
         }
-        try giveBack(taken, name, in: folder)
-        return .changed
+        try giveBack(taken, name, from: directory, to: directory)
+        return isSame ? .isTwin : .changed
+    }
+
+    /// Whether the file is the known one; a directory is the same even if its contents have changed.
+    private static func isSame(_ there: Snapshot, _ metadata: Snapshot) -> Bool {
+        there.type == .directory ? there.identity == metadata.identity : there.hasSameContent(as: metadata)
     }
 
     private static func removeInPlace(
-        _ name: PathBytes, in folder: DirectoryHandle, if facts: Snapshot, _ twin: Twin?, _ remove: (PathBytes) -> Int32
+        _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, _ twin: Twin?,
+        _ remove: (PathBytes) -> Int32
     ) throws(FileError) -> Ending {
-        guard let there = try folder.look(at: name) else { return .gone }
-        let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
-        guard isSame else { return .changed }
+        guard let there = try directory.metadata(of: name) else { return .gone }
+        guard isSame(there, metadata) else { return .changed }
         if let twin {
             // A shorter name shows whether the other file vanishes with this name.
             let short = TemporaryName.taken("long")
-            guard folder.rename(name, to: folder, short, CAL_RENAME_NEW) == 0 else { return .gone }
+            guard directory.rename(name, to: directory, short, CAL_RENAME_NEW) == 0 else { return .gone }
             let stands = twin.stands
-            try giveBack(short, name, in: folder)
+            try giveBack(short, name, from: directory, to: directory)
             guard stands else { return .isTwin }
         }
         let error = remove(name)
-        guard error == 0 || error == ENOENT else { throw FileError(error, "cannot remove '\(folder.path(of: name))'") }
-        return .removed
+        if error == 0 || error == ENOENT { return .removed }
+        throw FileError(error, "cannot remove '\(directory.path(of: name))'")
     }
 
-    /// Restores the name of a file that was renamed away, or gives it a numbered one if another file has the name.
-    static func giveBack(_ taken: PathBytes, _ name: PathBytes, in folder: DirectoryHandle) throws(FileError) {
-        try giveBack(taken, name, from: folder, to: folder)
-    }
-
-    /// Restores the name of a file that was moved to another directory.
+    /// Restores the name of a file that was renamed away, also from another directory, or gives it a numbered one if
+    /// another file has the name.
     static func giveBack(
-        _ taken: PathBytes, _ name: PathBytes, from: DirectoryHandle, to folder: DirectoryHandle
+        _ taken: PathBytes, _ name: PathBytes, from: DirectoryHandle, to directory: DirectoryHandle
     ) throws(FileError) {
         for number in 0..<Destination.mostNumbers {
-            switch from.rename(taken, to: folder, Destination.numbered(name, number), CAL_RENAME_NEW) {
+            switch from.rename(taken, to: directory, Destination.numbered(name, number), CAL_RENAME_NEW) {
             case 0, ENOENT: return
             case EEXIST: continue
             case let error:

@@ -23,7 +23,7 @@ package struct Trash: Sendable {
         var files: DirectoryHandle
         var info: DirectoryHandle
         /// The original path that is recorded for the file.
-        var told: [UInt8]
+        var recorded: [UInt8]
     }
 
     /// The maximum length of a name in bytes, with space for a number and `.trashinfo`.
@@ -34,21 +34,21 @@ package struct Trash: Sendable {
     ///
     /// - Parameters:
     ///   - name: The name of the file.
-    ///   - folder: The directory of the file.
+    ///   - directory: The directory of the file.
     ///   - expected: The snapshot whose identity the file must have; nil for any file.
     /// - Returns: The change; nil if there is no file of that name.
     /// - Throws: A ``FileError`` if a system call fails, or if it is a different file by now.
-    package func put(
-        _ name: PathBytes, in folder: DirectoryHandle, expecting expected: Snapshot? = nil
+    func put(
+        _ name: PathBytes, in directory: DirectoryHandle, expecting expected: Snapshot? = nil
     ) throws(FileError) -> FileChange? {
-        guard let facts = try folder.look(at: name) else { return nil }
-        if let expected, facts.identity != expected.identity { throw .changed }
-        let real = try Self.realPath(of: folder).appending(name.bytes)
-        var problem = FileError(EXDEV, "there is no trash for '\(folder.path(of: name))'")
+        guard let metadata = try directory.metadata(of: name) else { return nil }
+        if let expected, metadata.identity != expected.identity { throw .changed }
+        let real = try Self.realPath(of: directory).appending(name.bytes)
+        var problem = FileError(EXDEV, "there is no trash for '\(directory.path(of: name))'")
         for find in [homeCan, topCan] {
             do throws(FileError) {
-                guard let can = try find(folder, facts, real) else { continue }
-                return try put(name, in: folder, facts, can)
+                guard let can = try find(directory, metadata, real) else { continue }
+                return try put(name, in: directory, metadata, can)
             } catch {
                 // A mount within one file system: the next trash may work.
                 guard error.errno == EXDEV || error.errno == EACCES || error.errno == EROFS else { throw error }
@@ -59,39 +59,37 @@ package struct Trash: Sendable {
     }
 
     private func put(
-        _ name: PathBytes, in folder: DirectoryHandle, _ facts: Snapshot, _ can: Can
+        _ name: PathBytes, in directory: DirectoryHandle, _ metadata: Snapshot, _ can: Can
     ) throws(FileError) -> FileChange? {
-        let text = "[Trash Info]\nPath=\(Self.encoded(can.told))\nDeletionDate=\(date(DiskProbe.now()))\n"
+        let recorded = String(decoding: Template.percentEncoded(can.recorded), as: UTF8.self)
+        let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date(DiskProbe.now()))\n".utf8)
         for number in 1..<Self.mostNumbers {
             let place = Self.numbered(name, number)
-            let note = PathBytes(place.bytes + Array(".trashinfo".utf8))
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-            let descriptor = note.withCString { openat(can.info.descriptor, $0, flags, 0o600) }
+            let info = PathBytes(place.bytes + Array(".trashinfo".utf8))
+            let descriptor = can.info.create(info, mode: 0o600)
             guard descriptor >= 0 else {
                 if errno == EEXIST { continue }
-                throw FileError(errno, "cannot create '\(can.info.path(of: note))'")
+                throw FileError(errno, "cannot create '\(can.info.path(of: info))'")
             }
-            let written = text.utf8.withContiguousStorageIfAvailable { write(descriptor, $0.baseAddress, $0.count) }
-            let writeError = written == text.utf8.count ? 0 : (errno == 0 ? ENOSPC : errno)
+            var error = text.withUnsafeBytes { FileIO.write($0, to: descriptor, at: 0) }
             close(descriptor)
-            let error = writeError != 0 ? writeError : folder.rename(name, to: can.files, place, CAL_RENAME_NEW)
+            if error == 0 { error = directory.rename(name, to: can.files, place, CAL_RENAME_NEW) }
             guard error == 0 else {
-                can.info.unlink(note)
+                can.info.unlink(info)
                 switch error {
                 case EEXIST: continue
                 case ENOENT: return nil
-                default: throw FileError(error, "cannot move '\(folder.path(of: name))' to '\(can.files.path)'")
+                default: throw FileError(error, "cannot move '\(directory.path(of: name))' to '\(can.files.path)'")
                 }
             }
-            guard let there = try can.files.look(at: place), there.identity == facts.identity else {
+            guard let there = try can.files.metadata(of: place), there.identity == metadata.identity else {
                 // Another process replaced the file before the rename.
-                try Removal.giveBack(place, name, from: can.files, to: folder)
-                can.info.unlink(note)
+                try Removal.giveBack(place, name, from: can.files, to: directory)
+                can.info.unlink(info)
                 throw .changed
             }
             return FileChange(
-                .trashed(
-                    from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: note)),
+                .trashed(from: directory.path(of: name), to: can.files.path(of: place), info: can.info.path(of: info)),
                 left: FileMark(there))
         }
         throw FileError(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
@@ -99,66 +97,61 @@ package struct Trash: Sendable {
 
     // MARK: - Choice of the trash
 
-    private func homeCan(_ folder: DirectoryHandle, _ facts: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
+    private func homeCan(_ directory: DirectoryHandle, _ file: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
-        var changes: [FileChange] = []
         // Other users must not have access to a directory that is created for the trash.
         guard case .present(let parent) = DiskProbe.look(at: Self.existing(home)),
-            parent.identity.isOnDevice(of: facts.identity)
+            parent.identity.isOnDevice(of: file.identity)
         else { return nil }
-        let data = try Jail([home.parent]).open(home.parent, making: true, noting: &changes)
-        return try can(in: data, PathBytes(home.lastComponent), told: real.bytes)
+        var jail = Jail([home.parent])
+        let data = try jail.open(home.parent, making: true)
+        return try can(in: data, PathBytes(home.lastComponent), recorded: real.bytes)
     }
 
-    private func topCan(_ folder: DirectoryHandle, _ facts: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
-        let (top, depth) = try Self.top(of: folder)
+    private func topCan(_ directory: DirectoryHandle, _ file: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
+        let (top, depth) = try Self.top(of: directory)
         let names = real.bytes.split(separator: .slash)
         guard names.count > depth else { return nil }
-        let told = Array(names.suffix(depth + 1).joined(separator: [.slash]))
+        let recorded = Array(names.suffix(depth + 1).joined(separator: [.slash]))
         let user = "\(geteuid())"
-        if let shared = try? sharedCan(in: top, user, told: told) { return shared }
-        return try can(in: top, PathBytes(".Trash-\(user)"), told: told)
+        if let shared = try? sharedCan(in: top, user, recorded: recorded) { return shared }
+        return try can(in: top, PathBytes(".Trash-\(user)"), recorded: recorded)
     }
 
     /// Returns the user's directory in a `.Trash` that an administrator created for all users: not a link, and sticky.
-    private func sharedCan(in top: DirectoryHandle, _ user: String, told: [UInt8]) throws(FileError) -> Can? {
+    private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
-        guard let facts = try top.look(at: name), facts.type == .directory, UInt32(facts.mode) & UInt32(S_ISVTX) != 0,
-            case .success(let opened) = top.open(name, CAL_OPEN_FOLDER), try opened.facts().identity == facts.identity
+        guard let there = try top.metadata(of: name), there.type == .directory, there.mode & UInt16(S_ISVTX) != 0,
+            case .success(let opened) = top.open(name, CAL_OPEN_FOLDER),
+            try opened.metadata().identity == there.identity
         else { return nil }
-        return try can(in: DirectoryHandle(dup(opened.descriptor), top.path(of: name)), PathBytes(user), told: told)
+        let shared = DirectoryHandle(dup(opened.descriptor), top.path(of: name))
+        return try can(in: shared, PathBytes(user), recorded: recorded)
     }
 
     /// Returns a trash directory, created if necessary; it must belong to the user and must not be a link.
-    private func can(in folder: DirectoryHandle, _ name: PathBytes, told: [UInt8]) throws(FileError) -> Can {
-        let trash = try Self.own(name, in: folder)
-        return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), told: told)
+    private func can(in directory: DirectoryHandle, _ name: PathBytes, recorded: [UInt8]) throws(FileError) -> Can {
+        let trash = try Self.own(name, in: directory)
+        return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), recorded: recorded)
     }
 
-    private static func own(_ name: PathBytes, in folder: DirectoryHandle) throws(FileError) -> DirectoryHandle {
-        let path = folder.path(of: name)
-        if name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) != 0, errno != EEXIST {
-            throw FileError(errno, "cannot create the directory '\(path)'")
-        }
-        switch folder.open(name, CAL_OPEN_FOLDER) {
-        case .success(let opened):
-            guard try opened.facts().uid == geteuid() else {
-                throw FileError(EACCES, "'\(path)' belongs to another user")
-            }
-            return DirectoryHandle(dup(opened.descriptor), path)
-        case .failure(let error): throw FileError(error.errno, "cannot open the directory '\(path)'")
-        }
+    private static func own(_ name: PathBytes, in directory: DirectoryHandle) throws(FileError) -> DirectoryHandle {
+        let path = directory.path(of: name)
+        let error = directory.makeDirectory(name, mode: 0o700)
+        guard error == 0 || error == EEXIST else { throw FileError(error, "cannot create the directory '\(path)'") }
+        let own = try directory.opened(name, CAL_OPEN_FOLDER) { FileError($0, "cannot open the directory '\(path)'") }
+        guard try own.metadata().uid == geteuid() else { throw FileError(EACCES, "'\(path)' belongs to another user") }
+        return DirectoryHandle(dup(own.descriptor), path)
     }
 
     /// Returns the topmost directory of the same mount, and how many levels the directory is below it.
-    private static func top(of folder: DirectoryHandle) throws(FileError) -> (DirectoryHandle, depth: Int) {
-        var path = try realPath(of: folder)
-        var here = DirectoryHandle(dup(folder.descriptor), path)
+    private static func top(of directory: DirectoryHandle) throws(FileError) -> (DirectoryHandle, depth: Int) {
+        var here = DirectoryHandle(dup(directory.descriptor), try realPath(of: directory))
         var depth = 0
-        while path.parent != path {
+        while here.path.parent != here.path {
             let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard above >= 0 else { break }
-            let next = DirectoryHandle(above, path.parent)
+            let next = DirectoryHandle(above, here.path.parent)
             var inner = cal_stat()
             var outer = cal_stat()
             guard cal_stat_descriptor(here.descriptor, &inner) == 0, cal_stat_descriptor(above, &outer) == 0,
@@ -166,7 +159,6 @@ package struct Trash: Sendable {
                 inner.device_minor == outer.device_minor
             else { break }
             here = next
-            path = path.parent
             depth += 1
         }
         return (here, depth)
@@ -177,10 +169,10 @@ package struct Trash: Sendable {
         path.andParents.first { DiskProbe.resolve($0) != nil }.flatMap(DiskProbe.resolve) ?? "/"
     }
 
-    private static func realPath(of folder: DirectoryHandle) throws(FileError) -> PathBytes {
+    private static func realPath(of directory: DirectoryHandle) throws(FileError) -> PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let length = cal_descriptor_path(folder.descriptor, &buffer, buffer.count)
-        guard length > 0 else { throw FileError(Int32(-length), "cannot determine the path of '\(folder.path)'") }
+        let length = cal_descriptor_path(directory.descriptor, &buffer, buffer.count)
+        guard length > 0 else { throw FileError(Int32(-length), "cannot determine the path of '\(directory.path)'") }
         return PathBytes(buffer[..<Int(length)].map { UInt8(bitPattern: $0) })
     }
 
@@ -190,23 +182,6 @@ package struct Trash: Sendable {
     private static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
         let kept = name.bytes.prefix(longestName)
         return number == 1 ? PathBytes(kept) : PathBytes(kept + Array(".\(number)".utf8))
-    }
-
-    /// Encodes the path as in a URL: all bytes except ASCII letters, digits, `-._~` and slashes become `%XX`.
-    static func encoded(_ path: [UInt8]) -> String {
-        var text = ""
-        for byte in path {
-            let isPlain =
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || Array("-._~/".utf8).contains(byte)
-            if isPlain {
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += byte < 16 ? "%0\(digits)" : "%\(digits)"
-            }
-        }
-        return text
     }
 
     /// Returns the local time in the format of the specification: `2026-11-21T14:02:11`.

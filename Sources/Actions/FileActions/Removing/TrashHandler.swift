@@ -1,28 +1,22 @@
 package import ActionAPI
-import FileEvents
 import PluginProtocol
 package import Rules
 
 /// The `trash` action: moves the file to the desktop's trash, from which it can be restored.
-package struct TrashHandler: Handler {
+package struct TrashHandler: FileHandler {
     private let trash: Trash
 
     package init(trash: Trash) { self.trash = trash }
 
-    package let summary = HandlerDescription(
-        reference: HandlerReference(name: "trash"),
-        parameters: ParameterSchema(type: "object", properties: [:], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], traits: [.isBrief, .removesInput])
+    package let summary = HandlerDescription("trash", [:], traits: [.isBrief, .removesInput])
 
-    package func run(_ invocation: Invocation) -> Outcome {
-        Outcome.of { () throws(FileError) in
-            let source = try SourceFile(invocation)
-            guard let change = try trash.put(source.name, in: source.folder, expecting: source.facts) else {
-                throw .gone
-            }
-            var outcome = Outcome(.succeeded, "moved to the trash at \(change.path)", outputs: [change.path])
-            outcome.changes = [change]
-            return outcome
+    package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
+        let source = try SourceFile(invocation)
+        guard let change = try trash.put(source.name, in: source.directory, expecting: source.metadata) else {
+            throw .gone
         }
+        var outcome = Outcome(.succeeded, "moved to the trash at \(change.path)", outputs: [change.path])
+        outcome.changes = [change]
+        return outcome
     }
 }

@@ -1,7 +1,6 @@
 import CAlightLinux
 package import FileEvents
 import Glibc
-import PluginProtocol
 package import Rules
 import System
 
@@ -37,13 +36,11 @@ package struct Undoing {
             case .moved(let from, let to): try moveBack(to, from, change.left, event)
             case .trashed(let from, let to, let info):
                 try moveBack(to, from, change.left, event)
-                if !isDry, let folder = try? open(info.parent, event) {
-                    folder.unlink(PathBytes(info.lastComponent))
-                }
+                if !isDry, let (directory, name) = try? locate(info, event) { directory.unlink(name) }
             case .made(let path, let source): try remove(path, source, change.left, event)
             case .unpacked(let path, let source, let sealed):
                 try removeUnpacked(path, source, sealed, change.left, event)
-            case .madeFolder(let path): try removeFolder(path, change.left, event)
+            case .madeFolder(let path): try removeDirectory(path, change.left, event)
             case .overwritten(let path):
                 throw Self.refusal("the previous file at '\(path)' was replaced and can't be restored")
             case .removed(let path, let twin):
@@ -55,26 +52,24 @@ package struct Undoing {
         }
     }
 
-    private static func refusal(_ reason: String) -> FileError { FileError(Outcome(.failed, reason)) }
+    private static func refusal(_ reason: String) -> FileError { .failed(reason) }
 
     // MARK: - Steps
 
     private mutating func moveBack(
         _ to: PathBytes, _ from: PathBytes, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
-        let folder = try open(to.parent, event)
-        let name = PathBytes(to.lastComponent)
-        try check(name, in: folder, mark)
-        let target = try open(from.parent, event)
-        let former = PathBytes(from.lastComponent)
-        let isFree = try target.look(at: former) == nil || vacated.contains(from)
+        let (directory, name) = try locate(to, event)
+        try check(name, in: directory, mark)
+        let (target, former) = try locate(from, event)
+        let isFree = try target.metadata(of: former) == nil || vacated.contains(from)
         guard isFree else { throw Self.taken(from) }
         guard !isDry else {
             vacated.insert(to)
             restored.insert(from)
             return
         }
-        switch folder.rename(name, to: target, former, CAL_RENAME_NEW) {
+        switch directory.rename(name, to: target, former, CAL_RENAME_NEW) {
         case 0: break
         case EEXIST: throw Self.taken(from)
         case EXDEV:
@@ -82,24 +77,23 @@ package struct Undoing {
                 "'\(from)' is on another file system; move '\(to)' back by hand, and check that it is complete")
         case let error: throw FileError(error, "cannot move '\(to)' back to '\(from)'")
         }
-        if let there = try target.look(at: former), !mark.fits(there) {
+        if let there = try target.metadata(of: former), !mark.fits(there) {
             // Another process replaced the file between the check and the move.
-            try Removal.giveBack(former, name, from: target, to: folder)
+            try Removal.giveBack(former, name, from: target, to: directory)
             throw Self.refusal("'\(to)' was replaced meanwhile")
         }
         target.flush()
-        folder.flush()
+        directory.flush()
     }
 
     private mutating func remove(
         _ path: PathBytes, _ source: PathBytes, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
-        let folder = try open(path.parent, event)
-        let name = PathBytes(path.lastComponent)
-        guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' no longer exists") }
+        let (directory, name) = try locate(path, event)
+        guard let there = try directory.metadata(of: name) else { throw Self.refusal("'\(path)' no longer exists") }
         // Another name of the file preserves all later changes to it.
         let hasOthers = there.type == .file && there.links > 1 && there.identity == mark.identity
-        if !hasOthers { try check(name, in: folder, mark) }
+        if !hasOthers { try check(name, in: directory, mark) }
         if there.type == .file, !hasOthers, !isSafe(source, event) {
             throw Self.refusal("'\(source)' is no longer what was copied, so '\(path)' may be the only copy")
         }
@@ -107,8 +101,8 @@ package struct Undoing {
             vacated.insert(path)
             return
         }
-        switch try Removal.remove(name, in: folder, if: there) {
-        case .removed: folder.flush()
+        switch try Removal.remove(name, in: directory, if: there) {
+        case .removed: directory.flush()
         case .gone: throw Self.refusal("'\(path)' no longer exists")
         case .changed, .isTwin: throw Self.refusal("'\(path)' was replaced meanwhile")
         }
@@ -118,20 +112,17 @@ package struct Undoing {
     private mutating func removeUnpacked(
         _ path: PathBytes, _ source: PathBytes, _ sealed: Timestamp, _ mark: FileMark, _ event: FileEvent
     ) throws(FileError) {
-        let parent = try open(path.parent, event)
-        let name = PathBytes(path.lastComponent)
+        let (parent, name) = try locate(path, event)
         try check(name, in: parent, mark)
         guard isSafe(source, event) else {
             throw Self.refusal("'\(source)' is no longer what was unpacked, so '\(path)' may be the only copy")
         }
-        let opened = name.withCString { cal_open_unmounted(parent.descriptor, $0) }
-        guard opened >= 0 else { throw FileError(-opened, "cannot open '\(path)'") }
-        let folder = DirectoryHandle(opened, path)
-        guard try folder.look(at: ".")?.identity == mark.identity else {
+        let directory = try parent.openUnmounted(name)
+        guard try directory.metadata(of: ".")?.identity == mark.identity else {
             throw Self.refusal("'\(path)' was replaced meanwhile")
         }
         let tree = UnpackedTree(sealed: sealed, born: mark.identity.birth, isDry: isDry)
-        tree.remove(from: folder)
+        tree.remove(from: directory)
         guard tree.left.isEmpty else {
             let named = tree.left.prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             let more = tree.left.count > 3 ? " and \(tree.left.count - 3) more" : ""
@@ -141,35 +132,32 @@ package struct Undoing {
             vacated.insert(path)
             return
         }
-        _ = name.withCString { unlinkat(parent.descriptor, $0, AT_REMOVEDIR) }
+        parent.removeDirectory(name)
         parent.flush()
     }
 
     /// Whether the source of a copy still exists, with the content that was copied.
     private func isSafe(_ source: PathBytes, _ event: FileEvent) -> Bool {
         if restored.contains(source) { return true }
-        guard source == event.path, let folder = try? open(source.parent, event),
-            let there = try? folder.look(at: PathBytes(source.lastComponent))
+        guard source == event.path, let (directory, name) = try? locate(source, event),
+            let there = try? directory.metadata(of: name)
         else { return false }
         return there.hasSameContent(as: event.snapshot)
     }
 
     /// Removes a directory that was created; if it contains files of others it stays, which is not an error.
-    private mutating func removeFolder(
-        _ path: PathBytes, _ mark: FileMark, _ event: FileEvent
-    ) throws(FileError) {
-        guard !isDry, let folder = try? open(path.parent, event) else { return }
-        let name = PathBytes(path.lastComponent)
-        guard let there = try folder.look(at: name), mark.fits(there) else { return }
-        _ = name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
+    private mutating func removeDirectory(_ path: PathBytes, _ mark: FileMark, _ event: FileEvent) throws(FileError) {
+        guard !isDry, let (directory, name) = try? locate(path, event) else { return }
+        guard let there = try directory.metadata(of: name), mark.fits(there) else { return }
+        directory.removeDirectory(name)
     }
 
     // MARK: - Checks
 
-    private func check(_ name: PathBytes, in folder: DirectoryHandle, _ mark: FileMark) throws(FileError) {
-        let path = folder.path(of: name)
+    private func check(_ name: PathBytes, in directory: DirectoryHandle, _ mark: FileMark) throws(FileError) {
+        let path = directory.path(of: name)
         if restored.contains(path) { return }
-        guard let there = try folder.look(at: name), !vacated.contains(path) else {
+        guard let there = try directory.metadata(of: name), !vacated.contains(path) else {
             throw Self.refusal("'\(path)' no longer exists")
         }
         guard there.identity == mark.identity, there.type == mark.type else {
@@ -178,31 +166,27 @@ package struct Undoing {
         guard mark.fits(there) else { throw Self.refusal("'\(path)' has changed since") }
     }
 
-    private static func taken(_ path: PathBytes) -> FileError {
-        refusal("'\(path)' exists again")
-    }
+    private static func taken(_ path: PathBytes) -> FileError { refusal("'\(path)' exists again") }
 
-    /// Opens a directory: beneath the event's root without following links, elsewhere only through links that no other
-    /// user could exploit.
-    private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileError) -> DirectoryHandle {
-        let missing = Self.refusal("the directory '\(folder)' no longer exists")
-        if folder.isInside(event.root) {
+    /// Opens the directory of a path: beneath the event's root without following links, elsewhere only through links
+    /// that no other user could exploit.
+    ///
+    /// - Returns: The directory, and the name in it.
+    private func locate(_ path: PathBytes, _ event: FileEvent) throws(FileError) -> (DirectoryHandle, PathBytes) {
+        let directory = path.parent
+        let name = PathBytes(path.lastComponent)
+        let missing = Self.refusal("the directory '\(directory)' no longer exists")
+        if directory.isInside(event.root) {
             do throws(FileError) {
-                return try SourceFile.openFolder(of: folder.appending("x"), root: event.root)
+                return (try SourceFile.openDirectory(of: path, root: event.root), name)
             } catch {
                 switch error.outcome.code {
                 case "gone": throw missing
-                case "changed": throw Self.refusal("there is a symbolic link in the path to '\(folder)'")
+                case "changed": throw Self.refusal("there is a symbolic link in the path to '\(directory)'")
                 default: throw error
                 }
             }
         }
-        switch DirectoryHandle.opened(folder) {
-        case .success(let opened): return opened
-        case .failure(let error):
-            if error.errno == ENOENT || error.errno == ENOTDIR { throw missing }
-            throw FileError(untrustedLinkOn: folder)
-                ?? FileError(error.errno, "cannot open the directory '\(folder)'")
-        }
+        return (try DirectoryHandle.opened(directory, orElse: missing), name)
     }
 }

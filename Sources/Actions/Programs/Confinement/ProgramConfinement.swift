@@ -102,8 +102,7 @@ extension ProgramConfinement {
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
-                    let place = ProgramPath(
-                        path, of: template, in: invocation.folder, for: invocation.job.event)
+                    let place = ProgramPath(path, of: template, in: invocation.folder, for: invocation.job.event)
                     grants.append(Grant(place, access))
                 }
             }

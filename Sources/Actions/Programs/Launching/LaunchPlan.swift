@@ -91,9 +91,7 @@ package struct LaunchPlan {
         var bytes: [UInt8] = []
         var holdsNUL = false
 
-        mutating func add(_ number: some FixedWidthInteger) {
-            withUnsafeBytes(of: number) { bytes += $0 }
-        }
+        mutating func add(_ number: some FixedWidthInteger) { withUnsafeBytes(of: number) { bytes += $0 } }
 
         mutating func add(_ string: some Collection<UInt8>) {
             add(UInt32(string.count))

@@ -39,7 +39,7 @@ package final class LaunchedProgram {
         self.input = input
         self.output = output
         self.error = error
-        deadline = .now + Self.startPatience
+        deadline = .now + Self.startTimeout
     }
 
     /// The descriptor that is readable when ``lookForEnd()`` has something to read.
@@ -48,37 +48,37 @@ package final class LaunchedProgram {
     /// Asks the program to exit, and kills it after the grace period.
     ///
     /// - Parameter grace: The grace period; the launcher must have killed the program five seconds after it.
-    package func terminate(grace: Duration) { tell(.terminate, within: grace + Self.patience) }
+    package func terminate(grace: Duration) { send(.terminate, within: grace + Self.responseTimeout) }
 
     /// Kills the program and all its descendants.
-    package func kill() { tell(.kill, within: Self.patience) }
+    package func kill() { send(.kill, within: Self.responseTimeout) }
 
-    private func tell(_ order: LauncherProcess.Order, within limit: Duration) {
+    private func send(_ order: LauncherProcess.Order, within limit: Duration) {
         guard end == nil else { return }
         isAsked = true
-        isGivenUp = isGivenUp || !launcher.tell(order)
+        isGivenUp = isGivenUp || !launcher.send(order)
         deadline = .now + (isGivenUp ? .zero : limit)
     }
 
     /// How long a launcher that has something to do may be unresponsive.
-    private static let patience = Duration.seconds(5)
+    private static let responseTimeout = Duration.seconds(5)
     /// How long a program may take to start, even on a slow file system.
-    private static let startPatience = Duration.seconds(60)
+    private static let startTimeout = Duration.seconds(60)
 
     /// The time at which ``lookAfterLauncher(at:)`` must be called; nil for never.
     package var nextLook: ContinuousClock.Instant? { end == nil ? deadline : nil }
 
     /// Handles an unresponsive launcher: resumes it, in case it was stopped, and kills it later.
     package func lookAfterLauncher(at now: ContinuousClock.Instant) {
-        guard end == nil, let moment = deadline, now >= moment else { return }
+        guard end == nil, let due = deadline, now >= due else { return }
         if !isAsked, launcher.hasBegun {
             // The program has started without the launcher, which may be stopped and unable to report the exit.
             _ = launcher.resumeItself()
-            deadline = now + Self.startPatience
+            deadline = now + Self.startTimeout
             return
         }
         launcher.resume()
-        deadline = isGivenUp ? nil : now + Self.patience
+        deadline = isGivenUp ? nil : now + Self.responseTimeout
         if isGivenUp { launcher.kill() }
         isGivenUp = true
     }
@@ -108,21 +108,17 @@ package final class LaunchedProgram {
     /// Reads the message of the launcher once it is complete; then the launcher is free for another program.
     private func readMessage() {
         guard message.count >= 12 else { return }
-        let (news, status, length) = message.withUnsafeBytes { bytes in
-            (
-                bytes.loadUnaligned(as: UInt32.self), bytes.loadUnaligned(fromByteOffset: 4, as: Int32.self),
-                bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)
-            )
-        }
+        let numbers = message.withUnsafeBytes { $0.loadUnaligned(as: (UInt32, Int32, UInt32).self) }
+        let (news, status, length) = numbers
         guard message.count >= 12 + Int(length) else { return }
         let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
         switch news {
         case 0: end = status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
-        case 1, 3, 4: end = .couldNotStart(words)
+        case 1, 3, 4:
+            end = .couldNotStart(words)
+            miss = [3: .gone, 4: .forbidden][news]
         default: end = .notLaunched(words)
         }
-        if news == 3 { miss = .gone }
-        if news == 4 { miss = .forbidden }
         // A launcher that could not even read its plan, or prepare for it, exits.
         if news == 0 || status == 0 { pool.give(launcher) }
     }
@@ -133,5 +129,28 @@ package final class LaunchedProgram {
         // If another part of the process has reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
         return isSignal ? .signalled(status) : .notLaunched("alight-launch exited")
+    }
+}
+
+extension OwnedDescriptor {
+    /// Writes as much as the pipe accepts now, and adds that to `written`; returns false if it will accept no more.
+    package func write(_ bytes: [UInt8], from written: inout Int) -> Bool {
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { bytes in
+                Glibc.write(raw, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return errno == EAGAIN }
+            written += count
+        }
+        return true
+    }
+
+    /// Returns the available bytes; nil when none are available now, and at end-of-file, where it closes the descriptor.
+    package func readOrClose() -> ArraySlice<UInt8>? {
+        guard let bytes = readAvailable() else { return nil }
+        guard bytes.isEmpty else { return bytes }
+        close()
+        return nil
     }
 }

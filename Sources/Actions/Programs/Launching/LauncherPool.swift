@@ -47,9 +47,7 @@ final class LauncherPool: Sendable {
         withExtendedLifetime(ended) {}
     }
 
-    private func trimLater() {
-        StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() }
-    }
+    private func trimLater() { StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() } }
 
     /// Stops the launchers that have been idle for long, and runs again later when others may have been.
     private func trim() {

@@ -116,7 +116,7 @@ final class LauncherProcess: Sendable {
     /// Sends an order for the running program; it has no effect when that has exited.
     ///
     /// - Returns: False when the launcher accepts no orders.
-    func tell(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
+    func send(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
 
     /// Resumes the launcher if it was stopped; its program is not affected.
     ///

@@ -29,9 +29,7 @@ package final class ProcessLauncher: Sendable {
     /// Finds `alight-launch`: next to this program, or else in `../libexec/alight` relative to its directory.
     package static func find() -> PathBytes? {
         guard let folder = programFolder else { return nil }
-        let places = [
-            folder.appending("alight-launch"), folder.parent.appending("libexec/alight/alight-launch"),
-        ]
+        let places = [folder.appending("alight-launch"), folder.parent.appending("libexec/alight/alight-launch")]
         return places.first { $0.withCString { access($0, X_OK) } == 0 }
     }
 
@@ -54,9 +52,7 @@ package final class ProcessLauncher: Sendable {
     /// - Returns: How the program terminated, including that it could not be started.
     package func run(
         _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in }
-    ) -> ProgramResult {
-        run(command, stop: stop, report: report, lateInput: { command.input })
-    }
+    ) -> ProgramResult { run(command, stop: stop, report: report, lateInput: { command.input }) }
 
     /// Runs a program in the same way, and asks for its standard input while it is already starting.
     package func run(
@@ -84,8 +80,7 @@ package final class ProcessLauncher: Sendable {
     package func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
         let ruleset = try patiently { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
-        let plan = LaunchPlan(
-            command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
+        let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
         guard let plan else { throw .holdsNUL }
         guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
         let directory = try patiently { () throws(LaunchFailure) in try Self.open(command.directory) }

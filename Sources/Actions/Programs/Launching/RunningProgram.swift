@@ -96,17 +96,8 @@ final class RunningProgram {
 
     /// Writes as much as the pipe accepts now; poll(2) reports when it accepts more.
     private func write() {
-        guard fed < input.count else { return program.input.close() }
-        let count = input.withUnsafeBytes { bytes in
-            Glibc.write(program.input.raw, bytes.baseAddress.map { $0 + fed }, bytes.count - fed)
-        }
-        if count >= 0 {
-            fed += count
-            if fed == input.count { program.input.close() }
-        } else if errno != EAGAIN && errno != EINTR {
-            // EPIPE: the program does not read more, which is allowed.
-            program.input.close()
-        }
+        // After EPIPE, the program does not read more, which is allowed.
+        if !program.input.write(input, from: &fed) || fed == input.count { program.input.close() }
     }
 
     /// Reads what is available; returns false when that is nothing.
@@ -125,11 +116,7 @@ final class RunningProgram {
 
     /// Reads once; returns false when no more is available now.
     private func readOutput(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
-        guard let bytes = program.output.readAvailable() else { return false }
-        guard !bytes.isEmpty else {
-            program.output.close()
-            return false
-        }
+        guard let bytes = program.output.readOrClose() else { return false }
         switch command.output {
         case .collected(let limit):
             let room = limit - ended.output.count
@@ -147,11 +134,7 @@ final class RunningProgram {
     }
 
     private func readError(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
-        guard let bytes = program.error.readAvailable() else { return false }
-        guard !bytes.isEmpty else {
-            program.error.close()
-            return false
-        }
+        guard let bytes = program.error.readOrClose() else { return false }
         ended.log.append(bytes)
         errorLines.add(bytes, report)
         return true

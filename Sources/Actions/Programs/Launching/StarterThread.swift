@@ -9,17 +9,14 @@ import System
 /// Dispatch check its threads once a second, indefinitely.
 package final class StarterThread: Sendable {
     private final class Request: Sendable {
-        let launcher: PathBytes
         let result = Mutex<Result<LauncherProcess, LaunchFailure>?>(nil)
         let isDone = DispatchSemaphore(value: 0)
-
-        init(_ launcher: PathBytes) { self.launcher = launcher }
     }
 
     private struct State {
         var isServing = false
-        var requests: [Request] = []
-        var later: [(moment: ContinuousClock.Instant, body: @Sendable () -> Void)] = []
+        /// The work for the thread, each not before its time.
+        var work: [(time: ContinuousClock.Instant, body: @Sendable () -> Void)] = []
     }
 
     private static let shared = StarterThread()
@@ -29,30 +26,32 @@ package final class StarterThread: Sendable {
 
     /// Starts a launcher, and waits until it is started.
     static func start(_ launcher: PathBytes) throws(LaunchFailure) -> LauncherProcess {
-        let request = Request(launcher)
-        guard shared.add(request) else { throw LaunchFailure("no thread can be started") }
+        let request = Request()
+        let isAdded = shared.add(at: .now) {
+            let result = Result { () throws(LaunchFailure) in try LauncherProcess(launcher) }
+            request.result.withLock { $0 = result }
+            request.isDone.signal()
+        }
+        guard isAdded else { throw LaunchFailure("no thread can be started") }
         request.isDone.wait()
         guard let result = request.result.withLock({ $0 }) else { throw LaunchFailure("no launcher was started") }
         return try result.get()
     }
 
     /// Schedules the closure on the thread, not before the given time; it must not block.
-    package static func call(at moment: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) {
-        shared.change { $0.later.append((moment, body)) }
+    package static func call(at time: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) {
+        _ = shared.add(at: time, body)
     }
 
-    private func add(_ request: Request) -> Bool { change { $0.requests.append(request) } }
-
     /// Adds work for the thread, which is started with the first; returns false when no thread can be created.
-    @discardableResult
-    private func change(_ body: (inout State) -> Void) -> Bool {
+    private func add(at time: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) -> Bool {
         let isServing = state.withLock { state in
             if !state.isServing {
                 guard let thread = WorkerThread(name: "alight-start", body: { self.serve() }) else { return false }
                 thread.detach()
                 state.isServing = true
             }
-            body(&state)
+            state.work.append((time, body))
             return true
         }
         if isServing { isAsked.signal() }
@@ -62,19 +61,16 @@ package final class StarterThread: Sendable {
     private func serve() {
         while true {
             let now = ContinuousClock.now
-            let (request, due, next) = state.withLock { state in
-                let due = state.later.filter { $0.moment <= now }
-                state.later.removeAll { $0.moment <= now }
-                let request = state.requests.isEmpty ? nil : state.requests.removeFirst()
-                return (request, due, state.later.map(\.moment).min())
+            let (due, next) = state.withLock { state in
+                let index = state.work.firstIndex { $0.time <= now }
+                return (index.map { state.work.remove(at: $0).body }, state.work.map(\.time).min())
             }
-            for one in due { one.body() }
-            if let request {
-                let result = Result { () throws(LaunchFailure) in try LauncherProcess(request.launcher) }
-                request.result.withLock { $0 = result }
-                request.isDone.signal()
-            } else if due.isEmpty {
-                if let next { _ = isAsked.wait(timeout: .now() + (next - now) / .seconds(1)) } else { isAsked.wait() }
+            if let due {
+                due()
+            } else if let next {
+                _ = isAsked.wait(timeout: .now() + (next - now) / .seconds(1))
+            } else {
+                isAsked.wait()
             }
         }
     }

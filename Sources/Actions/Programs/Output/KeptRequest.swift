@@ -1,6 +1,6 @@
 package import JSON
 package import PluginProtocol
-import Rules
+package import Rules
 
 /// A request as the journal stores it: without secrets, limited in size, and with a single event of a batch.
 package struct KeptRequest {
@@ -29,30 +29,40 @@ package struct KeptRequest {
     ///
     /// For a batch it contains that event alone, and the number of events in `event_count`: otherwise all events would
     /// be stored once for each of them.
-    package func text(for index: Int) -> String {
+    func text(for index: Int) -> String {
         if let sent { return sent }
         var kept = request
         kept.events = [request.events[index]]
-        if let schema {
-            kept.with = schema.withoutSecrets(kept.with)
-            kept.events[0].with = kept.events[0].with.map(schema.withoutSecrets)
-        }
+        kept = withoutSecrets(kept)
         kept.eventCount = request.events.count > 1 ? request.events.count : nil
         guard let bytes = try? kept.encodedBytes() else { return "{}" }
         if bytes.count <= Self.limit { return String(decoding: bytes.dropLast(), as: UTF8.self) }
         return JSONValue(json: bytes)?.object.map(Self.bounded) ?? "{}"
     }
 
+    /// Returns the outcomes of the events with the records of their process.
+    ///
+    /// - Parameters:
+    ///   - outcomes: One outcome for each event.
+    ///   - way: How the process terminated; nil for one that has answered the request and still runs.
+    /// - Returns: The outcomes, in order.
+    package func recorded(with outcomes: [Outcome], of way: ProgramResult.Termination?) -> [Outcome] {
+        var outcomes = outcomes
+        for index in outcomes.indices { outcomes[index].process = ProcessFacts(way, request: text(for: index)) }
+        return outcomes
+    }
+
     /// The whole request, without secrets.
-    package var value: JSONValue {
+    package var value: JSONValue { withoutSecrets(request).json }
+
+    private func withoutSecrets(_ request: PluginRequest) -> PluginRequest {
+        guard let schema else { return request }
         var shown = request
-        if let schema {
-            shown.with = schema.withoutSecrets(shown.with)
-            for index in shown.events.indices {
-                shown.events[index].with = shown.events[index].with.map(schema.withoutSecrets)
-            }
+        shown.with = schema.withoutSecrets(shown.with)
+        for index in shown.events.indices {
+            shown.events[index].with = shown.events[index].with.map(schema.withoutSecrets)
         }
-        return shown.json
+        return shown
     }
 
     /// Returns the object as a string, with large members replaced by a note until it is small enough.
@@ -81,12 +91,12 @@ package struct KeptRequest {
 
 extension ProcessFacts {
     /// Creates the record of a program that has exited; a program that Alight terminated has neither status nor signal.
-    package init(_ way: ProgramResult.Termination, request: String) {
+    fileprivate init(_ way: ProgramResult.Termination?, request: String) {
         self.init(request: request)
         switch way {
         case .exited(let status): self.status = status
         case .signalled(let number): signal = number
-        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched: break
+        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched, nil: break
         }
     }
 }
@@ -102,11 +112,8 @@ extension ParameterSchema {
         if writeOnly == true { return KeptRequest.secret }
         switch value {
         case .object(let members):
-            return .object(
-                Dictionary(
-                    uniqueKeysWithValues: members.map { key, member in
-                        (key, properties?[key]?.withoutSecrets(member) ?? member)
-                    }))
+            let shown = members.map { key, member in (key, properties?[key]?.withoutSecrets(member) ?? member) }
+            return .object(Dictionary(uniqueKeysWithValues: shown))
         case .array(let elements): return .array(elements.map { items?.withoutSecrets($0) ?? $0 })
         default: return value
         }

@@ -28,9 +28,7 @@ package struct LineSplitter {
     }
 
     /// Calls the closure with the bytes after the last newline.
-    package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) {
-        if !rest.isEmpty { give(body) }
-    }
+    package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) { if !rest.isEmpty { give(body) } }
 
     private mutating func give(_ body: (ArraySlice<UInt8>) -> Void) {
         body(rest.last == UInt8(ascii: "\r") ? rest.dropLast() : rest[...])

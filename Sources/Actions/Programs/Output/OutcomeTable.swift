@@ -96,8 +96,7 @@ package struct OutcomeTable {
     /// Returns the outcome of a failed program; `said` is the meaning of its exit status, nil if that has none.
     private func failure(
         _ said: Outcome.Ending?, _ event: String, _ code: String, _ ended: ProgramResult,
-        _ reading: ResponseReader.Reading,
-        saysWhy: Bool = false
+        _ reading: ResponseReader.Reading, saysWhy: Bool = false
     ) -> Outcome {
         let ending = said ?? ifIdempotent
         var response = PluginResponse(ending)

@@ -52,9 +52,7 @@ package struct OutputLines {
         return text
     }
 
-    private static func take(
-        _ line: ArraySlice<UInt8>, _ last: inout [UInt8], _ body: (ArraySlice<UInt8>) -> Void
-    ) {
+    private static func take(_ line: ArraySlice<UInt8>, _ last: inout [UInt8], _ body: (ArraySlice<UInt8>) -> Void) {
         guard line.contains(where: { $0 > UInt8(ascii: " ") }) else { return }
         if !ProgramReport.isProgress(line) { last = Array(line) }
         body(line)

@@ -15,7 +15,7 @@ package struct ProgramLog {
     package init(logger: Logger) { self.logger = logger }
 
     /// Reads a line; returns nil for one that would not be logged anyway, which is not parsed.
-    package mutating func report(_ line: ArraySlice<UInt8>) -> ProgramReport? {
+    private mutating func report(_ line: ArraySlice<UInt8>) -> ProgramReport? {
         guard size > Self.limit, line.first != UInt8(ascii: "<"), line.first != UInt8(ascii: "{") else {
             return ProgramReport(line: line)
         }
@@ -23,7 +23,14 @@ package struct ProgramLog {
         return nil
     }
 
-    package mutating func add(_ level: Logger.Level, _ text: String) {
+    /// Logs a line; returns it read, or nil for one that would not be logged anyway.
+    package mutating func take(_ line: ArraySlice<UInt8>) -> ProgramReport? {
+        let report = report(line)
+        if case .line(let level, let text) = report { add(level, text) }
+        return report
+    }
+
+    private mutating func add(_ level: Logger.Level, _ text: String) {
         size += max(text.utf8.count, 64)
         guard size <= (level >= .warning ? 10 * Self.limit : Self.limit) else {
             dropped += text.utf8.count

@@ -13,8 +13,7 @@ package enum ProgramReport: Sendable, Hashable {
     /// Reads one line according to the protocol: `<0>` to `<7>` at its start set the level, `{"progress":…}` is a
     /// progress report.
     package init(line: ArraySlice<UInt8>) {
-        if line.first == UInt8(ascii: "{"),
-            let object = JSONValue(json: line)?.object,
+        if line.first == UInt8(ascii: "{"), let object = JSONValue(json: line)?.object,
             let fraction = object["progress"]?.double
         {
             let message = object["message"]?.string.map { String(cleaning: $0.utf8) }
@@ -39,13 +38,13 @@ package enum ProgramReport: Sendable, Hashable {
 
     /// Returns the level for a digit, as in sd-daemon(3).
     private static func level(of digit: UInt8) -> Logger.Level? {
-        switch digit {
-        case UInt8(ascii: "0"), UInt8(ascii: "1"), UInt8(ascii: "2"): .critical
-        case UInt8(ascii: "3"): .error
-        case UInt8(ascii: "4"): .warning
-        case UInt8(ascii: "5"): .notice
-        case UInt8(ascii: "6"): .info
-        case UInt8(ascii: "7"): .debug
+        switch Unicode.Scalar(digit) {
+        case "0"..."2": .critical
+        case "3": .error
+        case "4": .warning
+        case "5": .notice
+        case "6": .info
+        case "7": .debug
         default: nil
         }
     }

@@ -50,7 +50,7 @@ package struct ResponseReader {
             return .unreadable("has the unknown outcome \(Self.quoted(String(word.prefix(40))))")
         }
         var response = PluginResponse(outcome)
-        response.message = text(members, "message").map { Self.line($0) }
+        response.message = member("message", of: members, "a string", \.string).map(Self.line)
         response.code = code(members)
         response.retryAfter = retryAfter(members)
         response.outputs = outputs(members)
@@ -59,84 +59,59 @@ package struct ResponseReader {
     }
 
     private mutating func readResults(_ members: [String: JSONValue]) {
-        guard let value = members["results"], value != .null else { return }
-        guard let elements = value.array else {
-            remarks.append("'results' is dropped: it is not a list")
-            return
-        }
-        for (index, element) in elements.enumerated() {
-            guard element != .null else {
-                results.append(nil)
-                continue
-            }
+        for (index, element) in (member("results", of: members, "a list", \.array) ?? []).enumerated() {
+            var result: PluginResponse?
             switch element.object.map({ read($0) }) {
-            case .response(let response): results.append(response)
-            case .unreadable(let reason):
-                remarks.append("element \(index) of 'results' is dropped: it \(reason)")
-                results.append(nil)
-            case .nothing, nil:
-                remarks.append("element \(index) of 'results' is dropped: it is not an object")
-                results.append(nil)
+            case .response(let response): result = response
+            case _ where element == .null: break
+            case .unreadable(let reason): remarks.append("element \(index) of 'results' is dropped: it \(reason)")
+            case .nothing, nil: remarks.append("element \(index) of 'results' is dropped: it is not an object")
             }
+            results.append(result)
         }
     }
 
     // MARK: - Members
 
-    private mutating func text(_ members: [String: JSONValue], _ name: String) -> String? {
-        guard let value = members[name], value != .null else { return nil }
-        if value.string == nil { remarks.append("'\(name)' is dropped: it is not a string") }
-        return value.string
+    /// Returns the value of a member; nil if it is missing or null, or is dropped because it has another type.
+    private mutating func member<Value>(
+        _ name: String, of members: [String: JSONValue], _ noun: String, _ read: (JSONValue) -> Value?
+    ) -> Value? {
+        guard let member = members[name], member != .null else { return nil }
+        let value = read(member)
+        if value == nil { remarks.append("'\(name)' is dropped: it is not \(noun)") }
+        return value
     }
 
     private mutating func code(_ members: [String: JSONValue]) -> String? {
-        guard let code = text(members, "code") else { return nil }
+        guard let code = member("code", of: members, "a string", \.string) else { return nil }
         let isFine = (1...64).contains(code.utf8.count) && code.utf8.allSatisfy(Self.isCodeByte)
         if !isFine { remarks.append("'code' is dropped: it is not of the form [a-z0-9.-]{1,64}") }
         return isFine ? code : nil
     }
 
     private mutating func retryAfter(_ members: [String: JSONValue]) -> Double? {
-        guard let value = members["retry_after"], value != .null else { return nil }
-        guard let seconds = value.double else {
-            remarks.append("'retry_after' is dropped: it is not a number of seconds")
-            return nil
-        }
+        guard let seconds = member("retry_after", of: members, "a number of seconds", \.double) else { return nil }
         let kept = min(max(seconds, 1), 86_400)
         if kept != seconds { remarks.append("'retry_after' is taken as \(Int(kept)) s: it must be from 1 s to 24 h") }
         return kept
     }
 
     private mutating func outputs(_ members: [String: JSONValue]) -> [PluginPath]? {
-        guard let value = members["outputs"], value != .null else { return nil }
-        guard let elements = value.array else {
-            remarks.append("'outputs' is dropped: it is not a list")
-            return nil
-        }
-        var outputs: [PluginPath] = []
-        for element in elements {
+        member("outputs", of: members, "a list", \.array)?.compactMap { element in
             guard let bytes = element.bytes, !bytes.isEmpty, !bytes.contains(0) else {
                 remarks.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
-                continue
+                return nil
             }
-            let path = folder.resolving(bytes)
-            outputs.append(PluginPath(bytes: path.normalized.bytes))
+            return PluginPath(bytes: folder.resolving(bytes).normalized.bytes)
         }
-        return outputs
     }
 
     private mutating func values(_ members: [String: JSONValue]) -> [String: JSONValue]? {
-        guard let value = members["values"], value != .null else { return nil }
-        guard let values = value.object else {
-            remarks.append("'values' is dropped: it is not an object")
-            return nil
-        }
-        let size = value.lineBytes.count
-        guard size <= 64 << 10 else {
-            remarks.append("'values' is dropped: it has \(size) bytes, and 65536 are allowed")
-            return nil
-        }
-        return values
+        guard let values = member("values", of: members, "an object", \.object) else { return nil }
+        let size = values.lineBytes.count
+        if size > 64 << 10 { remarks.append("'values' is dropped: it has \(size) bytes, and 65536 are allowed") }
+        return size > 64 << 10 ? nil : values
     }
 
     // MARK: - Text
@@ -175,10 +150,8 @@ package struct ResponseReader {
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
     private static func isCodeByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."),
-            UInt8(ascii: "-"):
-            true
+        switch Unicode.Scalar(byte) {
+        case "a"..."z", "0"..."9", ".", "-": true
         default: false
         }
     }

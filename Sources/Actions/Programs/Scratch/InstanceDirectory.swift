@@ -7,13 +7,9 @@ import System
 /// The lock is released with the process, however that exits. A process id alone would not show it, since another
 /// process may have the id by now, or one in another namespace.
 final class InstanceDirectory: Sendable {
-    private struct State: Sendable {
-        var path: PathBytes?
-        var lock: Int32 = -1
-    }
-
     private let base: PathBytes
-    private let state = Mutex(State())
+    /// The directory and the descriptor of its lock, once it has been created.
+    private let own = Mutex<(path: PathBytes, lock: Int32)?>(nil)
     private static let count = Atomic(0)
 
     init(in base: PathBytes) { self.base = base }
@@ -25,67 +21,62 @@ final class InstanceDirectory: Sendable {
     ///
     /// - Throws: The reason why it cannot be created.
     func path(mode: mode_t) throws(ScratchFailure) -> PathBytes {
-        let result = state.withLock { state -> Result<PathBytes, ScratchFailure> in
-            if let path = state.path {
+        try own.withLock { own throws(ScratchFailure) in
+            if let path = own?.path {
                 if mode == 0o711 { _ = path.withCString { chmod($0, mode) } }
-                return .success(path)
+                return path
             }
-            return Self.make(in: base, mode: mode, &state)
+            let made = try Self.make(in: base, mode: mode)
+            own = made
+            return made.path
         }
-        return try result.get()
     }
 
     /// The directory, if it has been created.
-    var made: PathBytes? { state.withLock { $0.path } }
+    var made: PathBytes? { own.withLock { $0?.path } }
 
     /// Discards the given directory, which has gone, so that another is created; has no effect if that has already
     /// happened.
     func forget(_ path: PathBytes) {
-        state.withLock { state in
-            guard state.path == path else { return }
-            close(state.lock)
-            state.path = nil
-            state.lock = -1
+        own.withLock { own in
+            guard let lost = own, lost.path == path else { return }
+            close(lost.lock)
+            own = nil
         }
     }
 
     /// Removes the directory with everything that programs have left in it.
     func giveUp() {
-        state.withLock { state in
-            guard let path = state.path else { return }
+        own.withLock { own in
+            guard let (path, lock) = own else { return }
             try? DirectoryRemoval.remove(path)
-            close(state.lock)
-            state.path = nil
-            state.lock = -1
+            close(lock)
+            own = nil
         }
     }
 
     private static func make(
-        in base: PathBytes, mode: mode_t, _ state: inout State
-    ) -> Result<PathBytes, ScratchFailure> {
+        in base: PathBytes, mode: mode_t
+    ) throws(ScratchFailure) -> (path: PathBytes, lock: Int32) {
         while true {
             let number = count.add(1, ordering: .relaxed).newValue
-            let path = base.appending("\(prefix)\(getpid())-\(number)")
+            let path = base.appending("run-\(getpid())-\(number)")
             guard path.withCString({ mkdir($0, mode) }) == 0 else {
                 // A directory with the same number, from another namespace or left behind.
                 if errno == EEXIST { continue }
-                return .failure(ScratchFailure(errno, "create", path))
+                throw ScratchFailure(errno, "create", path)
             }
             let descriptor = lock(path)
             guard descriptor >= 0 else {
                 // Another process considered it abandoned before it was locked.
                 if errno == ENOENT || errno == EWOULDBLOCK { continue }
-                return .failure(ScratchFailure(errno, "lock", path))
+                throw ScratchFailure(errno, "lock", path)
             }
             // The umask does not apply to it.
             _ = path.withCString { chmod($0, mode) }
-            state.path = path
-            state.lock = descriptor
-            return .success(path)
+            return (path, descriptor)
         }
     }
-
-    private static let prefix = "run-"
 
     /// Returns whether the name is that of an Alight process's directory.
     static func isOne(_ name: PathBytes) -> Bool {

@@ -152,7 +152,5 @@ extension Glob {
     /// Whether a path directly in this directory could match.
     ///
     /// The directory has the same form as for ``canMatch(below:)``, which is true whenever this is.
-    package func canMatch(in folder: some Collection<UInt8>) -> Bool {
-        folder.withSpan { program.canMatch(in: $0) }
-    }
+    package func canMatch(in folder: some Collection<UInt8>) -> Bool { folder.withSpan { program.canMatch(in: $0) } }
 }

@@ -6,16 +6,10 @@ package struct GlobError: Error, Sendable, Hashable {
     package var message: String
     /// The remedy.
     package var help: String
-
-    package init(offset: Int, message: String, help: String) {
-        self.offset = offset
-        self.message = message
-        self.help = help
-    }
 }
 
 /// The messages of all errors, composed in one place.
-struct GlobFaults {
+struct GlobErrors {
     let pattern: [UInt8]
 
     /// The pattern for display: bytes that are not UTF-8 become U+FFFD, and a long pattern is cut.
@@ -32,104 +26,103 @@ struct GlobFaults {
     /// The length of a pattern that is still readable in one line.
     private static let shownScalars = 120
 
-    private func fault(_ offset: Int, _ message: String, help: String) -> GlobError {
-        GlobError(offset: offset, message: message, help: help)
+    private func error(_ offset: Int, _ clause: String, help: String) -> GlobError {
+        GlobError(offset: offset, message: "\(glob) \(clause)", help: help)
     }
 
     func isEmpty() -> GlobError {
-        fault(0, "the glob is empty", help: "write a path, such as 'in/*.jpg'")
+        GlobError(offset: 0, message: "the glob is empty", help: "write a path, such as 'in/*.jpg'")
     }
 
     func hasEmptyAlternative() -> GlobError {
-        fault(0, "\(glob) has an alternative that is empty", help: "write at least one name in every alternative")
+        error(0, "has an alternative that is empty", help: "write at least one name in every alternative")
     }
 
     func namesNothing(at offset: Int) -> GlobError {
-        fault(
-            offset, "\(glob) matches no file",
-            help: "write '*' for the files of the directory, or '**' for all below it")
+        error(offset, "matches no file", help: "write '*' for the files of the directory, or '**' for all below it")
     }
 
     func holdsNUL(at offset: Int) -> GlobError {
-        fault(offset, "\(glob) contains a NUL byte, which no path can", help: "remove the byte")
+        error(offset, "contains a NUL byte, which no path can", help: "remove the byte")
     }
 
     func endsWithBackslash(at offset: Int) -> GlobError {
-        fault(offset, #"\#(glob) ends with '\', which escapes nothing"#, help: #"write '\\' to match a backslash"#)
+        error(offset, #"ends with '\', which escapes nothing"#, help: #"write '\\' to match a backslash"#)
     }
 
     func hasNoClosingBrace(at offset: Int) -> GlobError {
-        fault(offset, "\(glob) has no closing '}'", help: "add '}', or write '[{]' to match a brace")
+        error(offset, "has no closing '}'", help: "add '}', or write '[{]' to match a brace")
     }
 
     func hasNoClosingBracket(at offset: Int) -> GlobError {
-        fault(offset, "\(glob) has no closing ']'", help: "add ']', or write '[[]' to match a bracket")
+        error(offset, "has no closing ']'", help: "add ']', or write '[[]' to match a bracket")
     }
 
     func expandsRange(_ range: Range<Int>) -> GlobError {
-        fault(
-            range.lowerBound, "\(glob) contains the range '\(quoted(pattern[range]))', which globs do not expand",
+        error(
+            range.lowerBound, "contains the range '\(quoted(pattern[range]))', which globs do not expand",
             help: "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'")
     }
 
-    func nestsTooDeep(at offset: Int, limit: Int) -> GlobError {
-        fault(offset, "\(glob) nests braces more than \(limit) deep", help: "write several globs")
+    func nestsTooDeep(at offset: Int) -> GlobError {
+        error(offset, "nests braces more than \(GlobParser.maximumNesting) deep", help: "write several globs")
     }
 
-    func hasTooManyAlternatives(at offset: Int, limit: Int) -> GlobError {
-        fault(offset, "\(glob) expands to more than \(limit) alternatives", help: "use '*' or write several globs")
+    func hasTooManyAlternatives(at offset: Int) -> GlobError {
+        error(
+            offset, "expands to more than \(GlobExpansion.maximumAlternatives) alternatives",
+            help: "use '*' or write several globs")
     }
 
-    func isTooLong(at offset: Int, limit: Int) -> GlobError {
-        fault(
-            offset, "\(glob) is longer than \(limit) bytes when its braces are expanded",
+    func isTooLong(at offset: Int) -> GlobError {
+        error(
+            offset, "is longer than \(GlobExpansion.maximumLength) bytes when its braces are expanded",
             help: "use '*' or write several globs")
     }
 
     func mixesAnchors() -> GlobError {
-        fault(0, "\(glob) is absolute in one alternative and relative in another", help: "write two globs")
+        error(0, "is absolute in one alternative and relative in another", help: "write two globs")
     }
 
     func endsWithSlash(at offset: Int) -> GlobError {
         let subject = pattern.last == .slash ? glob : "an alternative of \(glob)"
-        return fault(
-            offset, "\(subject) ends with '/'", help: "remove it; directories are chosen with types: [directory]")
+        return GlobError(
+            offset: offset, message: "\(subject) ends with '/'",
+            help: "remove it; directories are chosen with types: [directory]")
     }
 
     func holdsParent(at offset: Int) -> GlobError {
-        fault(
-            offset, "\(glob) contains '..'",
-            help: "write the directory itself; a glob only compares names")
+        error(offset, "contains '..'", help: "write the directory itself; a glob only compares names")
     }
 
     func holdsSlashInClass(at offset: Int) -> GlobError {
-        fault(
-            offset, "\(glob) contains '/' between '[' and ']', which match within one name",
+        error(
+            offset, "contains '/' between '[' and ']', which match within one name",
             help: "write '{a/b,c}' for alternatives that contain '/'")
     }
 
     func hasDisorderedRange(_ range: Range<Int>, low: Range<Int>, high: Range<Int>) -> GlobError {
         let turned = "\(quoted(pattern[high]))-\(quoted(pattern[low]))"
-        return fault(
-            range.lowerBound, "\(glob) contains the range '\(quoted(pattern[range]))', which is out of order",
+        return error(
+            range.lowerBound, "contains the range '\(quoted(pattern[range]))', which is out of order",
             help: "write '\(turned)'")
     }
 
     func endsRangeWithClass(_ range: Range<Int>) -> GlobError {
-        fault(
-            range.lowerBound, "\(glob) contains a range that ends with '\(quoted(pattern[range]))'",
+        error(
+            range.lowerBound, "contains a range that ends with '\(quoted(pattern[range]))'",
             help: #"end the range with one character, or write '\-' to match a hyphen"#)
     }
 
     func holdsUnknownClass(_ range: Range<Int>) -> GlobError {
-        fault(
-            range.lowerBound, "\(glob) contains the unknown class '\(quoted(pattern[range]))'",
+        error(
+            range.lowerBound, "contains the unknown class '\(quoted(pattern[range]))'",
             help: "the classes are \(GlobClass.names.map(\.name).joined(separator: ", "))")
     }
 
     func holdsBareClass(_ range: Range<Int>) -> GlobError {
         let name = quoted(pattern[range])
-        return fault(range.lowerBound, "\(glob) contains '\(name)' outside of '[' and ']'", help: "write '[\(name)]'")
+        return error(range.lowerBound, "contains '\(name)' outside of '[' and ']'", help: "write '[\(name)]'")
     }
 }
 

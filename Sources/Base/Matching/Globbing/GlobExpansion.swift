@@ -11,22 +11,20 @@ struct GlobExpansion {
     /// alternative.
     let rootCount: Int
 
-    init(_ nodes: [GlobNode], faults: GlobFaults) throws(GlobError) {
-        let lists = try Self.expand(nodes, offset: 0, faults: faults)
-        guard lists.allSatisfy({ !$0.isEmpty }) else { throw faults.hasEmptyAlternative() }
+    init(_ nodes: [GlobNode], errors: GlobErrors) throws(GlobError) {
+        let lists = try Self.expand(nodes, offset: 0, errors: errors)
+        guard lists.allSatisfy({ !$0.isEmpty }) else { throw errors.hasEmptyAlternative() }
         let absolute = lists.count { $0[0].kind == .slash }
-        guard absolute == 0 || absolute == lists.count else { throw faults.mixesAnchors() }
+        guard absolute == 0 || absolute == lists.count else { throw errors.mixesAnchors() }
         var alternatives: [[[GlobAtom]]] = []
-        for list in lists { alternatives.append(try Self.components(of: list, faults: faults)) }
+        for list in lists { alternatives.append(try Self.components(of: list, errors: errors)) }
         self.alternatives = alternatives
         isAbsolute = absolute > 0
         // If a `.` was dropped, as in `in/{.,a}`, the name before it is a match: `in` itself.
         rootCount = alternatives.reduce(Self.folderCount(of: nodes)) { min($0, $1.count - 1) }
     }
 
-    private static func expand(
-        _ nodes: [GlobNode], offset: Int, faults: GlobFaults
-    ) throws(GlobError) -> [[GlobAtom]] {
+    private static func expand(_ nodes: [GlobNode], offset: Int, errors: GlobErrors) throws(GlobError) -> [[GlobAtom]] {
         var lists: [[GlobAtom]] = [[]]
         lists[0].reserveCapacity(nodes.count)
         var length = 0
@@ -34,21 +32,19 @@ struct GlobExpansion {
             switch node {
             case .atom(let atom):
                 length += lists.count
-                guard length <= maximumLength else { throw faults.isTooLong(at: offset, limit: maximumLength) }
+                guard length <= maximumLength else { throw errors.isTooLong(at: offset) }
                 for number in lists.indices { lists[number].append(atom) }
             case .group(let branches, let offset):
                 var tails: [[GlobAtom]] = []
                 for branch in branches {
-                    tails += try expand(branch, offset: offset, faults: faults)
-                    guard tails.count <= maximumAlternatives else {
-                        throw faults.hasTooManyAlternatives(at: offset, limit: maximumAlternatives)
-                    }
+                    tails += try expand(branch, offset: offset, errors: errors)
+                    guard tails.count <= maximumAlternatives else { throw errors.hasTooManyAlternatives(at: offset) }
                 }
                 guard lists.count * tails.count <= maximumAlternatives else {
-                    throw faults.hasTooManyAlternatives(at: offset, limit: maximumAlternatives)
+                    throw errors.hasTooManyAlternatives(at: offset)
                 }
                 length = length * tails.count + lists.count * tails.reduce(0) { $0 + $1.count }
-                guard length <= maximumLength else { throw faults.isTooLong(at: offset, limit: maximumLength) }
+                guard length <= maximumLength else { throw errors.isTooLong(at: offset) }
                 lists = lists.flatMap { head in tails.map { head + $0 } }
             }
         }
@@ -56,15 +52,15 @@ struct GlobExpansion {
     }
 
     /// Splits an alternative at its slashes, and drops empty components and `.`.
-    private static func components(of atoms: [GlobAtom], faults: GlobFaults) throws(GlobError) -> [[GlobAtom]] {
-        if let last = atoms.last, last.kind == .slash { throw faults.endsWithSlash(at: last.offset) }
+    private static func components(of atoms: [GlobAtom], errors: GlobErrors) throws(GlobError) -> [[GlobAtom]] {
+        if let last = atoms.last, last.kind == .slash { throw errors.endsWithSlash(at: last.offset) }
         var components: [[GlobAtom]] = []
         for part in atoms.split(whereSeparator: { $0.kind == .slash }) {
             let isDots = part.count <= 2 && part.allSatisfy { $0.kind == .literal(.dot) }
-            if isDots, part.count == 2, let first = part.first { throw faults.holdsParent(at: first.offset) }
+            if isDots, part.count == 2, let first = part.first { throw errors.holdsParent(at: first.offset) }
             if !isDots { components.append(Array(part)) }
         }
-        guard !components.isEmpty else { throw faults.namesNothing(at: atoms.first?.offset ?? 0) }
+        guard !components.isEmpty else { throw errors.namesNothing(at: atoms.first?.offset ?? 0) }
         return components
     }
 

@@ -42,9 +42,7 @@ extension GlobProgram {
         let isTop = folder.isEmpty || folder.count == 1 && folder[0] == .dot
         let length = isTop ? 0 : folder.count
         let rootLength = lead.count > 1 ? lead.count - 1 : lead.count
-        if length <= rootLength {
-            return length == rootLength && alternatives.contains { isOneName($0.components) }
-        }
+        if length <= rootLength { return length == rootLength && alternatives.contains { isOneName($0.components) } }
         return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .inside) }
     }
 
@@ -65,9 +63,7 @@ extension GlobProgram {
     }
 
     /// Matches the components of an alternative against those of a path.
-    private func walk(
-        _ path: Span<UInt8>, from start: Int, along components: Range<Int>, to goal: Goal
-    ) -> Bool {
+    private func walk(_ path: Span<UInt8>, from start: Int, along components: Range<Int>, to goal: Goal) -> Bool {
         var position = start
         var current = components.lowerBound
         var retry = -1

@@ -23,13 +23,13 @@ struct GlobNameIndex: Sendable {
     ///
     /// Returns false if they do not.
     mutating func add(_ program: GlobProgram) -> Bool {
-        guard let components = program.componentsAtAnyDepth else { return false }
+        guard let components = Self.componentsAtAnyDepth(program) else { return false }
         isEmpty = false
         for component in components {
             let entry = Entry(program: program, component: component)
-            if let byte = program.lastByte(of: component) {
+            if let byte = component.tokens.last.flatMap({ program.bytes(ofLiteral: $0)?.last }) {
                 byEnding[Int(byte.lowercased)].append(entry)
-            } else if let byte = program.firstByte(of: component) {
+            } else if let byte = component.tokens.first.flatMap({ program.bytes(ofLiteral: $0)?.first }) {
                 byBeginning[Int(byte.lowercased)].append(entry)
             } else {
                 others.append(entry)
@@ -66,31 +66,18 @@ struct GlobNameIndex: Sendable {
         }
         return false
     }
-}
 
-extension GlobProgram {
-    /// The names of a glob that is `**/NAME` in each alternative; nil for any other glob.
-    fileprivate var componentsAtAnyDepth: [GlobComponent]? {
-        guard lead.isEmpty else { return nil }
+    /// Returns the names of a glob that is `**/NAME` in each alternative; nil for any other glob.
+    private static func componentsAtAnyDepth(_ program: GlobProgram) -> [GlobComponent]? {
+        guard program.lead.isEmpty else { return nil }
         var names: [GlobComponent] = []
-        for alternative in alternatives {
-            guard alternative.components.count == 2, let first = alternative.components.first,
-                components[first].isAnyFolders, !components[first + 1].isAnyFolders
+        for alternative in program.alternatives {
+            let components = program.components[alternative.components]
+            guard components.count == 2, let first = components.first, first.isAnyFolders,
+                let last = components.last, !last.isAnyFolders
             else { return nil }
-            names.append(components[first + 1])
+            names.append(last)
         }
         return names
-    }
-
-    /// Returns the byte that every match of the component ends with.
-    fileprivate func lastByte(of component: GlobComponent) -> UInt8? {
-        guard let last = component.tokens.last, case .literal(let literal) = tokens[last] else { return nil }
-        return bytes[literal.start + literal.count - 1]
-    }
-
-    /// Returns the byte that every match of the component starts with.
-    fileprivate func firstByte(of component: GlobComponent) -> UInt8? {
-        guard let first = component.tokens.first, case .literal(let literal) = tokens[first] else { return nil }
-        return bytes[literal.start]
     }
 }

@@ -30,19 +30,19 @@ struct GlobParser {
     static let maximumNesting = 32
 
     private let pattern: [UInt8]
-    private let faults: GlobFaults
+    private let errors: GlobErrors
     private var index = 0
     private(set) var classes: [GlobClass] = []
 
     init(_ pattern: [UInt8]) {
         self.pattern = pattern
-        faults = GlobFaults(pattern: pattern)
+        errors = GlobErrors(pattern: pattern)
     }
 
     /// Parses the whole pattern.
     mutating func parse() throws(GlobError) -> [GlobNode] {
-        guard !pattern.isEmpty else { throw faults.isEmpty() }
-        if let nul = pattern.firstIndex(of: 0) { throw faults.holdsNUL(at: nul) }
+        guard !pattern.isEmpty else { throw errors.isEmpty() }
+        if let nul = pattern.firstIndex(of: 0) { throw errors.holdsNUL(at: nul) }
         return try sequence(depth: 0)
     }
 
@@ -66,7 +66,7 @@ struct GlobParser {
             case .slash:
                 nodes.append(take(.slash))
             case UInt8(ascii: "\\"):
-                guard let escaped = peek(1) else { throw faults.endsWithBackslash(at: start) }
+                guard let escaped = peek(1) else { throw errors.endsWithBackslash(at: start) }
                 index += 1
                 nodes.append(literal(escaped))
             default:
@@ -97,19 +97,17 @@ extension GlobParser {
     /// Parses `{…}`: a group, or literal braces if they contain no comma.
     private mutating func group(depth: Int) throws(GlobError) -> [GlobNode] {
         let opening = index
-        guard depth <= Self.maximumNesting else {
-            throw faults.nestsTooDeep(at: opening, limit: Self.maximumNesting)
-        }
+        guard depth <= Self.maximumNesting else { throw errors.nestsTooDeep(at: opening) }
         let openingBrace = literal(UInt8(ascii: "{"))
         var branches = [try sequence(depth: depth)]
         while peek() == UInt8(ascii: ",") {
             index += 1
             branches.append(try sequence(depth: depth))
         }
-        guard peek() != nil else { throw faults.hasNoClosingBrace(at: opening) }
+        guard peek() != nil else { throw errors.hasNoClosingBrace(at: opening) }
         let closingBrace = literal(UInt8(ascii: "}"))
         guard branches.count == 1 else { return [.group(branches, offset: opening)] }
-        guard !isRange(pattern[(opening + 1)..<(index - 1)]) else { throw faults.expandsRange(opening..<index) }
+        guard !isRange(pattern[(opening + 1)..<(index - 1)]) else { throw errors.expandsRange(opening..<index) }
         return [openingBrace] + branches[0] + [closingBrace]
     }
 
@@ -141,18 +139,16 @@ extension GlobParser {
     private mutating func characterClass() throws(GlobError) -> Int {
         let opening = index
         if let name = className(at: opening), GlobClass.names.contains(where: { $0.name == name.text }) {
-            throw faults.holdsBareClass(name.range)
+            throw errors.holdsBareClass(name.range)
         }
         index += 1
         let isNegated = peek() == UInt8(ascii: "!") || peek() == UInt8(ascii: "^")
         if isNegated { index += 1 }
         let first = index
         var ranges: [ClosedRange<UInt32>] = []
-        while let byte = peek(), byte != UInt8(ascii: "]") || index == first {
-            ranges += try classItem(of: opening)
-        }
-        guard peek() != nil else { throw faults.hasNoClosingBracket(at: opening) }
-        if let slash = pattern[opening..<index].firstIndex(of: .slash) { throw faults.holdsSlashInClass(at: slash) }
+        while let byte = peek(), byte != UInt8(ascii: "]") || index == first { ranges += try classItem(of: opening) }
+        guard peek() != nil else { throw errors.hasNoClosingBracket(at: opening) }
+        if let slash = pattern[opening..<index].firstIndex(of: .slash) { throw errors.holdsSlashInClass(at: slash) }
         index += 1
         classes.append(GlobClass(ranges, isNegated: isNegated))
         return classes.count - 1
@@ -163,7 +159,7 @@ extension GlobParser {
         let start = index
         if let name = className(at: start) {
             guard let known = GlobClass.names.first(where: { $0.name == name.text }) else {
-                throw faults.holdsUnknownClass(name.range)
+                throw errors.holdsUnknownClass(name.range)
             }
             index = name.range.upperBound
             return known.ranges
@@ -172,11 +168,11 @@ extension GlobParser {
         let lowEnd = index
         guard peek() == UInt8(ascii: "-"), let next = peek(1), next != UInt8(ascii: "]") else { return [low...low] }
         index += 1
-        if let name = className(at: index) { throw faults.endsRangeWithClass(name.range) }
+        if let name = className(at: index) { throw errors.endsRangeWithClass(name.range) }
         let highStart = index
         let high = try classCharacter(of: opening)
         guard low <= high else {
-            throw faults.hasDisorderedRange(start..<index, low: start..<lowEnd, high: highStart..<index)
+            throw errors.hasDisorderedRange(start..<index, low: start..<lowEnd, high: highStart..<index)
         }
         return [low...high]
     }
@@ -184,7 +180,7 @@ extension GlobParser {
     /// Parses one character, escaped or not.
     private mutating func classCharacter(of opening: Int) throws(GlobError) -> UInt32 {
         if peek() == UInt8(ascii: "\\") { index += 1 }
-        guard index < pattern.count else { throw faults.hasNoClosingBracket(at: opening) }
+        guard index < pattern.count else { throw errors.hasNoClosingBracket(at: opening) }
         let character = GlobCharacter(pattern.span, at: index, end: pattern.count)
         index += character.length
         return character.value

@@ -58,16 +58,12 @@ final class GlobProgram: Sendable {
     let classes: [GlobClass]
 
     init(_ pattern: [UInt8], options: Glob.Options) throws(GlobError) {
-        let faults = GlobFaults(pattern: pattern)
-        guard pattern.count <= GlobExpansion.maximumLength else {
-            throw faults.isTooLong(at: 0, limit: GlobExpansion.maximumLength)
-        }
+        let errors = GlobErrors(pattern: pattern)
+        guard pattern.count <= GlobExpansion.maximumLength else { throw errors.isTooLong(at: 0) }
         var parser = GlobParser(pattern)
-        let expansion = try GlobExpansion(try parser.parse(), faults: faults)
+        let expansion = try GlobExpansion(try parser.parse(), errors: errors)
         var tables = GlobTables(classes: parser.classes, foldsExtension: !options.isCaseSensitive)
-        for alternative in expansion.alternatives {
-            tables.add(alternative.dropFirst(expansion.rootCount))
-        }
+        for alternative in expansion.alternatives { tables.add(alternative.dropFirst(expansion.rootCount)) }
         let folders = expansion.alternatives[0].prefix(expansion.rootCount).map(Self.literalBytes)
         let joined = Array(folders.joined(separator: [.slash]))
         let anchor: [UInt8] = expansion.isAbsolute ? [.slash] : []
@@ -82,6 +78,13 @@ final class GlobProgram: Sendable {
         bytes = tables.bytes
         classes = tables.classes
     }
+
+    /// Returns the bytes of a literal; nil for another token.
+    func bytes(ofLiteral token: Int) -> ArraySlice<UInt8>? {
+        if case .literal(let literal) = tokens[token] { bytes(of: literal) } else { nil }
+    }
+
+    func bytes(of literal: GlobLiteral) -> ArraySlice<UInt8> { bytes[literal.start..<(literal.start + literal.count)] }
 
     private static func literalBytes(_ component: [GlobAtom]) -> [UInt8] {
         component.compactMap { if case .literal(let byte) = $0.kind { byte } else { nil } }

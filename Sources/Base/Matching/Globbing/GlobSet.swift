@@ -35,24 +35,7 @@ package struct GlobSet: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(globs) }
 }
 
-// MARK: - The path itself
-
 extension GlobSet {
-    /// Whether any glob matches the whole path.
-    package func matches(_ path: [UInt8]) -> Bool { matches(path.span) }
-
-    /// Whether any glob matches the whole path.
-    package func matches(_ path: ArraySlice<UInt8>) -> Bool { matches(path.span) }
-
-    /// Whether any glob matches the whole path.
-    package func matches(_ path: some Collection<UInt8>) -> Bool { path.withSpan { matches($0) } }
-
-    /// Whether any glob matches the whole path.
-    package func matches(_ path: Span<UInt8>) -> Bool {
-        for glob in globs where glob.matches(path) { return true }
-        return false
-    }
-
     /// Returns the first glob, in order, that matches the whole path.
     package func firstMatch(_ path: some Collection<UInt8>) -> Glob? {
         path.withSpan { span in
@@ -60,22 +43,12 @@ extension GlobSet {
             return nil
         }
     }
-}
 
-// MARK: - The path and its directories
-
-extension GlobSet {
     /// Whether any glob matches the path or a directory above it.
     ///
     /// A glob that matches a directory covers everything below it, and the directory needs no watch. `cache/**` covers
     /// the contents of `cache`, but not the directory itself. The path is relative to the root, without a leading
     /// slash.
-    package func covers(_ relativePath: [UInt8]) -> Bool { covers(relativePath.span) }
-
-    /// Whether any glob matches the path or a directory above it.
-    package func covers(_ relativePath: ArraySlice<UInt8>) -> Bool { covers(relativePath.span) }
-
-    /// Whether any glob matches the path or a directory above it.
     package func covers(_ relativePath: some Collection<UInt8>) -> Bool { relativePath.withSpan { covers($0) } }
 
     /// Whether any glob matches the path or a directory above it.
@@ -83,14 +56,6 @@ extension GlobSet {
         if !tables.names.isEmpty, tables.names.covers(relativePath) { return true }
         for glob in tables.rest where glob.covers(relativePath) { return true }
         return false
-    }
-
-    /// Returns the first glob, in order, that matches the path or a directory above it.
-    package func firstCover(_ relativePath: some Collection<UInt8>) -> Glob? {
-        relativePath.withSpan { span in
-            for glob in globs where glob.covers(span) { return glob }
-            return nil
-        }
     }
 }
 

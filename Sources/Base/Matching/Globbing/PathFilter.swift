@@ -37,9 +37,7 @@ package struct PathFilter: Sendable, Hashable {
     package func root(taking path: [UInt8]) -> [UInt8]? { glob(taking: path)?.root }
 
     /// Returns the first glob that matches the absolute path; nil if no glob does.
-    package func glob(taking path: [UInt8]) -> Glob? {
-        globs.first { decision(on: path, by: $0) == .taken }
-    }
+    package func glob(taking path: [UInt8]) -> Glob? { globs.first { decision(on: path, by: $0) == .taken } }
 
     /// The decision of one glob, including all exclusions, on a path.
     enum Decision: Equatable {
@@ -57,7 +55,7 @@ package struct PathFilter: Sendable, Hashable {
     func decision(on path: [UInt8], by glob: Glob) -> Decision {
         guard glob.matches(path), let relative = Self.relative(path, to: glob.root) else { return .unmatched }
         if let depth {
-            let levels = relative.count(where: { $0 == Self.slash })
+            let levels = relative.count(where: { $0 == .slash })
             if levels > depth { return .tooDeep(levels: levels) }
         }
         return leftOut(relative).map { .leftOut($0) } ?? .taken
@@ -68,7 +66,7 @@ package struct PathFilter: Sendable, Hashable {
         for glob in globs where glob.canMatch(below: folder) {
             guard let relative = Self.relative(folder, to: glob.root) else { return true }
             if relative.isEmpty { return true }
-            if let depth, relative.count(where: { $0 == Self.slash }) >= depth { continue }
+            if let depth, relative.count(where: { $0 == .slash }) >= depth { continue }
             if leftOut(relative) != nil { continue }
             return true
         }
@@ -90,7 +88,7 @@ package struct PathFilter: Sendable, Hashable {
     package func trees(holding path: [UInt8]) -> [[UInt8]] {
         guard isTree else { return [] }
         var trees: [[UInt8]] = []
-        for index in path.indices.dropFirst() where path[index] == Self.slash {
+        for index in path.indices.dropFirst() where path[index] == .slash {
             let folder = Array(path[..<index])
             guard let root = root(taking: folder), let relative = Self.relative(path, to: root) else { continue }
             if leftOut(relative) == nil { trees.append(folder) }
@@ -99,19 +97,17 @@ package struct PathFilter: Sendable, Hashable {
     }
 
     private func leftOut(_ relative: ArraySlice<UInt8>) -> Refusal.LeftOut? {
-        if exclude.covers(relative) { return .exclude }
-        if ignores.covers(relative) { return .ignores }
-        return outputs.covers(relative) ? .outputs : nil
+        if exclude.covers(relative.span) { return .exclude }
+        if ignores.covers(relative.span) { return .ignores }
+        return outputs.covers(relative.span) ? .outputs : nil
     }
-
-    private static let slash = UInt8(ascii: "/")
 
     /// Returns the part of the path below the root, without a leading slash; nil if the path is not inside the root.
     static func relative(_ path: [UInt8], to root: [UInt8]) -> ArraySlice<UInt8>? {
         guard path.starts(with: root) else { return nil }
         if path.count == root.count { return [] }
-        if root.last == slash { return path[root.count...] }
-        guard path[root.count] == slash else { return nil }
+        if root.last == .slash { return path[root.count...] }
+        guard path[root.count] == .slash else { return nil }
         return path[(root.count + 1)...]
     }
 }

@@ -53,9 +53,7 @@ package struct PathFilterIndex: Sendable {
             byRoot[root] = Place(
                 names: PathNameIndex(here), all: indices, reaching: Set(indices.map { first[$0] }).sorted(),
                 trees: indices.filter { filters[$0].isTree })
-            for end in root.indices where root[end] == .slash && root.count > 1 {
-                above.insert(root[..<max(end, 1)])
-            }
+            for end in root.indices where root[end] == .slash && root.count > 1 { above.insert(root[..<max(end, 1)]) }
         }
         lengths = Set(byRoot.keys.map(\.count)).sorted()
         roots = byRoot.keys.sorted { $0.lexicographicallyPrecedes($1) }
@@ -132,9 +130,7 @@ package struct PathFilterIndex: Sendable {
     /// Whether any filter could match a path directly in the directory.
     package func mayTake(in folder: [UInt8]) -> Bool {
         if filters.count <= Self.few { return filters.contains { $0.mayTake(in: folder) } }
-        return places(of: folder).contains { place, _ in
-            place.reaching.contains { filters[$0].mayTake(in: folder) }
-        }
+        return places(of: folder).contains { place, _ in place.reaching.contains { filters[$0].mayTake(in: folder) } }
     }
 }
 

@@ -74,35 +74,18 @@ struct PathNameIndex: Sendable {
     /// Returns the keys that every path matching this alternative has.
     private static func keys(of way: GlobAlternative, in program: GlobProgram) -> [Key] {
         guard let last = way.components.last else { return [] }
+        func literal(_ token: Int) -> ArraySlice<UInt8>? { program.bytes(ofLiteral: token)?.map(\.lowercased)[...] }
+        /// Returns the name that a component without wildcards matches.
+        func name(_ component: GlobComponent) -> ArraySlice<UInt8>? {
+            let parts = component.tokens.compactMap(literal)
+            guard !component.isAnyFolders, !parts.isEmpty, parts.count == component.tokens.count else { return nil }
+            return Array(parts.joined())[...]
+        }
         var keys: [Key] = []
-        let name = program.components[last]
-        let end = name.tokens.last.flatMap { program.bytes(ofLiteral: $0) }
-        let start = name.tokens.first.flatMap { program.bytes(ofLiteral: $0) }
-        if let whole = program.literal(name) { keys.append(.name(whole)) }
-        if let end { keys.append(.ending(end.suffix(longest))) }
-        if let start { keys.append(.beginning(start.prefix(longest))) }
-        for folder in way.components.dropLast() {
-            if let whole = program.literal(program.components[folder]) { keys.append(.folder(whole)) }
-        }
-        return keys
-    }
-}
-
-extension GlobProgram {
-    /// Returns the bytes of a literal in lower case; nil for another token.
-    fileprivate func bytes(ofLiteral token: Int) -> ArraySlice<UInt8>? {
-        guard case .literal(let literal) = tokens[token] else { return nil }
-        return bytes[literal.start..<(literal.start + literal.count)].map(\.lowercased)[...]
-    }
-
-    /// Returns the name that a component without wildcards matches, in lower case; nil for any other component.
-    fileprivate func literal(_ component: GlobComponent) -> ArraySlice<UInt8>? {
-        guard !component.isAnyFolders, !component.tokens.isEmpty else { return nil }
-        var name: [UInt8] = []
-        for token in component.tokens {
-            guard let part = bytes(ofLiteral: token) else { return nil }
-            name += part
-        }
-        return name[...]
+        let component = program.components[last]
+        if let whole = name(component) { keys.append(.name(whole)) }
+        if let end = component.tokens.last.flatMap(literal) { keys.append(.ending(end.suffix(longest))) }
+        if let start = component.tokens.first.flatMap(literal) { keys.append(.beginning(start.prefix(longest))) }
+        return keys + program.components[way.components.dropLast()].compactMap { name($0).map { .folder($0) } }
     }
 }

@@ -31,9 +31,7 @@ package struct PathWords: Sendable {
         }
     }
 
-    private mutating func add(_ word: [UInt8]) {
-        if !word.isEmpty, known.insert(word).inserted { words.append(word) }
-    }
+    private mutating func add(_ word: [UInt8]) { if !word.isEmpty, known.insert(word).inserted { words.append(word) } }
 
     /// Adds whole names, and nested directories.
     private mutating func addPaths(of program: GlobProgram, like texts: [[UInt8]]) {
@@ -84,17 +82,13 @@ extension Glob {
 }
 
 extension GlobProgram {
-    fileprivate func bytes(of literal: GlobLiteral) -> [UInt8] {
-        Array(bytes[literal.start..<(literal.start + literal.count)])
-    }
-
     /// Returns the literals, the parts between stars, and the characters at the bounds of classes.
     fileprivate func texts(like word: [UInt8]) -> [[UInt8]] {
         let runs = components.flatMap { self.runs(of: $0) }.map { sample(of: $0, like: word) }.filter { !$0.isEmpty }
         return runs
             + tokens.flatMap { token -> [[UInt8]] in
                 switch token {
-                case .literal(let literal): [bytes(of: literal)]
+                case .literal(let literal): [Array(bytes(of: literal))]
                 case .set(let number): classes[number].bounds.map(GlobCharacter.bytes)
                 case .star, .one: []
                 }

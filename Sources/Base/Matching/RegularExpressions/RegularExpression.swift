@@ -61,8 +61,7 @@ package final class RegularExpression: Sendable, Hashable {
     package init(_ pattern: String) throws(RegularExpressionError) {
         self.pattern = pattern
         guard pattern.utf8.count <= Self.maximumLength else {
-            throw RegularExpressionError(
-                offset: 0, message: "it is longer than \(Self.maximumLength) bytes")
+            throw RegularExpressionError(offset: 0, message: "it is longer than \(Self.maximumLength) bytes")
         }
         text = try Compiled(pattern, options: PCRE2_UTF | PCRE2_MATCH_INVALID_UTF)
         bytes = try? Compiled(pattern, options: 0)
@@ -79,9 +78,7 @@ package final class RegularExpression: Sendable, Hashable {
         return text.search(subject)
     }
 
-    package static func == (left: RegularExpression, right: RegularExpression) -> Bool {
-        left.pattern == right.pattern
-    }
+    package static func == (left: RegularExpression, right: RegularExpression) -> Bool { left.pattern == right.pattern }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(pattern) }
 }

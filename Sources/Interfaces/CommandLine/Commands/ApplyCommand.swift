@@ -1,7 +1,8 @@
+import ActionAPI
 import ArgumentParser
 import Configuration
+import FileObserving
 import Glibc
-import Logging
 import Pipeline
 import Rules
 import Storage
@@ -10,8 +11,7 @@ import System
 /// `alight apply`: runs a rule for files by hand.
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply",
-        abstract: "Run a rule for files by hand.",
+        commandName: "apply", abstract: "Run a rule for files by hand.",
         discussion: """
             Ignores the rule's 'events' and 'existing', and does not wait for files to settle. For a directory, runs \
             the rule for all files below it that match; files that 'where' excludes are listed with the reason. The \
@@ -49,16 +49,13 @@ struct ApplyCommand: ParsableCommand {
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
-            Output.error.write(
-                "error: the rule '\(Display.text(rule.name))' is disabled\n    help: set 'enabled: true' (\(rule.place))"
+            throw Exit(
+                .rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: "set 'enabled: true' (\(rule.place))"
             )
-            throw Exit(.rulesInvalid)
         }
-        let named = RawArguments.paths(paths).map { path in
-            program.loading.currentFolder.resolving(path.bytes).normalized
-        }
+        let named = RawArguments.paths(paths).map(program.path)
         let files = AppliedFiles(named, rule: rule, isForced: force)
-        for problem in files.problems { Output.error.write("error: \(problem.message)\n    help: \(problem.help)") }
+        for problem in files.problems { problem.say() }
         for (path, reason) in files.left {
             Output.error.write("'where' does not match '\(Display.path(path))': \(Display.text(reason))")
         }
@@ -91,28 +88,27 @@ struct ApplyCommand: ParsableCommand {
     private func ask(_ client: ControlClient, _ rule: Rule, _ paths: [PathBytes]) throws -> ExitStatus {
         let progress = ApplyProgress(total: paths.count, width: TerminalText.errorWidth)
         let interrupts = StopCount()
-        guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw Applying.noThread() }
+        guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw ObservationError.noThread }
         let command = JobCommand.apply(
             paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
-        var open = Array(zip(try client.said { () throws(ControlClient.Problem) in try client.ask(command) }, paths))
+        var open = Array(zip(try client.ask(command), paths))
         let reader = try journal.open(isFollowed: true)
         var (failed, gone) = (0, 0)
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Checked before the states are read, so that the last writes of the instance are seen.
             isAlone = DiskStore.holder(of: reader.path) == nil
-            let (still, failures, vanished) = try Faults.said { () throws(StorageError) in
-                try unfinished(open, rule.name, reader)
-            }
+            let (still, failures, vanished) = try unfinished(open, rule.name, reader)
             failed += failures.count
             gone += vanished
+            let ended = paths.count - still.count - progress.counts.done
             for job in failures {
                 progress.say(
                     "\(job.id) \(Display.text(job.rule)): \(Display.path(job.path)): failed: "
                         + Display.text(job.message ?? ""))
             }
             open = still
-            progress.note(done: paths.count - open.count, failed: failed)
+            progress.add(done: ended, failed: failures.count)
             if !open.isEmpty { usleep(Self.pause) }
         }
         progress.end()
@@ -157,5 +153,101 @@ struct ApplyCommand: ParsableCommand {
             }
         }
         return (still, failures, gone)
+    }
+}
+
+/// The files to which a rule is applied by hand.
+struct AppliedFiles {
+    /// The files in the order in which they were named, sorted by name within directories, without duplicates.
+    private(set) var paths: [PathBytes] = []
+    /// The errors about the named paths.
+    private(set) var problems: [HandlerProblem] = []
+    /// The files that the rule's conditions exclude, with the reason.
+    private(set) var left: [(path: PathBytes, reason: String)] = []
+    private var seen: Set<PathBytes> = []
+    private let rule: Rule
+
+    /// Collects the files.
+    ///
+    /// - Parameters:
+    ///   - named: Absolute, normalized paths.
+    ///   - rule: The rule.
+    ///   - isForced: Whether the rule need not match paths that are named themselves.
+    init(_ named: [PathBytes], rule: Rule, isForced: Bool) {
+        self.rule = rule
+        for path in named {
+            let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
+            switch DiskProbe.look(at: path) {
+            case .absent: add(problem: "'\(Display.path(path))' does not exist", help: "check the spelling of the path")
+            case .unreadable(let errno):
+                add(
+                    problem: "cannot access '\(Display.path(path))': \(String(cString: strerror(errno)))",
+                    help: "run it as the user that Alight runs as, or as root")
+            case .present(let snapshot):
+                let isTaken = rule.root(taking: known) != nil && rule.types.contains(snapshot.type)
+                if isTaken, isForced {
+                    add(known)
+                } else if isTaken {
+                    addIfAdmitted(known, snapshot)
+                } else if snapshot.type == .directory, !isForced || !rule.types.contains(.directory) {
+                    addAll(below: known)
+                } else if isForced {
+                    add(known)
+                } else {
+                    add(
+                        problem: "the rule '\(rule.name)' does not match '\(Display.path(path))'",
+                        help: "'alight explain' shows why; --force runs it anyway")
+                }
+            }
+        }
+    }
+
+    private mutating func add(problem message: String, help: String) {
+        problems.append(HandlerProblem(message: message, help: help))
+    }
+
+    /// Adds a file unless the rule's conditions exclude it.
+    ///
+    /// May read the file's content, which can take long.
+    private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
+        guard let condition = rule.condition, let root = rule.root(taking: path) else { return add(path) }
+        switch condition.answerNow(path, root: root, snapshot: snapshot) {
+        case .fails(let reason), .untold(let reason): if seen.insert(path).inserted { left.append((path, reason)) }
+        case .holds, .needsContent: add(path)
+        }
+    }
+
+    private mutating func add(_ path: PathBytes) { if seen.insert(path).inserted { paths.append(path) } }
+
+    /// Adds the files below a directory that the rule matches, without following symbolic links.
+    private mutating func addAll(below folder: PathBytes) {
+        let files = WatchedPaths(roots: rule.roots)
+        var rest = [folder]
+        while let folder = rest.popLast() {
+            var folders: [PathBytes] = []
+            for name in names(in: folder, files).sorted() {
+                let path = folder.appending(name.bytes)
+                guard case .present(let snapshot) = files.look(at: path) else { continue }
+                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { addIfAdmitted(path, snapshot) }
+                // A directory above the rule's root may contain it.
+                if snapshot.type == .directory,
+                    rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })
+                {
+                    folders.append(path)
+                }
+            }
+            rest += folders.reversed()
+        }
+    }
+
+    private mutating func names(in folder: PathBytes, _ files: WatchedPaths) -> [PathBytes] {
+        do throws(SystemError) {
+            return try files.names(in: folder)
+        } catch {
+            add(
+                problem: "cannot list '\(Display.path(folder))': \(String(cString: strerror(error.errno)))",
+                help: "run it as the user that Alight runs as, or as root")
+            return []
+        }
     }
 }

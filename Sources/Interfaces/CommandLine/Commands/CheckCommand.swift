@@ -11,8 +11,7 @@ import Watching
 /// `alight check`: loads and validates rules, and prints what they would watch.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check",
-        abstract: "Check rules, and show what they would watch.",
+        commandName: "check", abstract: "Check rules, and show what they would watch.",
         discussion: ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid]))
 
     @OptionGroup var rules: RulesOptions
@@ -35,7 +34,7 @@ struct CheckCommand: ParsableCommand {
             let failure = rule.onFailure.isEmpty ? "" : "; on failure \(rule.failureActionNames)"
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)\(failure)")
             if !rule.formerly.isEmpty {
-                let names = rule.formerly.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+                let names = Display.list(rule.formerly)
                 Output.standard.write("    formerly \(names): jobs and known files of that name belong to this rule")
             }
             for glob in rule.globs {
@@ -57,10 +56,8 @@ struct CheckCommand: ParsableCommand {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): excluded by --tag")
         }
         survey(loaded.ruleset)
-        let rules = loaded.ruleset.rules.count
-        let files = loaded.files.count
-        Output.standard.write(
-            "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): no errors")
+        let rules = Reporter.count(loaded.ruleset.rules.count, "rule")
+        Output.standard.write("\(rules) in \(Reporter.count(loaded.files.count, "file")): no errors")
     }
 
     /// Prints the number of directories that would be watched, and the directories that would be polled.

@@ -1,3 +1,4 @@
+import ActionAPI
 import ArgumentParser
 import Configuration
 import Foundation
@@ -10,7 +11,6 @@ import System
 /// The option for the configuration file, shared by all commands that read it.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
-        name: .customLong("config"),
         help: ArgumentHelp(
             "The configuration file.",
             discussion: """
@@ -43,9 +43,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Loads the configuration like ``load(_:)``, but returns the problems of the file instead of printing them.
     ///
     /// - Throws: The problem of an invalid environment variable. Rethrows errors of `flags`.
-    func read(
-        _ flags: (inout Configuration) throws -> Void
-    ) throws -> (LoadedConfiguration, [Diagnostic]) {
+    func read(_ flags: (inout Configuration) throws -> Void) throws -> (LoadedConfiguration, [Diagnostic]) {
         let variables = ProcessInfo.processInfo.environment
         let surroundings = CommandContext.loading(variables)
         var settings = Configuration.standard(variables)
@@ -53,8 +51,7 @@ struct ConfigurationOptions: ParsableArguments {
         let path = path(variables)
         if let path {
             diagnostics = ConfigurationLoader(surroundings: surroundings).load(
-                CommandContext.currentFolder.resolving(path.bytes).normalized, shown: path.description,
-                into: &settings)
+                CommandContext.currentFolder.resolving(path.bytes).normalized, shown: path.description, into: &settings)
         }
         try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &settings)
         try flags(&settings)
@@ -65,21 +62,16 @@ struct ConfigurationOptions: ParsableArguments {
     private func path(_ variables: [String: String]) -> PathBytes? {
         if let config { return RawArguments.paths([config])[0] }
         if let named = variables["ALIGHT_CONFIG"], !named.isEmpty { return PathBytes(named) }
-        return Self.usualFiles(variables).first { path in
-            var status = stat()
-            // A file that is not accessible is returned too, so that reading it reports the error.
-            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
-        }
-    }
-
-    /// Returns the default locations, in order; the first that exists is read.
-    static func usualFiles(_ variables: [String: String]) -> [PathBytes] {
-        var files: [PathBytes] = []
+        var files = [PathBytes]()
         if let folder = CommandContext.configurationFolder(variables) {
             files.append(PathBytes("\(folder)/alight/config.yaml"))
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
-        return files
+        return files.first { path in
+            var status = stat()
+            // A file that is not accessible is returned too, so that reading it reports the error.
+            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
+        }
     }
 }
 
@@ -113,9 +105,8 @@ extension Configuration {
     /// Returns the default journal file; nil if neither XDG_STATE_HOME nor HOME is an absolute path and the user is
     /// not root.
     private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
-        let state = variables["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let home = variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.local/state" : nil }
-        let folder = state ?? (geteuid() == 0 ? "/var/lib" : home)
+        let home = variables.directory("HOME").map { "\($0)/.local/state" }
+        let folder = variables.directory("XDG_STATE_HOME") ?? (geteuid() == 0 ? "/var/lib" : home)
         return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
     }
 
@@ -138,7 +129,7 @@ extension Configuration {
         // After su(1), the variable is not set although the directory exists.
         let session = PathBytes("/run/user/\(user)")
         let runtime =
-            variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? PathBytes($0) : nil }
+            variables.directory("XDG_RUNTIME_DIR").map { PathBytes($0) }
             ?? (UserDirectory.isOwn(session, user: user) ? session : nil)
         let folder = runtime?.appending("alight") ?? UserDirectory(in: "/tmp", user: user).path
         return folder.appending("control.sock").normalized
@@ -160,5 +151,140 @@ extension Configuration {
         if let jobs = retentionJobs?.value { retention.jobs = jobs }
         if let size = retentionSize?.value { retention.bytes = Int64(size) }
         return retention
+    }
+}
+
+/// The options for the journal and the configuration, shared by all commands that need them.
+struct JournalOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The journal file.",
+            discussion: """
+                Default: 'journal' of the configuration, else $XDG_STATE_HOME/alight/journal.db, where \
+                XDG_STATE_HOME defaults to ~/.local/state (as root /var/lib/alight/journal.db).
+                """,
+            valueName: "file"),
+        completion: .file())
+    var journal: String?
+
+    @OptionGroup var configuration: ConfigurationOptions
+
+    /// Applies the values that the options set.
+    ///
+    /// - Throws: `ValidationError` when the name is not a valid path.
+    func apply(to settings: inout Configuration) throws {
+        if let journal = try named() { settings.journal = Setting(journal, from: .flag("--journal")) }
+    }
+
+    /// Loads the configuration in effect, including these options.
+    ///
+    /// - Throws: The errors of ``apply(to:)``, and `Exit` when the configuration is invalid.
+    func settings() throws -> Configuration { try configuration.load(apply).settings }
+
+    private func named() throws -> JournalPlace? {
+        guard let journal else { return nil }
+        if journal == ":memory:" { return .memory }
+        return .file(try RawArguments.file(journal, option: "--journal", noun: "file"))
+    }
+
+    /// Loads the configuration in effect, including all options that set a value.
+    ///
+    /// - Throws: The errors of the options, and `Exit` when the configuration is invalid.
+    func load(_ running: RunningOptions, _ control: ControlOptions) throws -> LoadedConfiguration {
+        try configuration.load { settings in
+            try apply(to: &settings)
+            running.apply(to: &settings)
+            try control.apply(to: &settings)
+        }
+    }
+
+    /// Validates the options, for commands that read a journal.
+    ///
+    /// - Throws: `ValidationError` when the name is not a valid path, or is `:memory:`.
+    func check() throws { if case .memory = try named() { throw Self.nothingIsLeft(of: "--journal") } }
+
+    /// Returns the journal file: the named one, the configured one, or the default.
+    ///
+    /// For commands that read a journal.
+    ///
+    /// - Throws: `ValidationError` as in ``check()``, and when no file is named and there is no default; `Exit` when
+    ///   the configuration is invalid.
+    func file() throws -> PathBytes {
+        let settings = try settings()
+        switch try settings.journalPlace() {
+        case .file(let file): return file
+        case .memory: throw Self.nothingIsLeft(of: settings.journal?.origin.word ?? "--journal")
+        }
+    }
+
+    /// Opens the named or default journal for reading.
+    ///
+    /// - Parameter isFollowed: Whether the reader must see later writes.
+    /// - Returns: The journal.
+    /// - Throws: The errors of ``file()``, and a `StorageError` when it cannot be read.
+    func open(isFollowed: Bool = false) throws -> JournalReader {
+        try JournalReader(try file(), isTraceless: !isFollowed)
+    }
+
+    private static func nothingIsLeft(of word: String) -> ValidationError {
+        ValidationError("'\(word) :memory:' is only for 'alight run': no other command can read it")
+    }
+}
+
+extension Configuration {
+    /// Returns the location of the journal.
+    ///
+    /// - Throws: `ValidationError` when no file is named and there is no default; `Exit` when the named file is not
+    ///   trustworthy, after printing the reason.
+    func journalPlace() throws -> JournalPlace {
+        if let journal {
+            if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
+                let problem = OwnershipCheck.problem(with: file)
+            {
+                problem.say("the journal cannot be trusted: ")
+                throw Exit(.runtimeError)
+            }
+            return journal.value
+        }
+        throw ValidationError("no location for the journal: set HOME, or name a file with --journal")
+    }
+}
+
+extension LogFormat: ExpressibleByArgument {}
+extension LogLevel: ExpressibleByArgument {}
+
+/// The configuration values that `alight run` accepts as options.
+struct RunningOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The format of messages: 'text', 'json' (one object per line), or 'journal' (systemd).",
+            discussion:
+                "Default: 'log.format' of the configuration, else journal if systemd reads the output, else text.",
+            valueName: "format"))
+    var logFormat: LogFormat?
+
+    @Option(
+        help: ArgumentHelp(
+            "The lowest level of messages to print.",
+            discussion: "Default: 'log.level' of the configuration, else info.", valueName: "level"))
+    var logLevel: LogLevel?
+
+    @Option(
+        help: ArgumentHelp(
+            "The number of slots: actions that may run programs at once, over all rules.",
+            discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4.",
+            valueName: "n"))
+    var jobs: Int?
+
+    func validate() throws {
+        guard let jobs, !Configuration.jobsRange.contains(jobs) else { return }
+        throw ValidationError("'--jobs \(jobs)' is not between 1 and 256")
+    }
+
+    /// Applies the values that the options set.
+    func apply(to settings: inout Configuration) {
+        if let logFormat { settings.logFormat = Setting(logFormat, from: .flag("--log-format")) }
+        if let logLevel { settings.logLevel = Setting(logLevel, from: .flag("--log-level")) }
+        if let jobs { settings.jobs = Setting(jobs, from: .flag("--jobs")) }
     }
 }

@@ -1,11 +1,16 @@
 import ArgumentParser
+import Configuration
+import ControlAPI
+import Foundation
+import Glibc
 import JSON
+import Rules
+import System
 
 /// `alight pause`: pauses all rules, or one.
 struct PauseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause",
-        abstract: "Pause all rules, or one.",
+        commandName: "pause", abstract: "Pause all rules, or one.",
         discussion: """
             Events are still recorded, as pending jobs, and running actions finish. The pause lasts until 'alight \
             resume', even if Alight is restarted.
@@ -13,57 +18,49 @@ struct PauseCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
-    var rule: String?
+    @OptionGroup var pauses: PauseOptions
 
-    @OptionGroup var choice: ControlChoice
-
-    func validate() throws { try choice.check() }
-
-    func run() throws { try PauseAnswer.ask("/v1/pause", rule, choice) }
+    func run() throws { try pauses.ask("/v1/pause") }
 }
 
 /// `alight resume`: resumes all paused rules, or one.
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume",
-        abstract: "Resume all paused rules, or one.",
+        commandName: "resume", abstract: "Resume all paused rules, or one.",
         discussion: """
             While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
+    @OptionGroup var pauses: PauseOptions
+
+    func run() throws { try pauses.ask("/v1/resume") }
+}
+
+/// The options and the output of `pause` and `resume`.
+struct PauseOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var choice: ControlChoice
 
-    func validate() throws { try choice.check() }
-
-    func run() throws { try PauseAnswer.ask("/v1/resume", rule, choice) }
-}
-
-/// The output of `pause` and `resume`: the rules that are paused.
-enum PauseAnswer {
-    static func ask(_ target: String, _ rule: String?, _ choice: ControlChoice) throws {
-        Output.standard.write(words(try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:])))
-    }
-
-    static func words(_ answer: JSONValue) -> String {
-        let names = (answer.object?["paused_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
-        if answer.object?["paused"]?.bool == true {
-            return "all rules are paused" + (names.isEmpty ? "" : "; by name: \(names.joined(separator: ", "))")
-        }
-        return names.isEmpty ? "no rule is paused" : "paused: \(names.joined(separator: ", "))"
+    /// Sends the request, and prints the rules that are paused then.
+    func ask(_ target: String) throws {
+        let answer = PeerObject(try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:]).object)
+        let names = Display.list(answer.strings("paused_rules"))
+        let line =
+            answer.isTrue("paused")
+            ? "all rules are paused" + (names.isEmpty ? "" : "; by name: \(names)")
+            : names.isEmpty ? "no rule is paused" : "paused: \(names)"
+        Output.standard.write(line)
     }
 }
 
 /// `alight reload`: reloads the rules.
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reload",
-        abstract: "Reload the rules of the running instance, like SIGHUP.",
+        commandName: "reload", abstract: "Reload the rules of the running instance, like SIGHUP.",
         discussion: """
             If they contain errors, the rules loaded before stay in effect, and the exit status is 1. The running \
             instance logs the errors; 'alight check' prints them.
@@ -72,8 +69,6 @@ struct ReloadCommand: ParsableCommand {
             """)
 
     @OptionGroup var choice: ControlChoice
-
-    func validate() throws { try choice.check() }
 
     func run() throws {
         _ = try choice.post("/v1/reload")
@@ -84,8 +79,7 @@ struct ReloadCommand: ParsableCommand {
 /// `alight rescan`: rescans all files.
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rescan",
-        abstract: "Rescan all files of the running instance, like SIGUSR1.",
+        commandName: "rescan", abstract: "Rescan all files of the running instance, like SIGUSR1.",
         discussion: """
             'alight status' shows when it was done, and how many changes it found that no event had reported.
 
@@ -93,8 +87,6 @@ struct RescanCommand: ParsableCommand {
             """)
 
     @OptionGroup var choice: ControlChoice
-
-    func validate() throws { try choice.check() }
 
     func run() throws {
         _ = try choice.post("/v1/rescan")
@@ -106,10 +98,159 @@ extension ControlChoice {
     /// Sends a request to the running instance.
     ///
     /// - Returns: The answer.
-    /// - Throws: `Exit` when the request fails; the error has been printed.
+    /// - Throws: The problem when the request fails.
     fileprivate func post(_ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
         Signals.endUsually()
-        let client = try client()
-        return try client.said { () throws(ControlClient.Problem) in try client.ask("POST", target, body) }
+        return try client().ask("POST", target, body)
+    }
+}
+
+/// The options for the control socket and the HTTP addresses, for `alight run`, which creates them.
+struct ControlOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The control socket of this instance, for 'alight status' and other commands.",
+            discussion: """
+                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
+                not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
+                """,
+            valueName: "socket"),
+        completion: .file())
+    var control: String?
+
+    @Flag(help: "Do not create a control socket.")
+    var noControl = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Serve the dashboard and the API by HTTP at this address; may be repeated.",
+            discussion: """
+                For example 127.0.0.1:8088. An address that other hosts can reach requires a token, which is stored \
+                beside the journal and printed as a link at each start. There is no TLS.
+                """,
+            valueName: "address:port"))
+    var listen: [String] = []
+
+    @Option(
+        name: .customLong("external-url"),
+        help: ArgumentHelp(
+            "The URL of a proxy in front of that address, such as https://alight.example.org; may be repeated.",
+            discussion: "All addresses then require the token.", valueName: "url"))
+    var externalURL: [String] = []
+
+    /// Validates the options.
+    ///
+    /// - Throws: `ValidationError` for an invalid value or combination.
+    func check(isOnce: Bool, isDry: Bool) throws {
+        if noControl, control != nil {
+            throw ValidationError("'--control' cannot be combined with '--no-control'; leave out one of them")
+        }
+        guard !isOnce, !isDry else {
+            let flag = isOnce ? "--once" : "--dry-run"
+            let given = [
+                ("--control", control != nil), ("--listen", !listen.isEmpty), ("--external-url", !externalURL.isEmpty),
+            ]
+            guard let option = given.first(where: \.1)?.0 else { return }
+            throw ValidationError("'\(option)' cannot be combined with '\(flag)'; leave it out")
+        }
+        _ = try urls()
+        _ = try Self.addresses(listen, option: "--listen")
+        if let control { _ = try Self.path(control, option: "--control") }
+    }
+
+    /// Applies the values that the options set.
+    ///
+    /// - Throws: `ValidationError` for an invalid path or URL.
+    func apply(to settings: inout Configuration) throws {
+        if noControl { settings.control = Setting(nil, from: .flag("--no-control")) }
+        if let control {
+            settings.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
+        }
+        if !listen.isEmpty { settings.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
+        let urls = try urls()
+        if !urls.isEmpty { settings.externalURLs = Setting(urls, from: .flag("--external-url")) }
+    }
+
+    private func urls() throws -> [String] {
+        try externalURL.map { text in
+            do throws(HandlerProblem) {
+                return try ConfigurationValues.externalURL(text)
+            } catch {
+                throw ValidationError("--external-url: \(error.message); \(error.help ?? "")")
+            }
+        }
+    }
+
+    /// Returns the addresses to listen at: those of the options, else the one of the configuration.
+    ///
+    /// - Throws: `ValidationError` for an invalid address.
+    func addresses(_ settings: Configuration) throws -> [ListenAddress] {
+        if !listen.isEmpty { return try Self.addresses(listen, option: "--listen") }
+        guard let address = settings.listen?.value else {
+            if externalURL.isEmpty { return [] }
+            throw ValidationError("'--external-url' requires an address; name one with '--listen'")
+        }
+        return try Self.addresses([address], option: "listen")
+    }
+
+    private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {
+        try listen.map { text in
+            do throws(HandlerProblem) {
+                if let address = ListenAddress(try ConfigurationValues.address(text)) { return address }
+            } catch {
+                throw ValidationError("\(option): \(error.message); \(error.help ?? "")")
+            }
+            throw ValidationError("\(option): invalid address '\(Display.text(text))'; write '127.0.0.1:8088'")
+        }
+    }
+
+    /// Returns the path of a socket that was named on the command line.
+    static func path(_ text: String, option: String) throws -> PathBytes {
+        try RawArguments.file(text, option: option, noun: "socket")
+    }
+}
+
+/// The option that selects the running instance, for all other commands.
+struct ControlChoice: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The control socket of the running instance.",
+            discussion: """
+                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
+                not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If no \
+                instance listens there, the socket of another instance in the same directory.
+                """,
+            valueName: "socket"),
+        completion: .file())
+    var control: String?
+
+    func validate() throws { if let control { _ = try ControlOptions.path(control, option: "--control") } }
+
+    /// Returns a client of the running instance.
+    ///
+    /// - Throws: `Exit` when the control socket is turned off, or when several instances are running; the error has
+    ///   been printed.
+    func client() throws -> ControlClient {
+        if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
+        let setting = try ConfigurationOptions.parse([]).load().settings.control
+        guard let usual = setting?.value else {
+            throw Exit(
+                .runtimeError, error: "the control socket is turned off by '\(setting?.origin.word ?? "")'",
+                help: "name a socket there instead of 'false', and restart Alight, "
+                    + "or name the socket of 'alight run' with --control")
+        }
+        let descriptor = ControlSocket.connected(to: usual, patience: 0)
+        if descriptor >= 0 { close(descriptor) }
+        // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
+        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(usual) }
+        let others = ControlSocket.othersAlive(besides: usual)
+        if others.count > 1 {
+            let names = others.map { "\n    \(Display.path($0))" }.joined()
+            Output.error.write(
+                "error: several instances are running:\(names)\n    help: name the socket of one with --control")
+            throw Exit(.runtimeError)
+        }
+        // If nothing listens there, the request itself reports the reason best.
+        return ControlClient(others.first ?? usual)
     }
 }

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Configuration
-import Glibc
+import FileEvents
 import JSON
 import Rules
 import Storage
@@ -9,8 +9,7 @@ import System
 /// `alight explain`: shows which rules match a path, and why the others do not.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain",
-        abstract: "Show which rules match a path, and why the others do not.",
+        commandName: "explain", abstract: "Show which rules match a path, and why the others do not.",
         discussion: """
             For a rule that matches, shows the next event, what would delay the action, and the action with its \
             placeholders expanded; for any other rule, the first condition that fails. Pending and past jobs of the \
@@ -59,7 +58,7 @@ struct ExplainCommand: ParsableCommand {
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isTaken = false
         for path in RawArguments.paths(paths) {
-            let absolute = program.loading.currentFolder.resolving(path.bytes).normalized
+            let absolute = program.path(path)
             let explained = explain(absolute, rules, surroundings)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
@@ -112,29 +111,85 @@ struct ExplainCommand: ParsableCommand {
     }
 }
 
-/// The arguments of the program as bytes.
-///
-/// The parser provides them as strings, which replace bytes that are not valid UTF-8.
-enum RawArguments {
-    /// Returns the exact paths of parsed arguments, in the order in which they were given.
-    static func paths(_ arguments: [String]) -> [PathBytes] {
-        var raw: [PathBytes: [PathBytes]] = [:]
-        for index in 0..<Int(CommandLine.argc) {
-            guard let argument = CommandLine.unsafeArgv[index] else { continue }
-            let path = PathBytes(UnsafeRawBufferPointer(start: argument, count: strlen(argument)))
-            raw[PathBytes(path.description), default: []].append(path)
-            // `--option=PATH` is one argument.
-            guard path.bytes.starts(with: "--".utf8), let equals = path.bytes.firstIndex(of: UInt8(ascii: "=")) else {
-                continue
+/// The event that `alight explain --event` names.
+struct EventChoice: Hashable {
+    /// The word as written by the user.
+    var word: String
+    var kind: EventKind
+    /// The changed attributes, for words that name only a part of a kind.
+    var changed: [String]
+
+    /// Parses a word; returns nil unless it names a single event of a path.
+    init?(_ word: String) {
+        guard let mask = EventMask(word: word), mask.isDisjoint(with: .lifecycle), mask.kinds.count == 1,
+            let kind = mask.kinds.first
+        else { return nil }
+        self.word = word
+        self.kind = kind
+        changed = Self.changes(of: mask, kind)
+    }
+
+    /// Returns the changes of an event whose mask selects only parts of its kind.
+    static func changes(of mask: EventMask, _ kind: EventKind) -> [String] {
+        guard !mask.contains(EventMask(kind)) else { return [] }
+        let narrow: EventMask =
+            switch kind {
+            case .modified: .content
+            case .attributes: .anyAttribute
+            default: []
             }
-            let value = PathBytes(path.bytes[(equals + 1)...])
-            raw[PathBytes(value.description), default: []].append(value)
+        let word = EventSpelling.words(of: mask.intersection(narrow)).first ?? ""
+        return [String(word.split(separator: ".").last ?? "")]
+    }
+
+    /// The words that are accepted.
+    static var words: [String] { EventMask.words.filter { EventChoice($0) != nil } }
+}
+
+/// The event of a path that a rule would receive next.
+struct NextEvent {
+    enum Ground: Hashable {
+        case asked
+        /// The path is not in the journal.
+        case unknown
+        case known
+        /// Neither applies, but the rule receives no other events.
+        case only
+    }
+
+    var event: FileEvent
+    var ground: Ground
+
+    /// Determines the event.
+    ///
+    /// - Parameters:
+    ///   - choice: The event that the user named; nil for the event that would happen next.
+    ///   - rule: The rule, which matches the path by name.
+    ///   - place: The location of the path within the rule.
+    ///   - path: The path of the event.
+    ///   - sight: The snapshot of the path; nil if there is none.
+    ///   - isKnown: Whether the journal records the path as known to the rule.
+    ///   - now: The current time.
+    init(
+        _ choice: EventChoice?, _ rule: Rule, _ place: Explanation.Place, path: PathBytes, sight: Snapshot?,
+        isKnown: Bool, now: Timestamp
+    ) {
+        var kind = isKnown ? EventKind.modified : .created
+        if isKnown, sight == nil { kind = .deleted }
+        var changed: [String] = []
+        ground = isKnown ? .known : .unknown
+        if let choice {
+            (kind, changed) = (choice.kind, choice.changed)
+            ground = .asked
+        } else if !rule.events.takes(kind), let first = rule.events.kinds.first(where: { !$0.isLifecycle }) {
+            if first != kind { ground = .only }
+            kind = first
+            changed = EventChoice.changes(of: rule.events, kind)
         }
-        return arguments.map { argument in
-            let repaired = PathBytes(argument)
-            guard let found = raw[repaired]?.first else { return repaired }
-            raw[repaired]?.removeFirst()
-            return found
-        }
+        var snapshot = Snapshot.unseen
+        snapshot.type = FileType.allCases.first(where: rule.types.contains) ?? .file
+        event = FileEvent(
+            kind: kind, path: path, root: place.root, snapshot: sight ?? snapshot, changed: changed, origin: .live,
+            time: now)
     }
 }

@@ -13,8 +13,7 @@ extension JobState: ExpressibleByArgument {
 /// `alight jobs`: lists the jobs of the journal.
 struct JobsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "jobs",
-        abstract: "List jobs: pending, running, finished and failed.",
+        commandName: "jobs", abstract: "List jobs: pending, running, finished and failed.",
         discussion: """
             The newest come first. On a terminal, prints a table that fits its width; otherwise one line per job: id, \
             state, rule, path, event, attempt, time and message, separated by tabs.
@@ -27,8 +26,7 @@ struct JobsCommand: ParsableCommand {
             """)
 
     @Option(
-        name: .customLong("state"),
-        help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
+        name: .customLong("state"), help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
         completion: .list(JobState.allValueStrings))
     var states: [JobState] = []
 
@@ -67,39 +65,26 @@ struct JobsCommand: ParsableCommand {
         let query = try query(now: now)
         let reader = try journal.open()
         let due = DueEntries.ofInstance(reader.path, query)
-        let (rows, hasRows) = try Faults.said { () throws(StorageError) in try reader.jobs(query) }
+        let (rows, hasRows) = try reader.jobs(query)
         let all = rows.adding(due)
         let jobs = Array(all.prefix(query.limit ?? .max))
         let hasMore = hasRows || jobs.count < all.count
         guard !jobs.isEmpty else {
-            let counts = try Faults.said { () throws(StorageError) in try reader.counts() }
-            Output.error.write(Self.nothing(counts, isFiltered: query.asksForAnything))
+            Output.error.write(Self.nothing(try reader.counts(), isFiltered: query.asksForAnything))
             throw Exit(.done)
         }
         let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)
-        let lines: [String]
-        if json {
-            lines = jobs.map { $0.object.line }
-        } else {
-            lines = TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
-        }
+        let lines =
+            json ? jobs.map(\.object.line) : TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
         Output.standard.write(lines.joined(separator: "\n"))
-        if hasMore {
-            Output.error.write("only the \(jobs.count) newest are shown; see --limit")
-        }
+        if hasMore { Output.error.write("only the \(jobs.count) newest are shown; see --limit") }
     }
 
     private func query(now: Timestamp) throws -> JournalQuery {
         guard limit >= 0 else { throw ValidationError("'--limit \(limit)' is negative; write 0 for all") }
         var query = JournalQuery(states: Set(states), rule: rule, limit: limit == 0 ? nil : limit)
         if let path { query.paths = try Self.paths(path) }
-        if let since {
-            do throws(MomentProblem) {
-                query.since = try TimeText.parse(since, now: now)
-            } catch {
-                throw ValidationError("--since: \(Display.text(error.message)); \(error.help)")
-            }
-        }
+        if let since { query.since = try TimeText.since(since, now: now) }
         return query
     }
 
@@ -143,4 +128,113 @@ extension JournalQuery.Paths {
 extension JournalQuery {
     /// Whether the query filters jobs by state, rule, path or time.
     fileprivate var asksForAnything: Bool { !states.isEmpty || rule != nil || paths != nil || since != nil }
+}
+
+extension JobEntry {
+    /// The state, or whether the changes of the job were undone.
+    var stateWord: String {
+        switch undone {
+        case .all: "undone"
+        case .part: "partly undone"
+        case nil: state.rawValue
+        }
+    }
+}
+
+/// The output of `alight jobs`, for a terminal or a pipe.
+struct JobTable {
+    let jobs: [JobEntry]
+    let now: Timestamp
+    let hasColor: Bool
+
+    /// Returns the lines for a terminal of this width.
+    ///
+    /// If all columns fit, a job has one line below the titles; otherwise it has two or three lines of its own. Ids
+    /// are never truncated, so that they can be copied.
+    func lines(width: Int) -> [String] { wide(width) ?? jobs.flatMap { stacked($0, width) } }
+
+    /// One line for each job, with tab-separated fields, for programs.
+    var plainLines: [String] {
+        jobs.map { job in
+            [
+                job.id.description, job.stateWord, Display.text(job.rule), Display.path(job.path), job.event,
+                "\(job.attempt)", job.time.description, Display.text(job.message ?? ""),
+            ].joined(separator: "\t")
+        }
+    }
+
+    // MARK: Columns
+
+    private struct Column {
+        var title: String
+        var cells: [String]
+        var width: Int
+        /// Whether a cell that is too long shows its end instead of its start.
+        var showsEnd = false
+
+        init(_ title: String, _ cells: [String], atMost limit: Int = .max) {
+            self.title = title
+            self.cells = cells
+            width = min(limit, cells.reduce(TerminalText.columns(title)) { max($0, TerminalText.columns($1)) })
+        }
+
+        func cell(_ text: String) -> String {
+            TerminalText.padded(showsEnd ? TerminalText.end(text, width) : TerminalText.beginning(text, width), width)
+        }
+    }
+
+    private static let gap = "  "
+    /// The minimum widths at which paths and messages are still useful.
+    private static let least = (path: 24, message: 16)
+
+    /// Returns the table; nil if the terminal is too narrow for it.
+    private func wide(_ width: Int) -> [String]? {
+        var columns = [
+            Column("ID", jobs.map(\.id.description)), Column("STATE", jobs.map(\.stateWord)),
+            Column("RULE", jobs.map { Display.text($0.rule) }, atMost: 20),
+            Column("PATH", jobs.map { Display.path($0.path) }), Column("EVENT", jobs.map(\.event)),
+            Column("ATTEMPT", jobs.map { "\($0.attempt)" }),
+            Column("WHEN", jobs.map { TimeText.short($0.time, now: now) }),
+            Column("MESSAGE", jobs.map { Display.text($0.message ?? "") }),
+        ]
+        columns[3].showsEnd = true
+        let others = columns.indices.filter { $0 != 3 && $0 != 7 }.reduce(0) { $0 + columns[$1].width }
+        let room = width - others - (columns.count - 1) * Self.gap.count
+        let (path, message) = (columns[3].width, columns[7].width)
+        if path + message > room {
+            let leastMessage = min(message, max(Self.least.message, room * 2 / 5))
+            let leastPath = min(path, Self.least.path)
+            guard leastPath + min(message, Self.least.message) <= room else { return nil }
+            columns[3].width = min(path, max(leastPath, room - leastMessage))
+            columns[7].width = min(message, room - columns[3].width)
+        }
+        let titles = columns.map { $0.cell($0.title) }.joined(separator: Self.gap)
+        return [TerminalText.trimmed(titles)]
+            + jobs.indices.map { row in
+                let cells = columns.enumerated().map { index, column in
+                    let cell = column.cell(column.cells[row])
+                    return index == 1 ? Reporter.colored(cell, jobs[row].state, hasColor) : cell
+                }
+                return TerminalText.trimmed(cells.joined(separator: Self.gap))
+            }
+    }
+
+    /// Returns the job on several lines, for narrow terminals.
+    private func stacked(_ job: JobEntry, _ width: Int) -> [String] {
+        let when = TimeText.short(job.time, now: now)
+        let state = TerminalText.padded(job.stateWord, "succeeded".count)
+        var first = "\(job.hasJob ? "\(job.id)\(Self.gap)" : "")\(Reporter.colored(state, job.state, hasColor))"
+        if job.id.description.utf8.count + state.count + 2 * Self.gap.count + when.count <= width {
+            first += Self.gap + when
+        }
+        let rule = TerminalText.beginning(Display.text(job.rule), min(20, max(8, width / 3)))
+        let about = "\(Self.gap)\(rule): \(job.event) "
+        let room = max(8, width - TerminalText.columns(about))
+        var lines = [TerminalText.trimmed(first), about + TerminalText.end(Display.path(job.path), room)]
+        let message = Display.text(job.message ?? "")
+        let attempt = job.attempt > 1 ? "attempt \(job.attempt)" : ""
+        let last = [attempt, message].filter { !$0.isEmpty }.joined(separator: ": ")
+        if !last.isEmpty { lines.append(TerminalText.beginning(Self.gap + last, width)) }
+        return lines
+    }
 }

@@ -1,13 +1,16 @@
 import ArgumentParser
+import FileEvents
 import Glibc
 import JSON
+import Pipeline
+import PluginProtocol
+import Rules
 import System
 
 /// `alight log`: follows the attempts of the running instance.
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "log",
-        abstract: "Follow the attempts of the running instance.",
+        commandName: "log", abstract: "Follow the attempts of the running instance.",
         discussion: """
             Prints the lines that 'alight run' prints, until Ctrl-C or until the instance stops. 'alight jobs' lists \
             earlier jobs.
@@ -26,28 +29,22 @@ struct LogCommand: ParsableCommand {
     @OptionGroup var choice: ControlChoice
 
     func validate() throws {
-        try choice.check()
-        guard (0...1000).contains(recent) else {
-            throw ValidationError("'-n \(recent)' is not between 0 and 1000")
-        }
+        guard (0...1000).contains(recent) else { throw ValidationError("'-n \(recent)' is not between 0 and 1000") }
     }
 
     func run() throws {
         Signals.endUsually()
         let client = try choice.client()
         var last: String?
-        try client.said { () throws(ControlClient.Problem) in
-            last = try follow(client, "recent=\(recent)", after: nil)
-        }
+        last = try follow(client, "recent=\(recent)", after: nil)
         // The instance disconnects clients that do not read for a long time, such as one on a terminal stopped with
         // Ctrl-S. Reconnect and request the remaining events.
         while let seen = last {
             do throws(ControlClient.Problem) {
                 last = try follow(client, "last_event_id=\(seen)", after: seen)
             } catch {
-                guard case .refused = error else { break }
-                let problem = error
-                try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
+                guard error.isRefused else { break }
+                throw error
             }
             // An instance that is shutting down may accept and close the connection again; do not spin.
             if last == seen { usleep(100_000) }
@@ -67,7 +64,7 @@ struct LogCommand: ParsableCommand {
             last = id ?? last
             if kind == "gap" { Output.error.write("some lines may be missing here: the output was too slow") }
             guard kind == "attempt" else { return }
-            let attempt = json ? nil : JSONLine.object(data).flatMap { AttemptLine($0) }
+            let attempt = json ? nil : JSONValue(record: data.utf8)?.object.flatMap { AttemptLine(PeerObject($0)) }
             let line = attempt?.text(hasColor: hasColor) ?? data
             if Output.standard.write(line) != .whole { Output.standard.exit(Output.checked(.done)) }
         }
@@ -75,24 +72,162 @@ struct LogCommand: ParsableCommand {
     }
 }
 
-/// Values in the JSON of another Alight process.
-enum JSONLine {
-    static func object(_ text: String) -> [String: JSONValue]? { JSONValue(record: text.utf8)?.object }
+/// An object in the JSON of another Alight process, which may also be another program.
+struct PeerObject {
+    private let members: [String: JSONValue]
 
-    /// Clamps a number to 0...10¹², which every count and duration can represent; the peer may be another program.
+    init(_ members: [String: JSONValue]?) { self.members = members ?? [:] }
+
+    subscript(name: String) -> JSONValue? { members[name] }
+
+    func text(_ name: String) -> String { members[name]?.string ?? "" }
+
+    /// Returns a string that is safe to print.
+    func shown(_ name: String) -> String { Display.text(text(name)) }
+
+    func isTrue(_ name: String) -> Bool { members[name]?.bool == true }
+
+    /// Returns a number without its fraction.
+    func count(_ name: String) -> Int { Int(Self.bounded(members[name]?.double)) }
+
+    func milliseconds(_ name: String) -> Duration { .milliseconds(Self.bounded(members[name]?.double)) }
+
+    /// Clamps a number to 0...10¹², which every count and duration can represent.
     static func bounded(_ number: Double?) -> Double {
         guard let number, !number.isNaN else { return 0 }
         return max(0, min(number, 1e12))
     }
 
-    /// Returns the path in an object, from its bytes if it is not UTF-8.
-    static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {
-        object.bytes(name).map { PathBytes($0) }
+    /// The path, from its bytes if it is not UTF-8.
+    var path: PathBytes? { members.bytes("path").map { PathBytes($0) } }
+
+    var shownPath: String { path.map { Display.path($0) } ?? "" }
+
+    /// Returns a timestamp in whole seconds; nil if it is invalid.
+    func time(_ name: String) -> Timestamp? {
+        // Fractions of a second are not displayed.
+        try? TimeText.parse("\(text(name).prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
     }
 
-    /// Parses a timestamp; returns nil if it is invalid.
-    static func time(_ text: String) -> Timestamp? {
-        // Fractions of a second are not displayed.
-        try? TimeText.parse("\(text.prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
+    /// Returns the duration since a time; zero if it is invalid or later.
+    func elapsed(since name: String) -> Duration { max(.zero, time(name).map { DiskProbe.now().since($0) } ?? .zero) }
+
+    func object(_ name: String) -> PeerObject { PeerObject(members[name]?.object) }
+
+    func objects(_ name: String) -> [PeerObject] {
+        (members[name]?.array ?? []).compactMap { $0.object.map { PeerObject($0) } }
+    }
+
+    func strings(_ name: String) -> [String] { (members[name]?.array ?? []).compactMap(\.string) }
+}
+
+/// An attempt as text, for attempts of this process and for those that another instance reports as JSON.
+struct AttemptLine {
+    var time: Timestamp?
+    var rule: String
+    var event: String
+    var path: PathBytes
+    var job: String
+    var attempt: Int
+    var mostAttempts: Int
+    var outcome: String
+    /// Whether a stop interrupted the attempt.
+    var isInterrupted: Bool
+    var message: String
+    /// The files that the action created.
+    var outputs: [PathBytes]
+    var state: JobState
+    var duration: Duration
+    var pause: Duration?
+
+    init(_ report: AttemptReport) {
+        time = report.time
+        rule = report.rule
+        event = report.event.rawValue
+        path = report.path
+        job = report.job.description
+        attempt = report.attempt
+        mostAttempts = report.maximumAttempts
+        outcome = report.outcome.ending.rawValue
+        isInterrupted = report.outcome.isInterrupted
+        message = report.outcome.message
+        outputs = report.outcome.outputs
+        state = report.state
+        duration = report.duration
+        pause = report.pause
+    }
+
+    /// Parses an object written by ``Reporter/object(_:)``; returns nil if it is not an attempt.
+    init?(_ object: PeerObject) {
+        guard let rule = object["rule"]?.string, let event = object["event"]?.string,
+            let outcome = object["outcome"]?.string, let state = JobState(rawValue: object.text("state"))
+        else { return nil }
+        time = object.time("time")
+        self.rule = rule
+        self.event = event
+        path = object.path ?? ""
+        job = object.text("job")
+        attempt = object.count("attempt")
+        mostAttempts = object.count("max_attempts")
+        self.outcome = outcome
+        isInterrupted = object.text("code") == "interrupted"
+        message = object.text("message")
+        outputs = object["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? []
+        self.state = state
+        duration = object.milliseconds("duration_ms")
+        pause = object["retry_ms"]?.double.map { _ in object.milliseconds("retry_ms") }
+    }
+
+    /// Formats the attempt: `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
+    func text(hasColor: Bool) -> String {
+        let clock = time.map { TimeText.clock($0) + " " } ?? ""
+        return clock + story(hasColor: hasColor)
+    }
+
+    /// Formats the attempt without the time.
+    func story(hasColor: Bool) -> String {
+        let shown = Reporter.colored(word, state, hasColor)
+        var line = "\(Display.text(rule)): \(Display.text(event)) \(Display.path(path)): "
+        line += "\(shown) in \(Reporter.seconds(duration))"
+        if !said.isEmpty { line += ": \(said)" }
+        return line + ending
+    }
+
+    /// The message, and the outputs that it does not mention: `256x171 webp -> /thumbs/cat.webp`.
+    var said: String {
+        let message = Display.text(message)
+        let others = outputs.filter { $0 != path }.map { Display.path($0) }.filter { !message.contains($0) }
+        guard let first = others.first else { return message }
+        let more = others.count > 1 ? " and \(others.count - 1) more" : ""
+        return (message.isEmpty ? "" : message + " ") + "-> \(first)\(more)"
+    }
+
+    /// The sort key: failed jobs first, then unfinished ones, then the others.
+    var rank: Int {
+        switch state {
+        case .failed: 0
+        case .pending, .running: 1
+        case .succeeded, .skipped: 2
+        }
+    }
+
+    /// The outcome as a word.
+    var word: String { state == .failed ? "failed" : Display.text(outcome) }
+
+    /// The suffix for a job that has not succeeded: its next attempt, or how to retry it.
+    var ending: String {
+        switch state {
+        case .pending where isInterrupted: return " (not counted as an attempt)"
+        case .pending:
+            guard let pause else { return "" }
+            if outcome == Outcome.Ending.notReady.rawValue {
+                return " (not counted as an attempt; next in \(Reporter.seconds(pause)))"
+            }
+            return " (attempt \(attempt) of \(mostAttempts); next in \(Reporter.seconds(pause)))"
+        case .failed:
+            let attempts = attempt > 1 ? " after \(attempt) attempts" : ""
+            return " (gave up\(attempts); retry with 'alight retry \(Display.text(job))')"
+        default: return ""
+        }
     }
 }

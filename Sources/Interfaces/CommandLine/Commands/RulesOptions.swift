@@ -1,7 +1,10 @@
 import ArgumentParser
 import Configuration
 import Foundation
+import Glibc
+import Plugins
 import Rules
+import Storage
 import System
 
 /// The rules, for commands that take them as arguments.
@@ -30,8 +33,7 @@ struct RulesOptions: ParsableArguments {
         for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
             let known = Set(loaded.rulesInOrder.flatMap(\.tags)).sorted()
             let help = Spelling.help(for: tag, candidates: known, noun: "tags") ?? "write 'tags: [NAME]' in a rule"
-            Output.error.write("error: no rule has the tag '\(Display.text(tag))'\n    help: \(Display.text(help))")
-            throw Exit(.usage)
+            throw Exit(.usage, error: "no rule has the tag '\(tag)'", help: help)
         }
         if !tags.isEmpty { loaded.keepOnly(tags: Set(tags)) }
         return loaded
@@ -46,7 +48,6 @@ struct RulesOptions: ParsableArguments {
 /// The rules, for commands with other arguments.
 struct NamedRules: ParsableArguments {
     @Option(
-        name: .customLong("rules"),
         help: ArgumentHelp(
             "A rules file, or a directory of them; may be repeated.",
             discussion: """
@@ -68,30 +69,27 @@ struct NamedRules: ParsableArguments {
 }
 
 extension CommandContext {
-    /// Returns the named rules, those of the configuration, or those in the first default location that exists.
-    ///
-    /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.
-    fileprivate func places(_ named: [String]) throws -> [PathBytes] {
-        if !named.isEmpty { return RawArguments.paths(named) }
-        if let configuredRules { return configuredRules }
-        let candidates = defaultRules
-        for candidate in candidates where FileManager.default.fileExists(atPath: candidate) {
-            return [PathBytes(candidate)]
-        }
-        Output.error.write(
-            """
-            error: there are no rules
-                help: name a rules file, or put one into \(candidates.joined(separator: " or "))
-            """)
-        throw Exit(.rulesInvalid)
+    /// Returns the named rules, else those of the configuration, else those in the first default location that exists;
+    /// nil if there are none.
+    func rulePaths(_ named: [PathBytes]) -> [PathBytes]? {
+        if !named.isEmpty { return named }
+        return configuredRules
+            ?? defaultRules.first { FileManager.default.fileExists(atPath: $0) }.map { [PathBytes($0)] }
     }
 
-    /// Loads the named rules, or those in the first default location that exists, without printing diagnostics;
-    /// returns nil if there is neither.
-    func rulesInSilence(_ named: [String]) -> LoadedRules? {
-        let places =
-            named.isEmpty ? defaultRules.first { FileManager.default.fileExists(atPath: $0) }.map { [$0] } : named
-        return places.map { loader.load($0.map { PathBytes($0) }) }
+    /// Returns the rules like ``rulePaths(_:)``.
+    ///
+    /// - Throws: `Exit` when there are none; the error has been printed.
+    fileprivate func places(_ named: [String]) throws -> [PathBytes] {
+        if let paths = rulePaths(RawArguments.paths(named)) { return paths }
+        throw Exit(
+            .rulesInvalid, error: "there are no rules",
+            help: "name a rules file, or put one into \(defaultRules.joined(separator: " or "))")
+    }
+
+    /// Loads the named or default rules without printing diagnostics; returns nil if there are none.
+    func rulesInSilence(_ named: [PathBytes]) -> LoadedRules? {
+        rulePaths(named).flatMap { $0.isEmpty ? nil : loader.load($0) }
     }
 
     /// The rule loader.
@@ -109,9 +107,8 @@ extension CommandContext {
         for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {
-            let files = loaded.files.map { "'\(Display.path($0))'" }.joined(separator: ", ")
-            Output.error.write("error: there is no rule in \(files)\n    help: add one below 'rules:'")
-            throw Exit(.rulesInvalid)
+            let files = Display.list(loaded.files)
+            throw Exit(.rulesInvalid, error: "there is no rule in \(files)", help: "add one below 'rules:'")
         }
         return loaded
     }
@@ -124,14 +121,114 @@ extension LoadedRules {
     func rule(named name: String) throws -> Rule {
         if let rule = rulesInOrder.first(where: { $0.name == name }) { return rule }
         if refusedRules.contains(name) {
-            Output.error.write(
-                "error: the rule '\(Display.text(name))' needs an environment variable that is not set\n"
-                    + "    help: set it here; while an instance runs with this journal, its variables are used")
-            throw Exit(.rulesInvalid)
+            throw Exit(
+                .rulesInvalid, error: "the rule '\(name)' needs an environment variable that is not set",
+                help: "set it here; while an instance runs with this journal, its variables are used")
         }
         let help = Spelling.help(for: name, candidates: rulesInOrder.map(\.name), noun: "rules")
-        let way = help.map { "\n    help: \(Display.text($0))" } ?? ""
-        Output.error.write("error: there is no rule '\(Display.text(name))'\(way)")
-        throw Exit(.usage)
+        throw Exit(.usage, error: "there is no rule '\(name)'", help: help)
+    }
+}
+
+/// Shell completions: the names of rules, tags, handlers and plugins, and the ids of jobs.
+///
+/// The scripts of `--generate-completion-script` run the program to get them. It then prints no messages and starts no
+/// plugins.
+enum OfferedWords {
+    static let rules = CompletionKind.custom { words, _, _ in loaded(words).map { $0.rulesInOrder.map(\.name) } ?? [] }
+
+    static let tags = CompletionKind.custom { words, _, _ in
+        Set(loaded(words)?.rulesInOrder.flatMap(\.tags) ?? []).sorted()
+    }
+
+    static let handlers = CompletionKind.custom { words, _, _ in
+        program.map { $0.registry.names(from: folder(words, $0)) } ?? []
+    }
+
+    static let plugins = CompletionKind.custom { words, _, _ in
+        program.map { $0.discovery.names(from: folder(words, $0)) } ?? []
+    }
+
+    /// Completes the ids of the newest jobs in these states, or in any state if the set is empty.
+    static func jobs(_ states: Set<JobState> = []) -> CompletionKind {
+        .custom { words, _, _ in
+            guard let options = try? JournalOptions.parse(options(["--journal", "--config"], in: words)),
+                let (settings, diagnostics) = try? options.configuration.read(options.apply),
+                !diagnostics.contains(where: { $0.severity == .error }),
+                case .file(let file)? = settings.settings.journal?.value,
+                let reader = try? JournalReader(file, isTraceless: true),
+                let found = try? reader.jobs(JournalQuery(states: states, limit: 50))
+            else { return [] }
+            return found.jobs.map(\.id.description)
+        }
+    }
+
+    /// Completes one of several words in a comma-separated list.
+    static func list(of words: [String]) -> CompletionKind {
+        .custom { _, _, typed in
+            let first = typed.lastIndex(of: ",").map { typed[...$0] } ?? ""
+            return words.map { first + $0 }
+        }
+    }
+
+    private static var program: CommandContext? { try? CommandContext(startsPlugins: false) }
+
+    private static func loaded(_ words: [String]) -> LoadedRules? { program?.rulesInSilence(named(in: words)) }
+
+    /// Returns the values of each `--rules`.
+    private static func named(in words: [String]) -> [PathBytes] {
+        options(["--rules"], in: words).filter { $0 != "--rules" }.map { PathBytes($0) }
+    }
+
+    /// Returns the options with these names on a command line, with their values.
+    private static func options(_ names: [String], in words: [String]) -> [String] {
+        zip(words, words.dropFirst()).flatMap { names.contains($0) && !$1.isEmpty ? [$0, $1] : [] }
+    }
+
+    /// Returns the directory whose plugins are used.
+    private static func folder(_ words: [String], _ program: CommandContext) -> PathBytes {
+        guard let first = program.rulesInSilence(named(in: words))?.files.first else {
+            return program.loading.currentFolder
+        }
+        return program.path(first).parent
+    }
+}
+
+/// The arguments of the program as bytes.
+///
+/// The parser provides them as strings, which replace bytes that are not valid UTF-8.
+enum RawArguments {
+    /// Returns the absolute path of a file that an option names.
+    ///
+    /// - Throws: `ValidationError` when it is empty, or names a directory.
+    static func file(_ text: String, option: String, noun: String) throws -> PathBytes {
+        let path = paths([text])[0]
+        if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a \(noun)") }
+        if path.bytes.last == .slash {
+            throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a \(noun)")
+        }
+        return CommandContext.currentFolder.resolving(path.bytes).normalized
+    }
+
+    /// Returns the exact paths of parsed arguments, in the order in which they were given.
+    static func paths(_ arguments: [String]) -> [PathBytes] {
+        var raw: [PathBytes: [PathBytes]] = [:]
+        for index in 0..<Int(CommandLine.argc) {
+            guard let argument = CommandLine.unsafeArgv[index] else { continue }
+            let path = PathBytes(UnsafeRawBufferPointer(start: argument, count: strlen(argument)))
+            raw[PathBytes(path.description), default: []].append(path)
+            // `--option=PATH` is one argument.
+            guard path.bytes.starts(with: "--".utf8), let equals = path.bytes.firstIndex(of: UInt8(ascii: "=")) else {
+                continue
+            }
+            let value = PathBytes(path.bytes[(equals + 1)...])
+            raw[PathBytes(value.description), default: []].append(value)
+        }
+        return arguments.map { argument in
+            let repaired = PathBytes(argument)
+            guard let found = raw[repaired]?.first else { return repaired }
+            raw[repaired]?.removeFirst()
+            return found
+        }
     }
 }

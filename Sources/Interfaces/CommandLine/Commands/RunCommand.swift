@@ -6,7 +6,6 @@ import FileActions
 import FileObserving
 import Foundation
 import Glibc
-import Logging
 import Pipeline
 import Plugins
 import Rules
@@ -16,8 +15,7 @@ import System
 /// `alight run`: watches files and runs the actions of rules, in the foreground.
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run",
-        abstract: "Watch files and run the actions of rules until stopped.",
+        commandName: "run", abstract: "Watch files and run the actions of rules until stopped.",
         discussion: """
             Prints 'ready: watching N directories for M rules' on standard error once all watches are set up, then \
             one line per action on standard output.
@@ -53,13 +51,9 @@ struct RunCommand: ParsableCommand {
 
     func validate() throws { try control.check(isOnce: once, isDry: dryRun) }
 
+    // Long because it is the order of the start and of the end: each step needs the ones before.
     func run() throws {
-        let found = try journal.configuration.load { settings in
-            try journal.apply(to: &settings)
-            running.apply(to: &settings)
-            try control.apply(to: &settings)
-        }
-        let settings = found.settings
+        let settings = try journal.load(running, control).settings
         let program = try CommandContext(settings, startsPlugins: !dryRun)
         let places = once ? [] : try rules.places(program)
         let seen = RuleReloading.files(of: places, program)
@@ -89,15 +83,13 @@ struct RunCommand: ParsableCommand {
         var options = Engine.Options(
             jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
         options.extraJobs = settings.extraActions
-        if dryRun {
-            options.isDry = true
-        }
+        options.isDry = dryRun
         options.hasWork = { [runner = program.runner] rule, action, job in
             var job = job
             job.isInterrupted = true
             let invocation = rule.invocation(
                 for: job, now: DiskProbe.now(), timeout: .seconds(10), count: 1, stop: StopSignal(),
-                log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) })
+                log: reporter.logger)
             return runner.isDone(action, invocation)
         }
         options.undo = Undoing.undo
@@ -107,8 +99,7 @@ struct RunCommand: ParsableCommand {
         let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, store: kept.journal,
-            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
-            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) }, log: reporter.logger,
             metrics: metrics.map { EngineMetrics($0.registry) },
             report: { report in
                 feed?.take(report)
@@ -134,10 +125,7 @@ struct RunCommand: ParsableCommand {
                 engine.stopAtOnce()
             }
         }
-        guard isSteerable else {
-            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
-            throw Exit(.runtimeError)
-        }
+        guard isSteerable else { throw reporter.failure(ObservationError.noThread) }
         let controlling = try feed.map { feed in
             let operations = RunningOperations(engine, journal: kept.file, reloading)
             return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
@@ -153,8 +141,7 @@ struct RunCommand: ParsableCommand {
             defer { program.host.close(isAtOnce: stops.count > 1) }
             summary = try engine.run()
         } catch {
-            reporter.say(.error, Display.text(error.description), help: error.help)
-            throw Exit(.runtimeError)
+            throw reporter.failure(error)
         }
         if let dry {
             dry.end(summary, waiting: kept.journal.openJobs().adding(summary.due.map(\.entry)))
@@ -163,9 +150,7 @@ struct RunCommand: ParsableCommand {
         // A write that failed earlier and has succeeded since is not an error.
         let fault = kept.journal.close(at: DiskProbe.now())
         // The error that stopped the run has already been reported.
-        if let fault, fault.mayPass || fault != summary.journalFault {
-            reporter.say(.error, Display.text(fault.description), help: fault.help)
-        }
+        if let fault, fault.mayPass || fault != summary.journalFault { reporter.say(fault) }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
     }
@@ -207,10 +192,7 @@ struct RunCommand: ParsableCommand {
                 help: "raise the limit of open files (ulimit -n)")
             throw Exit(.runtimeError)
         }
-        guard reloading.start() else {
-            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
-            throw Exit(.runtimeError)
-        }
+        guard reloading.start() else { throw reporter.failure(ObservationError.noThread) }
         guard !noAutoReload else { return reloading }
         do throws(ObservationError) {
             try reloading.watchFiles()
@@ -249,15 +231,12 @@ struct RunCommand: ParsableCommand {
             }
             return kept
         } catch {
-            reporter.say(.error, Display.text(error.description), help: error.help)
-            throw Exit(.runtimeError)
+            throw reporter.failure(error)
         }
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {
-        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) {
-            return .runtimeError
-        }
+        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
         guard once else { return .done }
         if summary.failed > 0 { return .someFailed }
         return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done

@@ -1,12 +1,15 @@
 import ArgumentParser
+import FileEvents
+import Glibc
 import JSON
+import Rules
 import Storage
+import System
 
 /// `alight show`: prints all details of a job.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show",
-        abstract: "Show a job: its event, its attempts, and the last request and output.",
+        commandName: "show", abstract: "Show a job: its event, its attempts, and the last request and output.",
         discussion: """
             Secret parameters are not stored in the journal; they are shown as ***.
 
@@ -30,20 +33,143 @@ struct ShowCommand: ParsableCommand {
     func run() throws {
         Signals.endUsually()
         let reader = try journal.open()
-        let details = try Faults.said { () throws(StorageError) -> JobDetails? in
-            switch try JobName.find(id, in: reader) {
-            case .success(let job): return try reader.details(of: job.id)
-            case .failure(let problem):
-                problem.say()
-                return nil
+        let job = try JobName.find(id, in: reader).get()
+        guard let details = try reader.details(of: job.id) else { throw Exit(.runtimeError) }
+        let report = JobReport(details: details, hasColor: Output.standard.hasColor)
+        Output.standard.write(json ? details.object.line : report.lines.joined(separator: "\n"))
+    }
+}
+
+/// The text output of `alight show`.
+struct JobReport {
+    let details: JobDetails
+    let hasColor: Bool
+
+    /// The maximum number of bytes of a program's log to show.
+    private static let logLimit = 64 << 10
+
+    var lines: [String] { head + attempts + last }
+
+    private var head: [String] {
+        let job = details.job
+        let event = details.event
+        let word = job.undone == nil ? job.state.rawValue : "\(job.state.rawValue), \(job.stateWord)"
+        let state = Reporter.colored(word, job.state, hasColor)
+        var lines = [
+            "job \(job.id): \(state)", "  rule: \(Display.text(job.rule))", "  path: \(Display.path(job.path))",
+        ]
+        var line = "  event: \(Display.text(job.event))"
+        let words =
+            (event?.changed.map { Display.text($0) } ?? []) + (event?.isReplaced == true ? ["replaced"] : [])
+            + (event?.isByMove == true ? ["by a move"] : [])
+        if !words.isEmpty { line += " (\(words.joined(separator: ", ")))" }
+        line += event.map { "; \(Self.words(for: $0.origin)) at \(TimeText.long($0.time))" } ?? "; found"
+        lines.append(line)
+        if let process = event?.author.process { lines.append("  by: \(process.words)") }
+        if let from = event?.from { lines.append("  from: \(Display.path(from))") }
+        if let event, event.snapshot.type == .file {
+            let before = event.before.map { ", before \(Reporter.count($0.size, "byte"))" } ?? ""
+            lines.append("  size: \(Reporter.count(event.snapshot.size, "byte"))\(before)")
+        }
+        lines.append("  created: \(TimeText.long(job.created))")
+        if job.state == .pending, let due = job.due { lines.append("  due: \(TimeText.long(due))") }
+        if let ended = job.ended { lines.append("  finished: \(TimeText.long(ended))") }
+        if details.isInterrupted, job.state == .pending {
+            lines.append("  interrupted: the last attempt did not finish")
+        }
+        if let message = job.message, !message.isEmpty {
+            lines.append("  message: \(Display.text(message))\(Self.code(job.code))")
+        }
+        return lines + job.outputs.map { "  output: \(Display.path($0))" }
+    }
+
+    private static func words(for origin: EventOrigin) -> String {
+        switch origin {
+        case .live: "reported by the kernel"
+        case .scan: "found at startup"
+        case .rescan: "found by a rescan"
+        case .poll: "found by polling"
+        case .manual: "requested by hand"
+        }
+    }
+
+    private static func code(_ code: String?) -> String { code.map { " (\(Display.text($0)))" } ?? "" }
+
+    // MARK: Attempts
+
+    private var attempts: [String] {
+        details.attempts.enumerated().flatMap { index, attempt in
+            // The last attempt of a failed job was not followed by a retry.
+            let isFinal = details.job.state == .failed && index == details.attempts.count - 1
+            let outcome = isFinal && attempt.outcome == "retry" ? "failed" : attempt.outcome
+            var line = "attempt \(attempt.number): \(TimeText.long(attempt.started)), "
+            line += "\(Reporter.seconds(attempt.duration)): \(Display.text(outcome))"
+            if let status = attempt.status { line += ", exit status \(status)" }
+            if let signal = attempt.signal { line += ", killed by signal \(signal)\(Self.name(signal))" }
+            if !attempt.message.isEmpty { line += ": \(Display.text(attempt.message))" }
+            return [line + Self.code(attempt.code)] + Self.changes(of: attempt)
+        }
+    }
+
+    /// Returns lines for the changes of an attempt that can be undone, and whether they were.
+    private static func changes(of attempt: AttemptEntry) -> [String] {
+        attempt.changes.enumerated().flatMap { index, change -> [String] in
+            let line = "  did: \(change.words)"
+            guard let undo = attempt.undo else { return [line] }
+            let moment = TimeText.long(undo.time)
+            guard let reason = undo.reasons[index] else { return [line, "    undone: \(moment)"] }
+            return [line, "    not undone: \(moment): \(Display.text(reason))"]
+        }
+    }
+
+    private static func name(_ signal: Int32) -> String { strsignal(signal).map { " (\(String(cString: $0)))" } ?? "" }
+
+    /// The request and the log of the last attempt.
+    private var last: [String] {
+        guard let attempt = details.attempts.last else { return [] }
+        var lines: [String] = []
+        if let request = attempt.request {
+            lines.append("request of attempt \(attempt.number):")
+            let text = JSONValue(record: request.utf8)?.lines() ?? request
+            lines += text.split(separator: "\n", omittingEmptySubsequences: false).map {
+                "  \(Display.text(String($0)))"
             }
         }
-        guard let details else { throw Exit(.runtimeError) }
-        if json {
-            Output.standard.write(details.object.line)
-        } else {
-            let report = JobReport(details: details, hasColor: Output.standard.hasColor)
-            Output.standard.write(report.lines.joined(separator: "\n"))
+        if let log = attempt.log, !log.isEmpty {
+            lines.append("log of attempt \(attempt.number):")
+            lines += Self.logLines(log)
         }
+        return lines
+    }
+
+    /// Returns the last lines of a log, escaped for a terminal.
+    private static func logLines(_ log: String) -> [String] {
+        var bytes = log.utf8.suffix(logLimit)
+        var lines: [String] = []
+        if bytes.count < log.utf8.count {
+            // Starts with a whole line, if there is one.
+            if let newline = bytes.firstIndex(of: 0x0A), newline < bytes.endIndex {
+                bytes = bytes[newline...].dropFirst()
+            }
+            lines.append("  [\(log.utf8.count - bytes.count) bytes left out]")
+        }
+        if bytes.last == 0x0A { bytes = bytes.dropLast() }
+        lines += bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { line in
+            // A tab advances no further than spaces do.
+            "  "
+                + line.split(separator: 0x09, omittingEmptySubsequences: false).map { Display.text($0) }
+                .joined(separator: "    ")
+        }
+        return lines
+    }
+}
+
+extension WritingProcess {
+    /// Formats the process: `cp (process 811, uid 1000, /usr/bin/cp)`.
+    fileprivate var words: String {
+        var known = ["process \(pid)"]
+        if let uid { known.append("uid \(uid)") }
+        if let executable { known.append(Display.path(executable)) }
+        return "\(name.map { "\(Display.path($0)) " } ?? "")(\(known.joined(separator: ", ")))"
     }
 }

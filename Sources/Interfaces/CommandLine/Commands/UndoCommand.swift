@@ -9,8 +9,7 @@ import System
 /// `alight undo`: undoes what jobs did to files.
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "undo",
-        abstract: "Undo what jobs did to files that have not changed since.",
+        commandName: "undo", abstract: "Undo what jobs did to files that have not changed since.",
         discussion: """
             Moves files back that were moved, renamed or put into the trash, and removes copies and links, the last \
             change first. Never replaces an existing file or touches one that has changed since; each change that \
@@ -57,10 +56,10 @@ struct UndoCommand: ParsableCommand {
 
     func run() throws {
         Signals.endUsually()
-        let moment = try moment()
+        let start = try since.map { try TimeText.since($0, now: DiskProbe.now()) }
         let reader = try journal.open()
         var hasFailed = false
-        let chosen = try Faults.said { () throws(StorageError) in try find(reader, since: moment, &hasFailed) }
+        let chosen = try find(reader, since: start, &hasFailed)
         guard !chosen.isEmpty else {
             if !hasFailed { Output.error.write("there is nothing to undo") }
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
@@ -73,12 +72,8 @@ struct UndoCommand: ParsableCommand {
         var jobs: [JobID] = []
         for kept in chosen where !jobs.contains(kept.job) { jobs.append(kept.job) }
         try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
-        let results = try Faults.said { () throws(StorageError) in
-            let reader = try JournalReader(reader.path)
-            var results: [KeptChanges] = []
-            for job in jobs { results += try reader.changes(of: job) }
-            return results
-        }
+        let later = try JournalReader(reader.path)
+        let results = try jobs.flatMap { try later.changes(of: $0) }
         for before in chosen {
             let after = results.first {
                 $0.started == before.started && $0.job == before.job && $0.number == before.number
@@ -87,15 +82,6 @@ struct UndoCommand: ParsableCommand {
         }
         if try !reportOutputs(of: chosen, reader) { hasFailed = true }
         throw Exit(hasFailed ? .someFailed : .done)
-    }
-
-    private func moment() throws -> Timestamp? {
-        guard let since else { return nil }
-        do throws(MomentProblem) {
-            return try TimeText.parse(since, now: DiskProbe.now())
-        } catch {
-            throw ValidationError("--since: \(Display.text(error.message)); \(error.help)")
-        }
     }
 
     /// Returns the attempts to undo, most recent first; prints errors about jobs that were named.
@@ -138,18 +124,11 @@ struct UndoCommand: ParsableCommand {
         guard
             let program = try? CommandContext(try journal.settings(), startsPlugins: false, asRunning: true)
         else { return Ruleset([]) }
-        let places =
-            rules.rules.isEmpty
-            ? program.configuredRules
-                ?? program.defaultRules.map { PathBytes($0) }.first { DiskProbe.look(at: program.path($0)) != .absent }
-                .map { [$0] } ?? []
-            : RawArguments.paths(rules.rules)
-        let loaded = places.isEmpty ? nil : program.loader.load(places)
+        let loaded = program.rulesInSilence(RawArguments.paths(rules.rules))
         guard let loaded, !loaded.hasErrors else {
             Output.error.write(
                 "warning: no rules could be loaded; the next 'alight run' may report restored files to other rules "
-                    + "that match them\n"
-                    + "    help: name them with --rules")
+                    + "that match them\n" + "    help: name them with --rules")
             return Ruleset([])
         }
         return loaded.ruleset
@@ -160,34 +139,36 @@ struct UndoCommand: ParsableCommand {
     /// Prints what would be done; returns false if some of it cannot be undone.
     private func preview(_ kept: KeptChanges) -> Bool {
         var undoing = Undoing(isDry: true)
-        var isWhole = true
-        for (index, change) in kept.changes.enumerated().reversed() {
-            if let undo = kept.undo, undo.reasons[index] == nil { continue }
-            if let reason = undoing.undo(change, of: kept.event) {
-                isWhole = false
-                refuse(kept.job, change, reason)
-            } else {
-                Output.standard.write("\(kept.job) would \(change.wordsOfUndo)")
-            }
-        }
-        return isWhole
+        return report(kept, before: kept, done: { "would \($0.wordsOfUndo)" }) { undoing.undo($1, of: kept.event) }
     }
 
     /// Prints what was done; returns false if some of it could not be undone.
     private func report(_ after: KeptChanges, before: KeptChanges) -> Bool {
+        report(after, before: before, done: { "undone: \($0.words)" }) { index, _ in
+            guard let undo = after.undo else { return "it was not done" }
+            return undo.reasons[index]
+        }
+    }
+
+    /// Prints each change that had not been undone before, the last one first.
+    ///
+    /// - Parameters:
+    ///   - kept: The changes.
+    ///   - before: The changes before the undo.
+    ///   - done: Returns the text for a change that can be undone.
+    ///   - reason: Returns the reason why a change cannot be undone; nil if it can.
+    /// - Returns: Whether all of them can be undone.
+    private func report(
+        _ kept: KeptChanges, before: KeptChanges, done: (FileChange) -> String, reason: (Int, FileChange) -> String?
+    ) -> Bool {
         var isWhole = true
-        for (index, change) in after.changes.enumerated().reversed() {
+        for (index, change) in kept.changes.enumerated().reversed() {
             if let undo = before.undo, undo.reasons[index] == nil { continue }
-            guard let undo = after.undo else {
+            if let reason = reason(index, change) {
                 isWhole = false
-                refuse(after.job, change, "it was not done")
-                continue
-            }
-            if let reason = undo.reasons[index] {
-                isWhole = false
-                refuse(after.job, change, reason)
+                Output.error.write("error: job \(kept.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
             } else {
-                Output.standard.write("\(after.job) undone: \(change.words)")
+                Output.standard.write("\(kept.job) \(done(change))")
             }
         }
         return isWhole
@@ -199,7 +180,7 @@ struct UndoCommand: ParsableCommand {
         for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {
             $0.key.description < $1.key.description
         }) {
-            let details = try Faults.said { () throws(StorageError) in try reader.details(of: job) }
+            let details = try reader.details(of: job)
             let touched = attempts.flatMap(\.changes).flatMap(\.paths)
             for output in details?.job.outputs ?? []
             where !touched.contains(where: { output.isInside($0) }) && DiskProbe.look(at: output) != .absent {
@@ -210,9 +191,5 @@ struct UndoCommand: ParsableCommand {
             }
         }
         return isWhole
-    }
-
-    private func refuse(_ job: JobID, _ change: FileChange, _ reason: String) {
-        Output.error.write("error: job \(job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
     }
 }

@@ -1,14 +1,20 @@
+import ActionAPI
 import ArgumentParser
+import Configuration
 import FileObserving
+import Foundation
 import Glibc
+import Pipeline
+import PluginProtocol
+import Reconciling
 import Rules
 import System
+import Watching
 
 /// `alight watch`: prints file events, without rules.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch",
-        abstract: "Print file events, without rules, until stopped.",
+        commandName: "watch", abstract: "Print file events, without rules, until stopped.",
         discussion: """
             Prints one line per event on standard output, and all messages on standard error: 'ready: watching N \
             directories' once all watches are set up. An event is printed after its path has settled. If the reader is \
@@ -111,32 +117,27 @@ struct WatchCommand: ParsableCommand {
     }
 
     private func mask(_ words: String) throws -> EventMask {
-        var mask: EventMask = []
-        for word in words.split(separator: ",", omittingEmptySubsequences: false) {
-            guard let one = EventMask(word: String(word)) else {
-                let word = String(word)
+        try Self.list(words).reduce(into: []) { mask, word in
+            guard let events = EventMask(word: word) else {
                 throw ValidationError(
                     "unknown event '\(Display.text(word))' in --events; \(EventSpelling.help(for: word))")
             }
-            mask.formUnion(one)
+            mask.formUnion(events)
         }
-        return mask
     }
 
     private func kinds(_ words: String) throws -> Set<FileType> {
-        var kinds: Set<FileType> = []
-        for word in words.split(separator: ",", omittingEmptySubsequences: false) {
-            if word == "any" {
-                kinds.formUnion(FileType.allCases)
-            } else if let kind = FileType(rawValue: String(word)) {
-                kinds.insert(kind)
-            } else {
-                throw ValidationError(
-                    "unknown type '\(Display.text(String(word)))' in --types; the types are file, directory, symlink, "
-                        + "other, any")
+        try Self.list(words).reduce(into: []) { kinds, word in
+            guard let types = word == "any" ? FileType.allCases : FileType(rawValue: word).map({ [$0] }) else {
+                let all = "the types are file, directory, symlink, other, any"
+                throw ValidationError("unknown type '\(Display.text(word))' in --types; \(all)")
             }
+            kinds.formUnion(types)
         }
-        return kinds
+    }
+
+    private static func list(_ words: String) -> [String] {
+        words.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     }
 
     // MARK: Run
@@ -173,13 +174,7 @@ struct WatchCommand: ParsableCommand {
             do throws(ObservationError) {
                 try observer.forEachBatch { batch in
                     for event in batch {
-                        switch printer.write(event) {
-                        case .whole: continue
-                        case .unread: Output.standard.exit(.done)
-                        case .failed(let errno):
-                            printer.sayUnwritten(errno)
-                            Output.standard.exit(.runtimeError)
-                        }
+                        if printer.write(event) != .whole { Output.standard.exit(Output.checked(.done)) }
                     }
                 }
             } catch {
@@ -224,5 +219,81 @@ private enum WatchedPath {
     private static func relative(_ path: PathBytes) -> PathBytes? {
         let rest = path.bytes.drop { $0 == .slash }
         return rest.isEmpty ? nil : PathBytes(rest)
+    }
+}
+
+/// Prints events as text or JSON lines on standard output, and messages about the watch on standard error.
+struct EventPrinter: Sendable {
+    let isJSON: Bool
+
+    /// Writes one line.
+    func write(_ event: FileEvent) -> Output.Written {
+        Output.standard.write(isJSON ? Self.json(event) : Self.line(event, hasColor: Output.standard.hasColor))
+    }
+
+    static func json(_ event: FileEvent) -> String { PluginEvent(event).line }
+
+    /// Formats an event: `11:24:03 modified /in/cat.jpg (extended), 41 bytes`.
+    static func line(_ event: FileEvent, hasColor: Bool) -> String {
+        let color =
+            switch event.kind {
+            case .created, .arriving: "32"
+            case .modified: "33"
+            case .deleted: "31"
+            case .moved: "36"
+            case .attributes: "35"
+            default: "2"
+            }
+        let word = event.kind.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0)
+        var line = "\(TimeText.clock(event.time)) "
+        line += Display.painted(word, hasColor ? color : nil) + " "
+        if let from = event.from { line += "\(Display.path(from)) → " }
+        line += Display.path(event.path)
+        switch event.snapshot.type {
+        case .directory where event.path.bytes != [.slash]: line += "/"
+        case .symlink: line += " (symlink)"
+        default: break
+        }
+        var details = event.changed.map { Display.text($0) }
+        if event.isReplaced { details.append("replaced") }
+        if event.isByMove { details.append("by a move") }
+        if event.origin != .live, !event.kind.isLifecycle { details.append(event.origin.rawValue) }
+        if !details.isEmpty { line += " (\(details.joined(separator: ", ")))" }
+        if event.snapshot.type == .file, !event.kind.isLifecycle {
+            line += ", \(Reporter.count(event.snapshot.size, "byte"))"
+        }
+        return line
+    }
+
+    // MARK: Standard error
+
+    private let reporter = Reporter(format: .text)
+
+    init(isJSON: Bool) { self.isJSON = isJSON }
+
+    func say(_ error: ObservationError) { reporter.say(error) }
+
+    func say(_ notice: ObservationNotice) {
+        switch notice {
+        case .ready(let folders): reporter.say(.notice, "ready: watching \(Reporter.count(folders, "directory"))")
+        case .progress(let folders): reporter.watching(.progress(folders: folders))
+        case .overflow: reporter.watching(.overflow)
+        case .rescanned: break
+        case .rootMissing(let root): reporter.say(.notice, "'\(Display.path(root))' does not exist; waiting for it")
+        case .rootAppeared(let root): reporter.watching(.rootAppeared(root))
+        case .unmounted(let folder): reporter.watching(.unmounted(folder, point: folder))
+        case .mounted(let folder): reporter.watching(.mounted(folder))
+        case .polling(let folder, let fileSystem, let interval):
+            let reason =
+                fileSystem.map { "the kernel does not report all changes on \(Display.text($0))" }
+                ?? "'--backend poll' is set"
+            reporter.sayPolling(folder, every: interval, reason)
+        case .watchLimit(let sysctl, let limit, let needed, let polled):
+            let limit = InotifyLimit(name: sysctl, value: limit)
+            reporter.watching(.limited(WatchShortage(limit: limit, needed: needed, polled: polled)))
+        case .unreadable(let path, let errno): reporter.report(.remark(.unreadable(path, errno: errno)))
+        case .stillWritten(let path, let duration): reporter.report(.remark(.stillWritten(path, for: duration)))
+        case .failure(let error): say(error)
+        }
     }
 }

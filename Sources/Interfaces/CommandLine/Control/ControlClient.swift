@@ -1,8 +1,9 @@
 import CAlightLinux
 import ControlAPI
-import Foundation
 import Glibc
 import JSON
+import Pipeline
+import Rules
 import System
 
 /// A client of the running instance, which sends requests to its control socket and waits for the answers.
@@ -20,13 +21,39 @@ struct ControlClient {
     }
 
     /// A reason why a request failed.
-    enum Problem: Error {
+    struct Problem: Error {
+        var message: String
+        var help: String
+        /// Whether the instance refused the request.
+        var isRefused = false
+
         /// No process listens at the socket.
-        case notRunning(errno: Int32)
+        static func notRunning(_ path: PathBytes, errno: Int32) -> Problem {
+            let place = Display.path(path)
+            guard [ENOENT, ENOTDIR, ECONNREFUSED].contains(errno) else {
+                return Problem(
+                    message: "cannot connect to the instance at '\(place)': \(String(cString: strerror(errno)))",
+                    help: "run this command as the user of that instance, or as root")
+            }
+            return Problem(
+                message: "no instance is running: no process listens at '\(place)'",
+                help: "start one with 'alight run', or name its socket with --control")
+        }
+
         /// A process listens, but does not answer as Alight does.
-        case noAnswer
+        static func noAnswer(_ path: PathBytes) -> Problem {
+            Problem(
+                message: "the instance at '\(Display.path(path))' does not respond",
+                help: "see its messages; it may be stopping")
+        }
+
         /// The instance refused the request.
-        case refused(status: Int, message: String, help: String)
+        static func refused(_ status: Int, _ answer: JSONValue?) -> Problem {
+            let error = answer?.object?["error"]?.object
+            return Problem(
+                message: error?["message"]?.string ?? "the instance returned status \(status)",
+                help: error?["help"]?.string ?? "see its messages", isRefused: true)
+        }
     }
 
     /// Sends a request, and returns the value of the answer.
@@ -35,13 +62,8 @@ struct ControlClient {
         let connection = try Connection(path, patience: patience)
         try connection.send(method, target, text)
         let status = try connection.readHead()
-        guard let rest = connection.readRest(), let value = JSONValue(record: rest) else { throw .noAnswer }
-        guard (200..<300).contains(status) else {
-            let error = value.object?["error"]?.object
-            throw .refused(
-                status: status, message: error?["message"]?.string ?? "the instance returned status \(status)",
-                help: error?["help"]?.string ?? "see its messages")
-        }
+        guard let rest = connection.readRest(), let value = JSONValue(record: rest) else { throw .noAnswer(path) }
+        guard (200..<300).contains(status) else { throw .refused(status, value) }
         return value
     }
 
@@ -51,18 +73,11 @@ struct ControlClient {
     ///   - target: The target of the request.
     ///   - body: Called for each event with its kind, its id and its data.
     /// - Throws: A problem when no process listens, or when the request is refused.
-    func follow(
-        _ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void
-    ) throws(Problem) {
+    func follow(_ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void) throws(Problem) {
         let connection = try Connection(path, patience: 0)
         try connection.send("GET", target, "")
         let status = try connection.readHead()
-        guard status == 200 else {
-            let error = connection.readRest().flatMap { JSONValue(record: $0) }?.object?["error"]?.object
-            throw .refused(
-                status: status, message: error?["message"]?.string ?? "the instance returned status \(status)",
-                help: error?["help"]?.string ?? "see its messages")
-        }
+        guard status == 200 else { throw .refused(status, connection.readRest().flatMap { JSONValue(record: $0) }) }
         var kind = ""
         var id: String?
         var data = ""
@@ -79,41 +94,11 @@ struct ControlClient {
             }
         }
     }
-
-    /// Runs the body, and prints the problem that it throws.
-    ///
-    /// - Throws: `Exit` with the status for that problem.
-    func said<Answer>(_ body: () throws(Problem) -> Answer) throws -> Answer {
-        do throws(Problem) {
-            return try body()
-        } catch {
-            let (message, help) = words(of: error)
-            Output.error.write("error: \(Display.text(message))\n    help: \(Display.text(help))")
-            throw Exit(.runtimeError)
-        }
-    }
-
-    private func words(of problem: Problem) -> (message: String, help: String) {
-        let place = Display.path(path)
-        switch problem {
-        case .notRunning(let error) where [ENOENT, ENOTDIR, ECONNREFUSED].contains(error):
-            return (
-                "no instance is running: no process listens at '\(place)'",
-                "start one with 'alight run', or name its socket with --control"
-            )
-        case .notRunning(let error):
-            return (
-                "cannot connect to the instance at '\(place)': \(String(cString: strerror(error)))",
-                "run this command as the user of that instance, or as root"
-            )
-        case .noAnswer: return ("the instance at '\(place)' does not respond", "see its messages; it may be stopping")
-        case .refused(_, let message, let help): return (message, help)
-        }
-    }
 }
 
 /// A connection for one request and its answer.
 private final class Connection {
+    private let path: PathBytes
     private let descriptor: Int32
     /// The deadline for the whole answer; nil for a stream.
     private let deadline: ContinuousClock.Instant?
@@ -125,14 +110,14 @@ private final class Connection {
     private var place = 0
 
     init(_ path: PathBytes, patience: Int) throws(ControlClient.Problem) {
+        self.path = path
         // The time to connect counts: if the process is stopped, connecting may use up the whole timeout.
         deadline = patience > 0 ? .now + .seconds(patience) : nil
         descriptor = ControlSocket.connected(to: path)
         guard descriptor >= 0 else {
-            if descriptor == -EAGAIN { throw .noAnswer }
-            throw .notRunning(errno: -descriptor)
+            throw descriptor == -EAGAIN ? .noAnswer(path) : .notRunning(path, errno: -descriptor)
         }
-        guard Self.isTrusted(descriptor) else { throw .notRunning(errno: EPERM) }
+        guard Self.isTrusted(descriptor) else { throw .notRunning(path, errno: EPERM) }
     }
 
     /// Limits the next send or receive to the time left; returns false if the deadline has passed.
@@ -164,12 +149,10 @@ private final class Connection {
             + "Content-Length: \(body.utf8.count)\r\n\r\n"
         var bytes = Array((head + body).utf8)[...]
         while !bytes.isEmpty {
-            guard limit(SO_SNDTIMEO) else { throw .noAnswer }
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-            }
+            guard limit(SO_SNDTIMEO) else { throw .noAnswer(path) }
+            let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw .noAnswer }
+            guard count > 0 else { throw .noAnswer(path) }
             bytes = bytes.dropFirst(count)
         }
     }
@@ -178,9 +161,9 @@ private final class Connection {
     func readHead() throws(ControlClient.Problem) -> Int {
         guard let first = readLine(), first.hasPrefix("HTTP/1."),
             let status = Int(first.split(separator: " ").dropFirst().first ?? "")
-        else { throw .noAnswer }
+        else { throw .noAnswer(path) }
         while true {
-            guard let line = readLine() else { throw .noAnswer }
+            guard let line = readLine() else { throw .noAnswer(path) }
             if line.isEmpty { return status }
         }
     }
@@ -217,5 +200,80 @@ private final class Connection {
             return true
         }
         return false
+    }
+}
+
+// How a command is sent to the running instance: `POST /v1/retry {"jobs": ["01JD…"]}`.
+extension JobCommand {
+    /// The verb of the command, and the members of its body.
+    ///
+    /// The member `list` has one value per job or file.
+    fileprivate var message: (verb: String, members: [String: JSONValue], list: String, values: [JSONValue]) {
+        switch self {
+        case .retry(let jobs): ("retry", [:], "jobs", jobs.map { .string($0.description) })
+        case .discard(let jobs): ("discard", [:], "jobs", jobs.map { .string($0.description) })
+        case .undo(let jobs): ("undo", [:], "jobs", jobs.map { .string($0.description) })
+        case .apply(let files):
+            ("apply", ["rule": .text(files.first?.rule)], "paths", files.map { JSONValue(bytes: $0.path.bytes) })
+        }
+    }
+
+    /// Parses a command; each file of `apply` gets the id of a new job.
+    ///
+    /// - Throws: The error for an invalid body.
+    init(_ verb: String, _ body: [String: JSONValue]) throws(APIError) {
+        let list = verb == "apply" ? "paths" : "jobs"
+        let help = verb == "apply" ? "write '{\"rule\": \"…\", \"paths\": [\"/…\"]}'" : "write '{\"jobs\": [\"…\"]}'"
+        guard let values = body[list]?.array, body.count == (verb == "apply" ? 2 : 1) else {
+            throw APIError(400, "the body has missing or unknown members", help: help)
+        }
+        if verb == "apply" {
+            let paths = values.compactMap { $0.bytes.map { PathBytes($0) } }.filter(\.isAbsoluteName)
+            guard let rule = body["rule"]?.string, paths.count == values.count else {
+                throw APIError(400, "the body has no rule, or a path that is not absolute", help: help)
+            }
+            self = .apply(paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule, path: $0) })
+            return
+        }
+        let jobs = values.compactMap { $0.string.map { JobID($0) } }.filter(\.isWellFormed)
+        guard jobs.count == values.count else { throw APIError(400, "the body has an invalid job id", help: help) }
+        self = verb == "retry" ? .retry(jobs) : verb == "discard" ? .discard(jobs) : .undo(jobs)
+    }
+
+    /// The ids of the jobs that are named, or that will be created.
+    var jobs: [JobID] {
+        switch self {
+        case .retry(let jobs), .discard(let jobs), .undo(let jobs): jobs
+        case .apply(let files): files.map(\.id)
+        }
+    }
+}
+
+extension ControlClient {
+    /// The size limit of the list in one request, in bytes.
+    ///
+    /// A body may have 64 KiB.
+    private static let portion = 48 << 10
+
+    /// Asks the instance to carry out a command, in as many requests as needed.
+    ///
+    /// - Returns: The ids of the jobs that were named, or that were created for the files.
+    /// - Throws: The reason why it was not carried out, or not for all jobs.
+    func ask(_ command: JobCommand) throws(Problem) -> [JobID] {
+        let (verb, members, list, values) = command.message
+        var jobs: [JobID] = []
+        var rest = values[...]
+        while !rest.isEmpty {
+            var size = 0
+            let portion = rest.prefix { value in
+                defer { size += value.line.utf8.count + 1 }
+                return size < Self.portion
+            }
+            rest = rest.dropFirst(portion.count)
+            let body = members.merging([list: .array(Array(portion))]) { $1 }
+            let answer = try ask("POST", "/v1/\(verb)", .object(body))
+            jobs += (answer.object?["jobs"]?.array ?? []).compactMap { $0.string.map { JobID($0) } }
+        }
+        return jobs
     }
 }

@@ -51,10 +51,10 @@ extension RunningOperations {
             query.before = position
         }
         if let since = asked.since {
-            do throws(MomentProblem) {
+            do throws(HandlerProblem) {
                 query.since = try TimeText.parse(since, now: DiskProbe.now())
             } catch {
-                throw APIError(400, "since: \(error.message)", help: error.help)
+                throw APIError(400, "since: \(error.message)", help: error.help ?? "")
             }
         }
         if let path = asked.path {

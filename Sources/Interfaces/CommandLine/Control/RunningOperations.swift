@@ -3,7 +3,6 @@ import Glibc
 import JSON
 import Pipeline
 import Rules
-import Settling
 import Storage
 import Synchronization
 import System
@@ -53,7 +52,7 @@ final class RunningOperations: Operations {
         if !status.slowed.isEmpty { forgetSettled(&status) }
         let watching = survey()
         return RunningStatus(
-            engine: status, watching: watching ?? kept.withLock { $0.watching } ?? WatchStatus(),
+            engine: status, watching: watching ?? lastWatching,
             reasons: status.reasons(watching, hasRejectedRules: reloading?.hasRejected ?? false),
             failed: failed(status, at: now), journal: (journal, journalSize), started: started.wall,
             uptime: now - started.instant)
@@ -78,15 +77,14 @@ final class RunningOperations: Operations {
 
     func roots() throws(APIError) -> JSONValue {
         let status = engine.status(at: .now)
-        let known = survey() ?? kept.withLock { $0.watching } ?? WatchStatus()
+        let known = survey() ?? lastWatching
         return ["roots": .array(known.roots.map { status.object($0) })]
     }
 
     func history() throws(APIError) -> JSONValue {
         let points = engine.history(at: .now, wall: DiskProbe.now())
         return [
-            "interval": .integer(ActivityHistory.interval.components.seconds),
-            "points": .array(points.map(\.object)),
+            "interval": .integer(ActivityHistory.interval.components.seconds), "points": .array(points.map(\.object)),
         ]
     }
 
@@ -96,6 +94,8 @@ final class RunningOperations: Operations {
         kept.withLock { $0.watching = watching }
         return watching
     }
+
+    private var lastWatching: WatchStatus { kept.withLock { $0.watching } ?? WatchStatus() }
 
     /// The size of the journal's files in bytes.
     private var journalSize: Int64 {
@@ -129,9 +129,7 @@ final class RunningOperations: Operations {
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
             let last = try? reader.lastFailed(Self.failures)
-        else {
-            return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure))
-        }
+        else { return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure)) }
         let jobs = FailedJobs(counts: counts, last: last.map(\.failure))
         kept.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
         return jobs
@@ -143,8 +141,7 @@ final class RunningOperations: Operations {
     func reader() throws(APIError) -> JournalReader {
         guard let journal else {
             throw APIError(
-                503, "the journal is in memory, and cannot be queried",
-                help: "run Alight without '--journal :memory:'")
+                503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
         if let reader = kept.withLock({ $0.reader }) { return reader }
         let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
@@ -179,13 +176,11 @@ final class RunningOperations: Operations {
 
     private func change(_ rule: String?, isPause: Bool) throws(APIError) -> JSONValue {
         let before = engine.status(at: .now)
-        if let rule, before.ruleset.isDisabled(rule), isPause || !before.pauses.rules.contains(rule) {
-            throw APIError(
-                409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
-        }
-        if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
-            throw APIError(
-                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
+        if let rule, isPause || !before.pauses.rules.contains(rule) {
+            guard !before.ruleset.isDisabled(rule) else {
+                throw APIError(409, "the rule '\(rule)' is disabled, and never runs", help: "set 'enabled: true' in it")
+            }
+            try Self.check(rule, in: before)
         }
         // Resuming one rule would have no effect while all are paused, so it is an error.
         if let rule, !isPause, before.pauses.all {
@@ -213,6 +208,12 @@ final class RunningOperations: Operations {
         return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
     }
 
+    private static func check(_ rule: String, in status: EngineStatus) throws(APIError) {
+        guard status.ruleset.rule(named: rule) != nil else {
+            throw APIError(404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
+        }
+    }
+
     /// Waits for a change that the engine makes in its next turn.
     private func waitUntil(within limit: Duration = patience, _ isDone: () -> Bool) {
         let deadline = ContinuousClock.now + limit
@@ -226,10 +227,7 @@ final class RunningOperations: Operations {
 
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
         let command = try JobCommand(verb, body)
-        if let rule = body["rule"]?.string, engine.status(at: .now).ruleset.rule(named: rule) == nil {
-            throw APIError(
-                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules list the rules")
-        }
+        if let rule = body["rule"]?.string { try Self.check(rule, in: engine.status(at: .now)) }
         guard carryOut(command, within: Self.commandPatience) else {
             throw APIError(
                 503, "the running instance has not done this yet, and may still do it",

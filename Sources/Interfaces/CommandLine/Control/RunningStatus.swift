@@ -1,4 +1,5 @@
 import Glibc
+import Globbing
 import JSON
 import Pipeline
 import Rules
@@ -21,37 +22,32 @@ struct RunningStatus {
     /// The JSON value that `/v1/status` returns.
     var object: JSONValue {
         [
-            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
-            "started": .string(started.milliseconds),
-            "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
+            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .count(getpid()),
+            "started": .string(started.milliseconds), "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
             "state": .string(engine.phase.rawValue), "ready": .bool(engine.isReady),
-            "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
+            "degraded": .bool(!reasons.isEmpty), "reasons": .strings(reasons),
             "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,
             "disabled_rules": .array(engine.ruleset.disabled.map { .string($0.name) }),
             "journal": journalObject, "roots": .array(watching.roots.map { engine.object($0) }),
-            "watches": ["used": .integer(Int64(watching.watches)), "limit": .integer(Int64(watching.limit))],
-            "overflows": .integer(Int64(engine.overflows)), "last_rescan": engine.rescanObject,
+            "watches": ["used": .count(watching.watches), "limit": .count(watching.limit)],
+            "overflows": .count(engine.overflows), "last_rescan": engine.rescanObject,
             "queue": [
-                "settling": .integer(Int64(engine.settling)), "pending": .integer(Int64(engine.queue.pending)),
-                "running": .integer(Int64(engine.queue.running)), "failed": .integer(Int64(failed.count)),
-            ],
-            "counts": engine.countsObject,
+                "settling": .count(engine.settling), "pending": .count(engine.queue.pending),
+                "running": .count(engine.queue.running), "failed": .count(failed.count),
+            ], "counts": engine.countsObject,
             "rates": [
                 "events_per_second": .number(Self.rounded(engine.rates.events)),
                 "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
-            ],
-            "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
+            ], "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(failed.last),
         ]
     }
 
     private var journalObject: JSONValue {
-        var object: [String: JSONValue] = [
-            "path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size),
-        ]
-        if let path = journal.path { object.add("path", path) }
-        return .object(object)
+        .members(
+            ["path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size)],
+            paths: ["path": journal.path])
     }
 
     private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
@@ -69,5 +65,175 @@ struct FailedJobs {
 
 extension Pauses {
     /// The names of the paused rules.
-    var names: JSONValue { .array(rules.sorted().map { .string($0) }) }
+    var names: JSONValue { .strings(rules.sorted()) }
+}
+
+// The values of `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history`.
+extension EngineStatus {
+    /// Returns the problems as messages for users; empty if there are none.
+    func reasons(_ watching: WatchStatus?, hasRejectedRules: Bool) -> [String] {
+        var reasons: [String] = []
+        if let journalFault { reasons.append(journalFault.description) }
+        if hasRejectedRules { reasons.append("the rules contain errors; the rules loaded before stay in effect") }
+        if let rescan, rescan.cause == .overflow, rescan.ended == nil {
+            reasons.append("the kernel queue overflowed; all files are being rescanned")
+        }
+        for (rule, message) in slowed.sorted(by: { $0.key < $1.key }) {
+            reasons.append("the rule '\(rule)' fails repeatedly" + (message.isEmpty ? "" : ": \(message)"))
+        }
+        guard let watching else {
+            if isReady { reasons.append("the watcher does not respond: a file system may be slow") }
+            return reasons
+        }
+        if let limit = watching.instanceLimit {
+            reasons.append("the limit \(limit.name) (\(limit.value)) is reached: all directories are polled")
+        } else if watching.short > 0 {
+            let folders = Reporter.count(watching.short, "directory")
+            reasons.append("\(folders) polled, as the limit of watches is reached; raise fs.inotify.max_user_watches")
+        }
+        if watching.failed > 0 {
+            reasons.append("\(Reporter.count(watching.failed, "directory")) cannot be watched or listed")
+        }
+        for root in watching.roots where root.isDenied { reasons.append("cannot access '\(root.path)'") }
+        return reasons
+    }
+
+    /// Returns the JSON object of a root.
+    func object(_ root: WatchStatus.Root) -> JSONValue {
+        let names = ruleset.rules.filter { $0.roots.contains(root.path) }.map(\.name)
+        return .members(
+            [
+                "rules": .strings(names), "backend": .string(root.means.rawValue), "reason": .text(root.reason),
+                "folders": .count(root.folders), "polled": .count(root.polled),
+            ], paths: ["path": root.path])
+    }
+
+    /// Returns the JSON object of a rule.
+    ///
+    /// - Parameters:
+    ///   - rule: The rule.
+    ///   - pending: The number of its pending jobs.
+    ///   - failed: The number of its failed jobs.
+    ///   - isKnown: Returns whether the journal contains a job.
+    /// - Returns: The object.
+    func object(_ rule: Rule, pending: Int, failed: Int, isKnown: (JobID) -> Bool) -> JSONValue {
+        let tally = rules[rule.name] ?? RuleTally()
+        let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
+        return [
+            "name": .string(rule.name), "tags": .strings(rule.tags), "enabled": .bool(!ruleset.isDisabled(rule.name)),
+            "paused": .bool(pauses.hold(rule.name)), "pending": .count(pending), "running": .count(running),
+            "succeeded": .count(tally.succeeded), "skipped": .count(tally.skipped), "failed": .count(failed),
+            "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
+            "place": .string("\(rule.place.file):\(rule.place.line)"),
+            "path": .string(rule.globs.map(\.description).joined(separator: ", ")),
+        ]
+    }
+
+    var runningObjects: JSONValue {
+        .array(
+            running.map { attempt in
+                .members(
+                    [
+                        "job": .string(attempt.job.description), "rule": .string(attempt.rule),
+                        "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
+                        "jobs": .count(attempt.jobs), "slot": .bool(attempt.takesSlot),
+                    ], paths: ["path": attempt.path])
+            })
+    }
+
+    /// Returns the paths that wait because a process has them open, longest wait first, at most ten.
+    func heldObjects(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+        let held = held.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.prefix(10)
+        let writers = WriterSearch.writers(of: held.map(\.key))
+        return .array(
+            held.map { path, since in
+                let processes = writers[path, default: []].map { writer in
+                    JSONValue.members(["pid": .count(writer.process), "name": .string(writer.name)])
+                }
+                let since = wall.advanced(by: since - now).milliseconds
+                return .members(["since": .string(since), "processes": .array(processes)], paths: ["path": path])
+            })
+    }
+
+    /// Returns the slots, and the rules that wait for one, longest wait first.
+    func slotsObject(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+        let waiting = slots.waiting.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { rule, since in
+            JSONValue.members(["rule": .string(rule), "since": .string(wall.advanced(by: since - now).milliseconds)])
+        }
+        return [
+            "limit": .count(slots.limit), "extra": .count(slots.extra),
+            "used": .count(slots.used), "extra_used": .count(slots.extraUsed), "waiting": .array(waiting),
+        ]
+    }
+
+    var countsObject: JSONValue {
+        [
+            "hints": .count(counts.hints), "events": .count(counts.events),
+            "attempts": .count(counts.attempts), "succeeded": .count(counts.succeeded),
+            "skipped": .count(counts.skipped),
+            "failed_attempts": .count(counts.failedAttempts), "failed": .count(counts.failed),
+        ]
+    }
+
+    /// The last finished rescan; while one is running, the previous one.
+    var rescanObject: JSONValue {
+        guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
+        return [
+            "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue), "found": .count(done.found),
+        ]
+    }
+}
+
+extension EngineStatus.EndedJob {
+    fileprivate func object(isKnown: Bool) -> JSONValue {
+        [
+            "job": isKnown ? .string(job.description) : .null, "at": .string(time.milliseconds),
+            "outcome": .string(outcome), "message": .text(message.isEmpty ? nil : message),
+        ]
+    }
+
+    /// The JSON object for the list of recent failures.
+    var failure: JSONValue { .failure(job, rule, time, path, message) }
+}
+
+extension JobEntry {
+    /// The JSON object for the list of recent failures.
+    var failure: JSONValue { .failure(id, rule, time, path, message ?? "") }
+}
+
+extension JSONValue {
+    fileprivate static func failure(
+        _ job: JobID, _ rule: String, _ time: Timestamp, _ path: PathBytes, _ message: String
+    ) -> JSONValue {
+        .members(
+            [
+                "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
+                "message": .string(message),
+            ], paths: ["path": path])
+    }
+}
+
+extension WatchStatus.Root {
+    /// The reason why the root is not, or not completely, watched with inotify, as a message for users.
+    fileprivate var reason: String? {
+        if isDenied { return "it cannot be accessed" }
+        if means == .missing { return "it does not exist; waiting for it" }
+        if let polling { return polling.text }
+        if means == .polling { return "inotify is not available" }
+        return short > 0 ? "\(Reporter.count(short, "directory")) without a watch, as the limit is reached" : nil
+    }
+}
+
+extension ActivityHistory.Point {
+    var object: JSONValue {
+        func seconds(_ duration: Duration?) -> JSONValue {
+            duration.map { .number(($0 / .microseconds(100)).rounded() / 10_000) } ?? .null
+        }
+        return [
+            "at": .string(time.milliseconds), "events": .count(events),
+            "succeeded": .count(succeeded), "skipped": .count(skipped),
+            "failed": .count(failed), "queue": .count(queue), "settle_p50": seconds(settleMedian),
+            "wait_p50": seconds(waitMedian), "run_p50": seconds(runMedian), "run_p99": seconds(runSlowest),
+        ]
+    }
 }

@@ -1,5 +1,7 @@
+import FileEvents
 import JSON
 import Plugins
+import Programs
 import Rules
 import System
 
@@ -27,23 +29,17 @@ extension ActionPlan {
         switch work {
         case .builtIn(_, let parameters): return ["with": parameters.json]
         case .program(let program):
-            var object: [String: JSONValue] = [
-                "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
-            ]
-            if let plugin = program.plugin { object["plugin"] = .string(plugin) }
-            if program.isShell { object["shell"] = true }
-            if program.isServed { object["served"] = true }
-            if let directory = program.directory { object.add("directory", directory) }
-            object.merge(program.confinement.members) { _, new in new }
-            if !program.environment.isEmpty {
-                let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
-                object["env"] = .object(Dictionary(variables) { _, last in last })
-            }
-            return object
+            let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
+            let members = [String: JSONValue](
+                [
+                    "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
+                    "plugin": program.plugin.map { .string($0) }, "shell": program.isShell ? true : nil,
+                    "served": program.isServed ? true : nil,
+                    "env": variables.isEmpty ? nil : .object(Dictionary(variables) { $1 }),
+                ], paths: ["directory": program.directory])
+            return members.merging(program.confinement.members) { $1 }
         case .impossible(let outcome):
-            var object: [String: JSONValue] = ["error": .string(outcome.message)]
-            if let code = outcome.code { object["code"] = .string(code) }
-            return object
+            return .init(["error": .string(outcome.message), "code": outcome.code.map { .string($0) }])
         }
     }
 }
@@ -51,4 +47,96 @@ extension ActionPlan {
 extension ActionPlan.Program {
     /// The executable and its arguments.
     var command: [[UInt8]] { [executable.bytes] + arguments }
+}
+
+// The confinement of a program as text and as JSON: only the settings that differ from the default.
+extension ProgramConfinement {
+    /// The default confinement.
+    private static let usual = ProgramConfinement()
+
+    var words: [String] {
+        var words: [String] = []
+        if let user {
+            let home = "HOME is \(Display.path(user.home))"
+            words.append("as user \(Display.text(user.text)) (\(user.uid):\(user.gid)), whose \(home)")
+        }
+        if umask != Self.usual.umask { words.append("umask: \(umaskText)") }
+        if let nice { words.append("nice: \(nice)") }
+        if let ioPriority { words.append("ionice: \(ioPriority.text)") }
+        if !limits.shown.isEmpty {
+            words.append("limits: " + limits.shown.map { "\($0.name) \($0.value)" }.joined(separator: ", "))
+        }
+        var sandbox: [String] = []
+        if grants != nil {
+            for (word, paths) in [("read", paths(writable: false)), ("write", paths(writable: true))] {
+                guard !paths.isEmpty else { continue }
+                sandbox.append("\(word) \(paths.map { Display.path($0) }.joined(separator: ", "))")
+            }
+            sandbox.append("no files except the program's own, the system's and the one it runs for")
+        }
+        if !allowsNetwork { sandbox.append("no network") }
+        if !sandbox.isEmpty {
+            words.append("sandbox\(isRequired ? "" : ", if the kernel has one"): \(sandbox.joined(separator: "; "))")
+        }
+        return words
+    }
+
+    var members: [String: JSONValue] {
+        let most = [String: JSONValue]([
+            "cpu_ms": limits.cpu.map { .milliseconds($0) }, "memory": limits.memory.map { .count($0) },
+            "files": limits.files.map { .count($0) }, "processes": limits.processes.map { .count($0) },
+            "file_size": limits.fileSize.map { .count($0) },
+        ])
+        func given(writable: Bool) -> JSONValue? {
+            grants == nil ? nil : .array(paths(writable: writable).map { JSONValue(bytes: $0.bytes) })
+        }
+        return .init([
+            "run_as": user.map { user in
+                [
+                    "user": .string(user.text), "uid": .count(user.uid), "gid": .count(user.gid),
+                    "groups": .array(user.groups.map { .count($0) }),
+                ]
+            }, "umask": umask == Self.usual.umask ? nil : .string(umaskText), "nice": nice.map { .count($0) },
+            "ionice": ioPriority.map { .string($0.text) }, "limits": most.isEmpty ? nil : .object(most),
+            "sandbox": grants == nil && allowsNetwork
+                ? nil
+                : .members([
+                    "network": .bool(allowsNetwork), "required": .bool(isRequired), "read": given(writable: false),
+                    "write": given(writable: true),
+                ]),
+        ])
+    }
+
+    private func paths(writable: Bool) -> [PathBytes] {
+        var seen: Set<PathBytes> = []
+        return given.filter { $0.access.contains(.write) == writable }.map(\.path).filter { seen.insert($0).inserted }
+    }
+
+    private var umaskText: String { octal(umask, digits: 3) }
+}
+
+extension ActionPlan {
+    /// The confinement of the plan's program, as text.
+    var confinementWords: [String] {
+        guard case .program(let program) = work else { return [] }
+        return program.confinement.words + unreadable(by: program.confinement.user)
+    }
+
+    /// Returns a message for each file that the user cannot read according to its mode bits.
+    ///
+    /// Only the program determines whether that matters.
+    func unreadable(by user: ProgramUser?) -> [String] {
+        guard let user else { return [] }
+        return events.filter { $0.kind != .deleted && !user.canRead($0.snapshot) }.map { event in
+            let mode = octal(event.snapshot.mode & 0o7777, digits: 4)
+            return "user \(Display.text(user.text)) cannot read \(Display.path(event.path)): it belongs to "
+                + "\(event.snapshot.uid):\(event.snapshot.gid), mode \(mode)"
+        }
+    }
+}
+
+/// Returns an octal number with at least this number of digits.
+private func octal(_ number: some BinaryInteger, digits: Int) -> String {
+    let text = String(number, radix: 8)
+    return String(repeating: "0", count: max(0, digits - text.count)) + text
 }

@@ -1,7 +1,10 @@
+import FileEvents
 import Glibc
 import Globbing
+import JSON
 import Rules
 import System
+import Watching
 
 // The reasons why a rule does not match a path.
 extension Explanation {
@@ -10,7 +13,8 @@ extension Explanation {
         switch reason {
         case .name(let refusal): return words(for: refusal)
         case .belowLink(let link):
-            return ("link", "\(Self.quoted(link)) is a symbolic link, and links below the root are not followed", nil)
+            let message = "\(Display.quoted(link)) is a symbolic link, and links below the root are not followed"
+            return ("link", message, nil)
         case .type(let type):
             let types = FileType.allCases.filter(rule.types.contains).map(\.rawValue).joined(separator: ", ")
             return (
@@ -32,11 +36,11 @@ extension Explanation {
                 case .fail: "'alight run' would fail ('missing: fail')"
                 case .create: "'alight run' would create it ('missing: create')"
                 }
-            return ("root_missing", "the root \(Self.quoted(root)) does not exist; \(consequence)", nil)
+            return ("root_missing", "the root \(Display.quoted(root)) does not exist; \(consequence)", nil)
         case .rootNotFolder(let root, let type):
             return (
                 "root_not_a_folder",
-                "the root \(Self.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
+                "the root \(Display.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
                 "name a directory before the first wildcard of 'path'"
             )
         case .disabled: return ("disabled", "the rule is disabled", "set 'enabled: true'")
@@ -54,14 +58,13 @@ extension Explanation {
         switch refusal.reason {
         case .outside where rule.roots.contains(path): return ("outside", "it is the root itself", nil)
         case .outside:
-            let roots = rule.roots.map(Self.quoted).joined(separator: " and of ")
+            let roots = rule.roots.map(Display.quoted).joined(separator: " and of ")
             return ("outside", "it is outside of \(roots)", nil)
         case .above where type != .directory: return ("above", "\(glob) matches only paths further down", nil)
         case .above: return ("above", "it is a directory above the paths that \(glob) matches", nil)
         case .glob where type == .directory && rule.reaches(below: path):
             return ("glob", "it is a directory above the paths that \(glob) matches", nil)
-        case .glob(let part):
-            return ("glob", "\(glob) differs at '\(Display.text(part))'", nil)
+        case .glob(let part): return ("glob", "\(glob) differs at '\(Display.text(part))'", nil)
         case .hidden(let part):
             return (
                 "hidden", "'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'"
@@ -89,6 +92,106 @@ extension Explanation {
             return (code, "the built-in ignore \(pattern) \(what)\(reason)", "set 'ignore_defaults: false'")
         }
     }
+}
 
-    private static func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
+// How the actions of a rule run, for `alight explain`.
+extension Rule {
+    /// The settings that differ from the default, as text.
+    var runningWords: [String] {
+        var words: [String] = []
+        if retry != RetryPolicy() { words.append("attempts: \(retry.words)") }
+        switch whileBusy {
+        case .coalesce: break
+        case .queue: words.append("changed while its action runs: the action runs for every event, in order")
+        case .drop: words.append("changed while its action runs: recorded as known, without another run")
+        case .restart: words.append("changed while its action runs: the action is stopped and started again")
+        }
+        if cooldown > .zero { words.append("between two runs: at least \(Explanation.shown(cooldown))") }
+        if priority != 0 { words.append("priority: \(priority)") }
+        if isLast { words.append("later rules receive no events of paths that it matches ('stop: true')") }
+        if tellsAuthor { words.append("receives the process that wrote ('by: true')") }
+        if ready != nil { words.append("also has to be ready ('ready')") }
+        if let group {
+            words.append("handled with its group, which requires \(group.required.map(\.text).joined(separator: ", "))")
+        }
+        if let batch {
+            words.append(
+                "batch: up to \(batch.files) files, \(Explanation.shown(batch.wait)) after the last one, "
+                    + "at the latest \(Explanation.shown(batch.maximumWait)) after the first")
+        }
+        if !tags.isEmpty { words.append("tags: \(tags.map { Display.text($0) }.joined(separator: ", "))") }
+        if window != nil { words.append("starts only within its 'window'") }
+        if !onFailure.isEmpty { words.append("when a job fails permanently: \(failureActionNames)") }
+        if !catchUp { words.append("ignores changes made while Alight was not running ('catch_up: false')") }
+        if !formerly.isEmpty { words.append("formerly: \(formerly.map { Display.text($0) }.joined(separator: ", "))") }
+        return words
+    }
+
+    /// The same settings as JSON, including those with default values.
+    var runningMembers: [String: JSONValue] {
+        [
+            "retry": [
+                "attempts": .count(retry.attempts), "delay_ms": .milliseconds(retry.delay),
+                "max_delay_ms": .milliseconds(retry.maximumDelay), "on": .string(retry.on.rawValue),
+            ], "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .milliseconds(cooldown),
+            "on_failure": .strings(onFailure.map(\.name)), "catch_up": .bool(catchUp), "formerly": .strings(formerly),
+            "by": .bool(tellsAuthor), "priority": .count(priority), "stop": .bool(isLast), "tags": .strings(tags),
+        ]
+    }
+
+    /// The names of the actions that run when a job fails.
+    var failureActionNames: String { onFailure.map(\.name).joined(separator: " + ") }
+}
+
+extension RetryPolicy {
+    fileprivate var words: String {
+        if attempts == 1 { return "1" }
+        let pauses =
+            delay == maximumDelay
+            ? Explanation.shown(delay) : "\(Explanation.shown(delay)) to \(Explanation.shown(maximumDelay))"
+        let failures = on == .temporary ? ", after temporary failures only" : ""
+        return "at most \(attempts), \(pauses) apart\(failures)"
+    }
+}
+
+/// The roots through which changes of a path are detected, and how they are watched.
+struct Coverage {
+    struct Root {
+        var path: PathBytes
+        /// The reason why the root is polled; nil for inotify.
+        var polling: PollingReason?
+        /// The polling interval.
+        var interval: Duration
+        var isThere: Bool
+        /// The first directory on the way to the path below which no rule matches anything, so that it is not watched.
+        var unreached: PathBytes?
+    }
+
+    /// The roots that contain the path.
+    ///
+    /// A root that is the path itself is not included.
+    var roots: [Root]
+    /// All roots, if none contains the path.
+    var others: [PathBytes]
+
+    /// Determines the coverage by the rules that are loaded and enabled.
+    init(of path: PathBytes, _ ruleset: Ruleset) {
+        let holding = ruleset.roots.filter { path.isInside($0) && path != $0 }
+        roots = holding.map { Root($0, holding: path, ruleset) }
+        others = holding.isEmpty ? ruleset.roots : []
+    }
+
+    var isWatched: Bool { roots.contains { $0.unreached == nil } }
+}
+
+extension Coverage.Root {
+    fileprivate init(_ root: PathBytes, holding path: PathBytes, _ ruleset: Ruleset) {
+        self.path = root
+        let rules = ruleset.rules.filter { $0.roots.contains(root) }
+        interval = rules.map(\.pollInterval).min() ?? .zero
+        isThere = DiskProbe.resolve(root) != nil
+        let folders = Explanation.folders(from: root, to: path)
+        unreached = folders.first { !ruleset.reaches(below: $0) }
+        polling = Explanation.polling(rules, folders) { PollingReason.untoldFileSystem(of: $0) }
+    }
 }

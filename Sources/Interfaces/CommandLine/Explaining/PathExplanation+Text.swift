@@ -56,9 +56,7 @@ extension PathExplanation {
         if let reason = explanation.untoldCondition {
             facts.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
-        if rule.existing == .ignore {
-            facts.append("ignores existing files at the start ('existing: ignore')")
-        }
+        if rule.existing == .ignore { facts.append("ignores existing files at the start ('existing: ignore')") }
         facts += rule.runningWords
         for hold in explanation.holds { facts.append("now: \(hold.words(of: explanation.path))") }
         for holdup in entry.holdups { facts.append(holdup.line(now: now)) }
@@ -95,7 +93,7 @@ extension Coverage {
         if roots.isEmpty {
             guard !others.contains(path) else { return ["  a root, in which matching paths are watched"] }
             guard !others.isEmpty else { return ["  not watched: no rule is in effect"] }
-            let list = others.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let list = Display.list(others.prefix(5))
             return ["  not watched: it is outside of all roots: \(list)\(others.count > 5 ? ", …" : "")"]
         }
         return roots.map { root in
@@ -104,12 +102,9 @@ extension Coverage {
             if let folder = root.unreached {
                 return "  not watched below \(name): no rule matches anything below '\(Display.path(folder))'"
             }
-            let way =
-                root.polling.map { reason in
-                    let cause = reason == .asked ? "a rule sets 'backend: poll'" : reason.text
-                    return "by polling every \(Explanation.shown(root.interval)) (\(cause))"
-                } ?? "by inotify"
-            return "  watched below \(name), \(way)"
+            guard let reason = root.polling else { return "  watched below \(name), by inotify" }
+            let cause = reason == .asked ? "a rule sets 'backend: poll'" : reason.text
+            return "  watched below \(name), by polling every \(Explanation.shown(root.interval)) (\(cause))"
         }
     }
 }

@@ -1,7 +1,8 @@
 import ActionAPI
 import Configuration
 import FileEvents
-import Logging
+import Globbing
+import JSON
 import PluginProtocol
 import Plugins
 import Rules
@@ -71,8 +72,7 @@ struct PathExplanation {
             for (told, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].told }) {
                 let names = indices.map { entries[$0].explanation.rule.name }
                 let records = try journal.records(of: told, rules: names, limit: Self.history)
-                let due = DueEntries.ofInstance(
-                    journal.path, JournalQuery(states: [.pending], paths: .inside(told)))
+                let due = DueEntries.ofInstance(journal.path, JournalQuery(states: [.pending], paths: .inside(told)))
                 for index in indices {
                     let name = entries[index].explanation.rule.name
                     var record = records[name] ?? PathRecord()
@@ -98,8 +98,7 @@ struct PathExplanation {
         of path: PathBytes, _ sight: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
     ) -> Explanation.Inspection {
         var sights = Explanation.Inspection(
-            path: sight, folder: { DiskProbe.look(at: $0) },
-            root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
+            path: sight, folder: { DiskProbe.look(at: $0) }, root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
         sights.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
@@ -148,9 +147,7 @@ extension PathExplanation.OfRule {
     }
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
-    fileprivate mutating func lookAhead(
-        _ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp
-    ) {
+    fileprivate mutating func lookAhead(_ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
         guard case .taken(let place) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
@@ -180,8 +177,7 @@ extension PathExplanation.OfRule {
         _ rule: Rule, _ event: FileEvent, _ surroundings: PathExplanation.Environment, _ now: Timestamp
     ) {
         let runner = surroundings.runner
-        var job = Job(
-            id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
+        var job = Job(id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {
@@ -199,7 +195,7 @@ extension PathExplanation.OfRule {
         var invocations = jobs.map { job in
             rule.invocation(
                 for: job, now: now, timeout: rule.timeout, count: jobs.count, stop: StopSignal(),
-                log: Logger(label: "alight") { _ in ActionLog(reporter: Reporter(format: .text)) })
+                log: Reporter(format: .text).logger)
         }
         if let command = rule.ready?.command {
             question = runner.plan(Action(.exec(command), place: rule.place), [invocations[0]]).first
@@ -213,6 +209,115 @@ extension PathExplanation.OfRule {
                 invocations[index].steps.append(outcome)
                 invocations[index].stepOutputs.append(outcome.outputs)
             }
+        }
+    }
+}
+
+// The explanation as JSON.
+extension PathExplanation {
+    /// One JSON object for each rule.
+    var objects: [[String: JSONValue]] {
+        rules.map { entry in
+            let explanation = entry.explanation
+            let rule = explanation.rule
+            var object = [String: JSONValue](
+                [
+                    "rule": .string(rule.name), "place": .string(rule.place.description),
+                    "taken": .bool(explanation.isTaken), "type": .null, "known": .bool(entry.record.isKnown),
+                    "open": .array(entry.record.open.map { .object($0.object) }),
+                    "ran": .array(entry.record.ended.map { .object($0.object) }),
+                ], paths: ["path": path, "alias": entry.alias])
+            if case .present(let snapshot) = sight { object["type"] = .string(snapshot.type.rawValue) }
+            switch explanation.verdict {
+            case .left(let reason):
+                let (code, message, help) = explanation.words(for: reason)
+                object["reason"] = .string(code)
+                object["message"] = .string(message)
+                object["help"] = help.map { .string($0) }
+                if case .name(let refusal) = reason { object.merge(refusal.members) { $1 } }
+                if case .stopped(let stopper) = reason { object["stopped_by"] = .string(stopper) }
+            case .taken(let place):
+                let paths = [String: JSONValue](
+                    [:], paths: ["root": place.root, "relative": place.relative, "unit": place.unit])
+                for members in [paths, explanation.members, entry.members] { object.merge(members) { $1 } }
+            }
+            object.merge(coverage.members) { $1 }
+            return object
+        }
+    }
+}
+
+extension PathExplanation.OfRule {
+    /// The members about the next event, waits and actions of a match.
+    fileprivate var members: [String: JSONValue] {
+        .init([
+            "event": next.map { .string($0.event.kind.rawValue) },
+            "changed": next.flatMap { $0.event.changed.isEmpty ? nil : .strings($0.event.changed) },
+            "holdups": .array(
+                holdups.map { holdup in
+                    .members([
+                        "cause": .string(holdup.cause), "message": .string(holdup.message),
+                        "until": holdup.until.map { .string($0.description) },
+                    ])
+                }), "question": question.map { .object($0.members) },
+            "would": .array(
+                steps.enumerated().flatMap { number, step in
+                    step.plans.map { plan in
+                        let values = plan.values.map { ($0.word, JSONValue(bytes: $1)) }
+                        let members: [String: JSONValue] = [
+                            "step": .count(number), "action": .string(step.action.name),
+                            "values": .object(Dictionary(values) { first, _ in first }),
+                            "paths": .array(plan.events.map { JSONValue(bytes: $0.path.bytes) }),
+                        ]
+                        return .object(plan.members.merging(members) { $1 })
+                    }
+                }),
+        ])
+    }
+}
+
+extension Coverage {
+    fileprivate var members: [String: JSONValue] {
+        [
+            "watched": .bool(isWatched),
+            "roots": .array(
+                roots.map { root in
+                    .members(
+                        ["exists": .bool(root.isThere), "backend": root.polling == nil ? "inotify" : "poll"],
+                        paths: ["path": root.path, "unreached": root.unreached])
+                }),
+        ]
+    }
+}
+
+extension Explanation {
+    fileprivate var members: [String: JSONValue] {
+        let isPolled = polling != nil
+        var object = [String: JSONValue]([
+            "events": .strings(EventSpelling.words(of: rule.events)), "backend": isPolled ? "poll" : "inotify",
+            "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
+            "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
+            "existing": .string(rule.existing.rawValue), "held_by": .strings(holds.map(\.rawValue)),
+            "where": findings.isEmpty ? nil : .strings(findings), "where_untold": untoldCondition.map { .string($0) },
+            "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
+            "stable": rule.settle.stable(isPolled: isPolled).map { stable in
+                ["every_ms": .milliseconds(stable.every), "rounds": .count(stable.rounds)]
+            }, "max_wait_ms": rule.settle.maximumWait.map { .milliseconds($0) },
+        ])
+        if case .fileSystem(let name) = polling { object["file_system"] = .string(name) }
+        return object.merging(rule.runningMembers) { $1 }
+    }
+}
+
+extension PathFilter.Refusal {
+    /// The glob, and the part of the path that it refers to.
+    fileprivate var members: [String: JSONValue] {
+        let glob = JSONValue.string(glob.description)
+        return switch reason {
+        case .outside, .above, .depth: ["glob": glob]
+        case .glob(let part), .hidden(let part): .init(["glob": glob], paths: ["part": PathBytes(part)])
+        case .leftOut(_, let pattern, let part):
+            .init(["glob": glob, "pattern": .string(pattern.description)], paths: ["part": PathBytes(part)])
         }
     }
 }

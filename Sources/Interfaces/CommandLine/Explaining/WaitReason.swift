@@ -1,5 +1,9 @@
 import ActionAPI
+import Configuration
 import FileEvents
+import Globbing
+import JSON
+import Pipeline
 import Rules
 import Settling
 import Storage
@@ -96,5 +100,95 @@ extension Rule {
             return ruleset.stopper(of: event, to: index, looking: look) == nil
         }
         return group.sorted(members)
+    }
+}
+
+/// The slots of the running instance, when none is free.
+struct RunningSlots {
+    /// The actions that use the slots, as text: rule, path and running time.
+    private let users: String
+    /// The rules with running actions.
+    private let running: Set<String>
+
+    /// Asks the running instance that uses this journal.
+    ///
+    /// - Returns: Nil if no instance answers, or if a slot is free.
+    init?(_ settings: Configuration) {
+        guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
+            let status = try? ControlClient(socket, patience: 2).ask("GET", "/v1/status").object,
+            let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
+            taken >= limit
+        else { return nil }
+        let jobs = PeerObject(status).objects("running")
+        running = Set(jobs.compactMap { $0["rule"]?.string })
+        users = jobs.filter { $0.isTrue("slot") }.map { job in
+            let time = Reporter.seconds(job.elapsed(since: "since"))
+            return "rule '\(job.text("rule"))' for '\(job.path?.description ?? "")', for \(time)"
+        }.joined(separator: "; ")
+    }
+
+    /// Returns the wait for a slot; nil if the rule needs none, or already has an action running.
+    func holdup(of rule: Rule) -> WaitReason? {
+        guard rule.takesSlot, !running.contains(rule.name) else { return nil }
+        return WaitReason(cause: "slots", message: "no slot is free; in use by \(users)")
+    }
+}
+
+extension DuePath {
+    /// The path as an entry of a list of jobs.
+    var entry: JobEntry { JobEntry(due: path, rule: rule, event: event, since: since, until: until, message: reason) }
+}
+
+extension [JobEntry] {
+    /// Returns the jobs and due paths, newest first.
+    ///
+    /// A path whose action has started in the meantime is not listed as due.
+    func adding(_ due: [JobEntry]) -> [JobEntry] {
+        if due.isEmpty { return self }
+        let open = filter { $0.state == .running || $0.state == .pending }
+        let others = due.filter { due in
+            !open.contains { $0.path == due.path && $0.rule == due.rule && $0.created >= due.created }
+        }
+        return (self + others).sorted { ($1.time, $1.id.description) < ($0.time, $0.id.description) }
+    }
+}
+
+/// The due paths of the running instance.
+///
+/// They have no rows in the journal.
+enum DueEntries {
+    /// Returns the due paths of a query; empty if no instance uses the journal, or if it does not answer.
+    static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
+        guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
+            let answer = try? ControlClient(socket, patience: 2).ask("GET", target(query))
+        else { return [] }
+        return PeerObject(answer.object).objects("jobs").compactMap { entry($0, query) }
+    }
+
+    private static func target(_ query: JournalQuery) -> String {
+        var target = "/v1/jobs?state=pending&limit=1000"
+        if let rule = query.rule { target += "&rule=\(encoded(Array(rule.utf8)))" }
+        switch query.paths {
+        case nil: break
+        case .inside(let path): target += "&path=\(encoded(path.bytes))"
+        case .matching(let glob): target += "&path=\(encoded(Array(glob.description.utf8)))"
+        }
+        return target
+    }
+
+    private static func encoded(_ bytes: [UInt8]) -> String {
+        String(decoding: Template.percentEncoded(bytes), as: UTF8.self)
+    }
+
+    private static func entry(_ job: PeerObject, _ query: JournalQuery) -> JobEntry? {
+        guard job["id"] == nil, let path = job.path, query.takes(path), let rule = job["rule"]?.string,
+            let event = EventKind(rawValue: job.text("event")), var created = job.time("created")
+        else { return nil }
+        let fraction = job.text("created").dropFirst(20).prefix(9).filter(\.isNumber)
+        created.nanoseconds = UInt32(fraction + String(repeating: "0", count: 9 - fraction.count)) ?? 0
+        guard created >= query.since ?? created else { return nil }
+        return JobEntry(
+            due: path, rule: rule, event: event, since: created, until: job.time("due"),
+            message: job["message"]?.string)
     }
 }

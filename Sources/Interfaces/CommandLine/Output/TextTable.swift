@@ -1,3 +1,6 @@
+import Configuration
+import Glibc
+
 /// A table with titles, in which each column is as wide as necessary.
 struct TextTable {
     let titles: [String]
@@ -19,7 +22,7 @@ struct TextTable {
             let start = cells.indices.dropLast().map { TerminalText.padded(cells[$0], widths[$0]) + Self.gap }.joined()
             let last = Self.wrapped(cells.last ?? "", room)
             return last.enumerated().map { index, text in
-                Self.trimmed((index == 0 ? start : String(repeating: " ", count: indent)) + text)
+                TerminalText.trimmed((index == 0 ? start : String(repeating: " ", count: indent)) + text)
             }
         }
     }
@@ -42,8 +45,68 @@ struct TextTable {
         }
         return lines
     }
+}
 
-    private static func trimmed(_ line: String) -> String {
-        String(line.reversed().drop { $0 == " " }.reversed())
+/// Fits text to the width of a terminal.
+///
+/// The text must have been made safe by ``Display``.
+enum TerminalText {
+    /// The width of the terminal of standard output; nil if it is not a terminal.
+    static var width: Int? { width(STDOUT_FILENO) }
+
+    /// The width of the terminal of standard error; nil if it is not a terminal.
+    static var errorWidth: Int? { width(STDERR_FILENO) }
+
+    private static func width(_ descriptor: Int32) -> Int? {
+        guard isatty(descriptor) == 1 else { return nil }
+        var size = winsize()
+        if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+        return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil } ?? 80
+    }
+
+    /// Returns the number of columns of the text.
+    static func columns(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + DiagnosticText.columns(of: $1) } }
+
+    /// Returns the text padded with trailing spaces to at least this number of columns.
+    static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - columns(text)))
+    }
+
+    /// Returns the line without trailing spaces.
+    static func trimmed(_ line: String) -> String { String(line.reversed().drop { $0 == " " }.reversed()) }
+
+    /// Returns the text, or its start and an ellipsis if it takes more columns.
+    static func beginning(_ text: String, _ width: Int) -> String {
+        guard columns(text) > width else { return text }
+        guard width > 0 else { return "" }
+        return kept(text.unicodeScalars, width - 1) + "…"
+    }
+
+    /// Returns the text, or an ellipsis and its end if it takes more columns.
+    ///
+    /// Used for paths, whose end is most significant.
+    static func end(_ text: String, _ width: Int) -> String {
+        guard columns(text) > width else { return text }
+        guard width > 0 else { return "" }
+        return "…" + String(kept(text.unicodeScalars.reversed(), width - 1).unicodeScalars.reversed())
+    }
+
+    private static func kept(_ scalars: some Sequence<Unicode.Scalar>, _ width: Int) -> String {
+        var kept = String.UnicodeScalarView()
+        var taken = 0
+        for scalar in scalars {
+            taken += DiagnosticText.columns(of: scalar)
+            if taken > width { break }
+            kept.append(scalar)
+        }
+        return String(kept)
+    }
+}
+
+extension String {
+    fileprivate init(_ reversed: ReversedCollection<String.UnicodeScalarView>) {
+        var scalars = String.UnicodeScalarView()
+        scalars.append(contentsOf: reversed)
+        self.init(scalars)
     }
 }

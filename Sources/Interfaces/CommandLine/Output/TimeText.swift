@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 import Rules
 import System
@@ -17,7 +18,7 @@ enum TimeText {
     ///   - now: The current time.
     /// - Returns: The timestamp.
     /// - Throws: The error and its remedy.
-    static func parse(_ text: String, now: Timestamp) throws(MomentProblem) -> Timestamp {
+    static func parse(_ text: String, now: Timestamp) throws(HandlerProblem) -> Timestamp {
         if let moment = date(text, now: now) { return moment }
         do throws(TextProblem) {
             let length = try DurationText.parse(text)
@@ -25,9 +26,18 @@ enum TimeText {
         } catch {
             // Text with separators of a date was meant as one.
             guard text.contains("-") || text.contains(":") || !text.contains(where: \.isNumber) else {
-                throw MomentProblem(message: error.message, help: error.help)
+                throw HandlerProblem(message: error.message, help: error.help)
             }
-            throw MomentProblem(message: "invalid time '\(text.prefix(40))'", help: form)
+            throw HandlerProblem(message: "invalid time '\(text.prefix(40))'", help: form)
+        }
+    }
+
+    /// Parses the value of `--since`.
+    static func since(_ text: String, now: Timestamp) throws -> Timestamp {
+        do throws(HandlerProblem) {
+            return try parse(text, now: now)
+        } catch {
+            throw ValidationError("--since: \(Display.text(error.message)); \(error.help ?? "")")
         }
     }
 
@@ -91,6 +101,9 @@ enum TimeText {
     /// Formats a timestamp: `2026-11-20 10:24:03`.
     static func long(_ time: Timestamp) -> String { text(time, "%Y-%m-%d %H:%M:%S") }
 
+    /// Formats the local time of day.
+    static func clock(_ time: Timestamp) -> String { text(time, "%H:%M:%S") }
+
     private static func text(_ time: Timestamp, _ format: String) -> String {
         var seconds = time_t(time.seconds)
         var parts = tm()
@@ -99,10 +112,4 @@ enum TimeText {
         let length = strftime(&buffer, buffer.count, format, &parts)
         return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
-}
-
-/// An error for text that is not a timestamp.
-struct MomentProblem: Error, Hashable {
-    var message: String
-    var help: String
 }

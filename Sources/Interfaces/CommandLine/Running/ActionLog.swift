@@ -1,6 +1,5 @@
 import Configuration
 import Logging
-import Synchronization
 
 /// The log of handlers and plugins: standard error, in the format of the run.
 struct ActionLog: LogHandler {
@@ -10,14 +9,7 @@ struct ActionLog: LogHandler {
 
     init(reporter: Reporter) {
         self.reporter = reporter
-        logLevel =
-            switch reporter.minimum {
-            case .debug: .debug
-            case .info: .info
-            case .notice: .notice
-            case .warning: .warning
-            case .error: .error
-            }
+        logLevel = Logger.Level(rawValue: reporter.minimum.rawValue) ?? .info
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -26,7 +18,7 @@ struct ActionLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let level: Reporter.Level =
+        let level: LogLevel =
             switch event.level {
             case .trace, .debug: .debug
             case .info, .notice: .notice
@@ -39,11 +31,7 @@ struct ActionLog: LogHandler {
     }
 }
 
-/// Counts the requests to stop.
-final class StopCount: Sendable {
-    private let stops = Atomic(0)
-
-    func next() -> Int { stops.add(1, ordering: .relaxed).newValue }
-
-    var count: Int { stops.load(ordering: .relaxed) }
+extension Reporter {
+    /// The logger of actions.
+    var logger: Logger { Logger(label: "alight") { _ in ActionLog(reporter: self) } }
 }

@@ -1,10 +1,11 @@
 import Configuration
+import FileObserving
 import Glibc
-import Logging
 import Pipeline
 import Plugins
 import Rules
 import Storage
+import Synchronization
 import System
 
 /// Applies a rule to files in this process, which owns the journal, while no instance is running.
@@ -16,22 +17,20 @@ struct Applying {
     /// Runs the actions, and reports their outcomes.
     ///
     /// - Returns: The exit status.
-    /// - Throws: `Exit` when no thread can be started.
+    /// - Throws: An `ObservationError` when no thread can be started.
     func run(_ journal: DiskStore, _ program: CommandContext) throws -> ExitStatus {
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
-        let counts = Counts()
         let run = ApplyRun(
             rule, limit: jobs, store: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
-            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            log: reporter.logger,
             report: { report in
-                for attempt in report.attempts where wanted.contains(attempt.path) && attempt.state != .pending {
-                    counts.note(attempt.state)
-                    if attempt.state == .failed { progress.say(AttemptLine(attempt).text(hasColor: false)) }
-                }
+                let ended = report.attempts.filter { wanted.contains($0.path) && $0.state != .pending }
+                let failed = ended.filter { $0.state == .failed }
+                for attempt in failed { progress.say(AttemptLine(attempt).text(hasColor: false)) }
                 if !report.attempts.isEmpty {
-                    progress.note(done: counts.done, failed: counts.failed)
+                    progress.add(done: ended.count, failed: failed.count)
                 } else {
                     progress.end()
                     reporter.report(report)
@@ -49,30 +48,112 @@ struct Applying {
                 run.stopAtOnce()
             }
         }
-        guard isSteerable else { throw Self.noThread() }
+        guard isSteerable else { throw ObservationError.noThread }
         let requests = paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) }
         let summary = run.run(requests)
         program.host.close(isAtOnce: stops.count > 1)
         progress.end()
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
         // The error that stopped the run has already been reported.
-        if let fault, fault.mayPass || fault != summary.fault {
-            reporter.say(.error, Display.text(fault.description), help: fault.help)
-        }
+        if let fault, fault.mayPass || fault != summary.fault { reporter.say(fault) }
+        let (done, failed) = progress.counts
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
             let rest = Reporter.count(summary.open.count, "file")
-            Output.error.write("\(counts.done) of \(files) are done; \(rest) left to the next 'alight run'")
+            Output.error.write("\(done) of \(files) are done; \(rest) left to the next 'alight run'")
         } else {
-            Output.error.write("\(files): \(counts.done - counts.failed) done, \(counts.failed) failed")
+            Output.error.write("\(files): \(done - failed) done, \(failed) failed")
         }
         if fault != nil || !summary.open.isEmpty { return .runtimeError }
-        return counts.failed > 0 ? .someFailed : .done
+        return failed > 0 ? .someFailed : .done
+    }
+}
+
+/// The progress of `alight apply` on standard error: a bar on a terminal, else a line for each tenth.
+final class ApplyProgress: Sendable {
+    private struct State {
+        var done = 0
+        var failed = 0
+        var shownTenths = 0
+        var drawn: ContinuousClock.Instant?
+        var isDrawn = false
     }
 
-    /// Prints an error that no thread can be started.
-    static func noThread() -> Exit {
-        Output.error.write("error: cannot start a thread\n    help: raise the limit of processes (ulimit -u)")
-        return Exit(.runtimeError)
+    private let total: Int
+    private let width: Int?
+    private let start = ContinuousClock.now
+    private let state = Mutex(State())
+
+    /// Creates a progress display.
+    ///
+    /// - Parameters:
+    ///   - total: The number of files.
+    ///   - width: The width of the terminal of standard error; nil if it is not a terminal.
+    init(total: Int, width: Int?) {
+        self.total = total
+        self.width = width
+    }
+
+    /// The number of finished files, and how many of them have failed.
+    var counts: (done: Int, failed: Int) { state.withLock { ($0.done, $0.failed) } }
+
+    /// Records that more files have finished.
+    func add(done: Int, failed: Int) {
+        state.withLock { state in
+            state.done += done
+            state.failed += failed
+            show(&state, isLast: state.done == total)
+        }
+    }
+
+    /// Writes a line to standard output, and redraws the bar below it.
+    func say(_ line: String) {
+        state.withLock { state in
+            clear(&state)
+            Output.standard.write(line)
+            state.drawn = nil
+            if width != nil, state.done < total { show(&state, isLast: false) }
+        }
+    }
+
+    /// Removes the bar.
+    func end() { state.withLock { clear(&$0) } }
+
+    private func show(_ state: inout State, isLast: Bool) {
+        let now = ContinuousClock.now
+        guard let width else {
+            let tenths = total == 0 ? 10 : state.done * 10 / total
+            guard tenths > state.shownTenths else { return }
+            state.shownTenths = tenths
+            Output.error.write(facts(state, now))
+            return
+        }
+        // Often enough to look alive, but not so often that it keeps the terminal busy.
+        if let drawn = state.drawn, now - drawn < .milliseconds(100), !isLast { return }
+        state.drawn = now
+        state.isDrawn = true
+        let facts = facts(state, now)
+        let room = min(40, width - TerminalText.columns(facts) - 4)
+        var line = TerminalText.beginning(facts, max(1, width - 1))
+        if room >= 5 {
+            let filled = total == 0 ? room : state.done * room / total
+            line =
+                "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: room - filled)
+                + "] \(facts)"
+        }
+        Output.error.writeRaw("\r\u{1B}[K\(line)")
+    }
+
+    private func clear(_ state: inout State) {
+        guard state.isDrawn else { return }
+        state.isDrawn = false
+        Output.error.writeRaw("\r\u{1B}[K")
+    }
+
+    /// Formats the progress: `120 of 1000, 12.3 a second, 3 failed`.
+    private func facts(_ state: State, _ now: ContinuousClock.Instant) -> String {
+        let seconds = max((now - start) / .seconds(1), 0.001)
+        let rate = (Double(state.done) / seconds * 10).rounded() / 10
+        return "\(state.done) of \(total), \(rate) per second, \(state.failed) failed"
     }
 }

@@ -41,12 +41,9 @@ struct CommandContext {
         let configuration = Self.configurationFolder(variables)
 
         guard let launcherPath = ProcessLauncher.find() else {
-            Output.error.write(
-                """
-                error: 'alight-launch' is missing
-                    help: it is built with alight and belongs beside it, or into ../libexec/alight
-                """)
-            throw Exit(.runtimeError)
+            throw Exit(
+                .runtimeError, error: "'alight-launch' is missing",
+                help: "it is built with alight and belongs beside it, or into ../libexec/alight")
         }
         Orphans.adopt()
         let launcher = ProcessLauncher(launcher: launcherPath)
@@ -68,8 +65,7 @@ struct CommandContext {
             searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
-        let data =
-            variables["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.local/share" }
+        let data = variables.directory("XDG_DATA_HOME") ?? home.map { "\($0)/.local/share" }
         let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
         registry = HandlerRegistry(
             builtIn: [
@@ -128,7 +124,7 @@ struct CommandContext {
 
     /// Returns `$XDG_CONFIG_HOME` or its default.
     static func configurationFolder(_ variables: [String: String]) -> String? {
-        variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home(variables).map { "\($0)/.config" }
+        variables.directory("XDG_CONFIG_HOME") ?? home(variables).map { "\($0)/.config" }
     }
 
     /// Warns about plugins that were not started to describe themselves.
@@ -176,4 +172,9 @@ struct CommandContext {
         guard getcwd(&buffer, buffer.count) != nil else { return "/" }
         return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
     }
+}
+
+extension [String: String] {
+    /// Returns the value of an environment variable if it is an absolute path.
+    func directory(_ name: String) -> String? { self[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
 }

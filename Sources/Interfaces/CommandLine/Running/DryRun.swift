@@ -1,13 +1,13 @@
 import ActionAPI
 import Configuration
 import FileEvents
+import JSON
 import Pipeline
 import PluginProtocol
 import Plugins
 import Rules
 import Storage
 import System
-import Watching
 
 /// The inputs and outputs of an engine for a dry run: actions are printed instead of run.
 struct DryRun: Sendable {
@@ -73,27 +73,25 @@ struct DryRun: Sendable {
             }
         case .json:
             for invocation in invocations {
-                var object = plan.members
                 let job = invocation.job
-                object.merge([
-                    "time": .string(DiskProbe.now().description), "rule": .string(rule),
-                    "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
-                    "attempt": .integer(Int64(job.attempt)), "action": .string(action.name), "dry_run": true,
-                    "step": .integer(Int64(invocation.steps.count)),
-                    "outcome": .string(verb.replacing(" ", with: "-")), "state": "pending",
-                    "message": .string(plan.text),
-                ]) { _, new in new }
-                object.add("path", job.event.path)
-                if let from = job.event.from { object.add("from", from) }
-                if invocations.count > 1 { object["batch"] = .integer(Int64(invocations.count)) }
-                Output.standard.write(object.line)
+                let members = [String: JSONValue](
+                    [
+                        "time": .string(DiskProbe.now().description), "rule": .string(rule),
+                        "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
+                        "attempt": .count(job.attempt), "action": .string(action.name), "dry_run": true,
+                        "step": .count(invocation.steps.count), "outcome": .string(verb.replacing(" ", with: "-")),
+                        "state": "pending", "message": .string(plan.text),
+                        "batch": invocations.count > 1 ? .count(invocations.count) : nil,
+                    ], paths: ["path": job.event.path, "from": job.event.from])
+                Output.standard.write(plan.members.merging(members) { $1 }.line)
             }
         }
     }
 
-    private static func story(_ event: FileEvent) -> String {
-        let from = event.from.map { " from \(Display.path($0))" } ?? ""
-        return "\(event.kind.rawValue) \(Display.path(event.path))\(from)"
+    private static func story(_ event: FileEvent) -> String { story(event.kind, event.path, from: event.from) }
+
+    private static func story(_ kind: EventKind, _ path: PathBytes, from: PathBytes?) -> String {
+        "\(kind.rawValue) \(Display.path(path))" + (from.map { " from \(Display.path($0))" } ?? "")
     }
 
     /// Reports what the engine reports, except for what has been printed already.
@@ -107,10 +105,9 @@ struct DryRun: Sendable {
         for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
             switch reporter.format {
             case .text, .journal:
-                let from = attempt.from.map { " from \(Display.path($0))" } ?? ""
+                let story = Self.story(attempt.event, attempt.path, from: attempt.from)
                 Output.standard.write(
-                    "would skip: \(Display.text(attempt.rule)): \(attempt.event.rawValue) "
-                        + "\(Display.path(attempt.path))\(from): \(Display.text(attempt.outcome.message))")
+                    "would skip: \(Display.text(attempt.rule)): \(story): \(Display.text(attempt.outcome.message))")
             case .json:
                 var object = Reporter.object(attempt)
                 object["outcome"] = "would-skip"
@@ -138,9 +135,7 @@ struct DryRun: Sendable {
                 Output.standard.write(object.line)
             }
         }
-        if let fault = summary.fault {
-            reporter.say(.error, Display.text(fault.description), help: fault.help)
-        }
+        if let fault = summary.fault { reporter.say(fault) }
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
             reporter.say(.notice, "still settling at the end: \(paths)")

@@ -1,7 +1,9 @@
+import Configuration
 import ControlAPI
 import FileActions
 import Glibc
 import Pipeline
+import Programs
 import Rules
 import Storage
 import System
@@ -50,8 +52,7 @@ enum JournalOwner {
     }
 
     private static func said(_ problem: JournalError, help: String) -> Exit {
-        Output.error.write("error: \(Display.text(problem.description))\n    help: \(Display.text(help))")
-        return Exit(.runtimeError)
+        Exit(.runtimeError, error: problem.description, help: help)
     }
 
     /// Carries out a command, and closes the journal.
@@ -59,15 +60,73 @@ enum JournalOwner {
     /// - Parameters:
     ///   - command: The command.
     ///   - rules: The rules that must not receive events for undone changes; only used without an instance.
-    /// - Throws: `Exit` when it cannot be carried out or recorded; the error has been printed.
+    /// - Throws: The problem when it cannot be carried out or recorded.
     func carryOut(_ command: JobCommand, rules: () -> Ruleset = { Ruleset([]) }) throws {
         switch self {
-        case .instance(let client): _ = try client.said { () throws(ControlClient.Problem) in try client.ask(command) }
+        case .instance(let client): _ = try client.ask(command)
         case .command(let journal):
             let fault = Engine.carryOut(command, rules(), in: journal, undo: Undoing.undo)
-            try Faults.said { () throws(StorageError) in
-                if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
-            }
+            if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
         }
+    }
+}
+
+/// The journal of a run: a file, or in memory.
+struct OpenJournal {
+    let journal: DiskStore
+    /// The path of the file; nil for a journal in memory.
+    let file: PathBytes?
+
+    /// Opens the journal, or creates it.
+    ///
+    /// - Parameters:
+    ///   - place: The location of the journal.
+    ///   - retention: The limits for finished jobs.
+    ///   - isDry: Whether to use a copy in memory, and only read the file.
+    /// - Throws: A `JournalError` when it cannot be used.
+    init(_ place: JournalPlace, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
+        switch place {
+        case .memory:
+            if !isDry { CommandContext.scratchFolders.removeAbandoned() }
+            journal = try DiskStore(inMemory: nil, now: DiskProbe.now())
+            file = nil
+        case .file(let path):
+            journal =
+                try isDry ? DiskStore(inMemory: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
+            // Its other files are beside the file itself, not beside a symbolic link to it.
+            file = DiskProbe.resolve(path) ?? path
+        }
+    }
+
+    /// Opens a file, or creates it, and removes the scratch directories of interrupted actions.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - isBrief: Whether it is closed again at once, so that other commands wait for that.
+    ///   - retention: The limits for finished jobs.
+    /// - Returns: The journal, which this process owns until it is closed.
+    /// - Throws: A `JournalError` when it cannot be used.
+    static func file(
+        at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
+    ) throws(JournalError) -> DiskStore {
+        if !isBrief { CommandContext.scratchFolders.removeAbandoned() }
+        return try DiskStore(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
+    }
+
+    /// Returns the paths under which rules with these roots would see the file.
+    ///
+    /// - Parameter roots: The watched directories.
+    /// - Returns: The path itself, and the paths through roots that are symbolic links.
+    func names(below roots: [PathBytes]) -> [PathBytes] {
+        guard let file else { return [] }
+        var names = [file]
+        guard let folder = DiskProbe.resolve(file.parent) else { return names }
+        for root in roots {
+            // A root may be a symbolic link to a directory above the journal.
+            guard let real = DiskProbe.resolve(root), let relative = folder.relative(to: real) else { continue }
+            let seen = relative.isEmpty ? root : root.appending(relative)
+            names.append(seen.appending(file.lastComponent))
+        }
+        return names
     }
 }

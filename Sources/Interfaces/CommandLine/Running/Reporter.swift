@@ -2,7 +2,6 @@ import Configuration
 import ControlAPI
 import Dashboard
 import FileEvents
-import Foundation
 import Glibc
 import JSON
 import Pipeline
@@ -33,7 +32,7 @@ struct Reporter: Sendable {
         case .reloaded(let folders, let rules):
             say(.notice, "reloaded: watching \(Self.count(folders, "directory")) for \(Self.count(rules, "rule"))")
         case .notReloaded(let error):
-            say(.error, Display.text(error.description), help: error.help)
+            say(error)
             say(.error, "the new rules are rejected; the rules loaded before stay in effect")
         case .accepted: break
         case .paused(let pauses): say(.notice, Self.words(pauses))
@@ -58,8 +57,7 @@ struct Reporter: Sendable {
                 "\(failures) failures in a row\(cause); jobs are tried one at a time, every 1 s to 1 min, "
                     + "until one succeeds",
                 help: cannotStart ? "check that its program exists and is executable" : nil, facts: ["rule": rule])
-        case .recovered(let rule):
-            say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
+        case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .authorsUntold(let error): sayAuthorsUntold(error)
         case .remark(.stillWritten(let path, let duration)):
@@ -68,7 +66,7 @@ struct Reporter: Sendable {
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .incomplete(let rule, let path, let missing, let duration):
-            let kinds = missing.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+            let kinds = Display.list(missing)
             say(
                 .warning,
                 "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its group",
@@ -78,10 +76,8 @@ struct Reporter: Sendable {
         case .waiting(let rule, let jobs):
             say(
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
-                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it",
-                facts: ["rule": rule])
-        case .journal(let fault?):
-            say(.error, Display.text(fault.description), help: fault.help)
+                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it", facts: ["rule": rule])
+        case .journal(let fault?): say(fault)
         case .journal(nil): say(.notice, "the journal can be written again")
         case .draining(let jobs):
             say(
@@ -92,15 +88,13 @@ struct Reporter: Sendable {
         }
     }
 
-    private func watching(_ report: WatchReport) {
+    /// Reports an event of the watcher.
+    func watching(_ report: WatchReport) {
         switch report {
         case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
-        case .progress(let folders):
-            if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
+        case .progress(let folders): if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
         case .overflow:
-            say(
-                .warning,
-                "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
+            say(.warning, "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' exists now")
@@ -109,12 +103,12 @@ struct Reporter: Sendable {
                 .warning,
                 "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")
         case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
-        case .polling(let folder, let reason, let interval):
-            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)): \(reason.text)")
+        case .polling(let folder, let reason, let interval): sayPolling(folder, every: interval, reason.text)
         case .limited(let shortage):
             say(
                 .warning,
-                "\(shortage.limit.name) is \(shortage.limit.value), and \(Self.needed(shortage.needed)); "
+                "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) "
+                    + "\(shortage.needed == 1 ? "is" : "are") needed; "
                     + "\(Self.count(shortage.polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .authorsUntold(let folder, let errno):
@@ -123,29 +117,29 @@ struct Reporter: Sendable {
                 "the file system of '\(Display.path(folder))' does not report who writes "
                     + "(\(String(cString: strerror(errno)))); 'by' is omitted, and 'where: { by: … }' does not match there",
                 help: "move the directory to a local file system, or remove 'by'")
-        case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
+        case .failure(let error): say(.error, Display.text(error.description), help: error.help)
         }
+    }
+
+    func sayPolling(_ folder: PathBytes, every interval: Duration, _ reason: String) {
+        say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)): \(reason)")
     }
 
     // MARK: Messages
 
-    enum Level: String { case debug, notice, warning, error }
-
     /// Returns whether messages of this level are printed.
     func tells(_ level: LogLevel) -> Bool {
-        let levels = LogLevel.allCases
-        guard let wanted = levels.firstIndex(of: minimum), let given = levels.firstIndex(of: level) else { return true }
-        return given >= wanted
+        // The levels are in ascending order.
+        !LogLevel.allCases.prefix { $0 != minimum }.contains(level)
     }
 
     /// Writes a message to standard error, if its level is high enough.
-    func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
-        guard tells(LogLevel(rawValue: level.rawValue) ?? .error) else { return }
-        tell(level, message, help: help, facts: facts)
+    func say(_ level: LogLevel, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+        if tells(level) { tell(level, message, help: help, facts: facts) }
     }
 
     /// Writes a message to standard error, regardless of the minimum level.
-    func tell(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+    func tell(_ level: LogLevel, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
         switch format {
         case .journal:
@@ -181,10 +175,10 @@ struct Reporter: Sendable {
     ///   - summary: The summary of the run.
     ///   - isKept: Whether the next start continues with the unfinished jobs.
     func end(_ summary: EngineSummary, isKept: Bool) {
-        let level = isKept ? Level.notice : .warning
-        if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
+        let level = isKept ? LogLevel.notice : .warning
+        if let fault = summary.fault { say(fault) }
         if !summary.unsettled.isEmpty {
-            let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let paths = Display.list(summary.unsettled.prefix(5))
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
             let then = isKept ? "left for the next start" : "not handled"
@@ -200,12 +194,10 @@ struct Reporter: Sendable {
         return "\(number) " + (noun.hasSuffix("y") ? "\(noun.dropLast())ies" : "\(noun)s")
     }
 
-    static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
-
     private static func words(_ pauses: Pauses) -> String {
         if pauses.all { return "all rules are paused: jobs wait until 'alight resume'" }
         if pauses.isEmpty { return "no rules are paused" }
-        let names = pauses.rules.sorted().map { "'\(Display.text($0))'" }.joined(separator: ", ")
+        let names = Display.list(pauses.rules.sorted())
         return "paused: \(names); jobs wait until 'alight resume'"
     }
 
@@ -216,7 +208,7 @@ struct Reporter: Sendable {
         switch format {
         case .journal:
             if report.isLeft { break }
-            Output.standard.write("<\(report.priority)>\(AttemptLine(report).story(hasColor: false))")
+            Output.standard.write("<\(report.weight.priority)>\(AttemptLine(report).story(hasColor: false))")
         case .text:
             if !report.isLeft { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.object(report).line)
@@ -234,7 +226,7 @@ struct Reporter: Sendable {
         case .json:
             for report in reports {
                 var object = Self.object(report)
-                object["batch"] = .integer(Int64(reports.count))
+                object["batch"] = .count(reports.count)
                 Output.standard.write(object.line)
             }
         }
@@ -247,13 +239,13 @@ struct Reporter: Sendable {
     static func line(_ reports: [AttemptReport], hasColor: Bool) -> String {
         let reports = reports.map { AttemptLine($0) }
         guard let first = reports.first, let time = first.time else { return "" }
-        var line = "\(clock(time)) \(Display.text(first.rule)): \(count(reports.count, "file")): "
+        var line = "\(TimeText.clock(time)) \(Display.text(first.rule)): \(count(reports.count, "file")): "
         var words: [String] = []
         for report in reports where !words.contains(report.word) { words.append(report.word) }
         line += words.map { shown in
             let alike = reports.filter { $0.word == shown }
             let text = words.count == 1 ? shown : "\(alike.count) \(shown)"
-            return hasColor ? colored(text, alike.first?.state ?? first.state) : text
+            return colored(text, alike.first?.state ?? first.state, hasColor)
         }.joined(separator: ", ")
         line += " in \(seconds(first.duration))"
         // Of several outcomes, the worst is the most important.
@@ -271,7 +263,8 @@ struct Reporter: Sendable {
     /// The maximum number of files of a batch whose messages are printed individually.
     private static let mostTold = 3
 
-    static func colored(_ word: String, _ state: JobState) -> String {
+    /// Returns a word in the color of a state.
+    static func colored(_ word: String, _ state: JobState, _ hasColor: Bool) -> String {
         let color =
             switch state {
             case .succeeded: "32"
@@ -279,29 +272,24 @@ struct Reporter: Sendable {
             case .failed: "31"
             case .pending, .running: "33"
             }
-        return "\u{1B}[\(color)m\(word)\u{1B}[0m"
+        return Display.painted(word, hasColor ? color : nil)
     }
 
     /// Returns the JSON object of an attempt; ``AttemptLine`` parses it.
     static func object(_ report: AttemptReport) -> [String: JSONValue] {
-        var object: [String: JSONValue] = [
-            "time": .string(report.time.description), "rule": .string(report.rule),
-            "event": .string(report.event.rawValue), "job": .string(report.job.description),
-            "attempt": .integer(Int64(report.attempt)),
-            "max_attempts": .integer(Int64(report.maximumAttempts)),
-            "action": .string(report.action), "outcome": .string(report.outcome.ending.rawValue),
-            "state": .string(report.state.rawValue), "message": .string(report.outcome.message),
-            "duration_ms": .number(milliseconds(report.duration)),
-        ]
-        object.add("path", report.path)
-        if let from = report.from { object.add("from", from) }
-        if let code = report.outcome.code { object["code"] = .string(code) }
-        if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
-        if !report.outcome.outputs.isEmpty {
-            object["outputs"] = report.outcome.outputs.json
-        }
-        if !report.outcome.values.isEmpty { object["values"] = .object(report.outcome.values) }
-        return object
+        let outcome = report.outcome
+        return .init(
+            [
+                "time": .string(report.time.description), "rule": .string(report.rule),
+                "event": .string(report.event.rawValue), "job": .string(report.job.description),
+                "attempt": .count(report.attempt), "max_attempts": .count(report.maximumAttempts),
+                "action": .string(report.action), "outcome": .string(outcome.ending.rawValue),
+                "state": .string(report.state.rawValue), "message": .string(outcome.message),
+                "duration_ms": .number(milliseconds(report.duration)), "code": outcome.code.map { .string($0) },
+                "retry_ms": report.pause.map { .number(milliseconds($0)) },
+                "outputs": outcome.outputs.isEmpty ? nil : outcome.outputs.json,
+                "values": outcome.values.isEmpty ? nil : .object(outcome.values),
+            ], paths: ["path": report.path, "from": report.from])
     }
 
     private static func milliseconds(_ duration: Duration) -> Double {
@@ -315,16 +303,6 @@ struct Reporter: Sendable {
         if milliseconds < 60_000 { return "\((milliseconds / 100).rounded() / 10) s" }
         let (minutes, seconds) = (Int(milliseconds / 60_000), Int(milliseconds / 1000) % 60)
         return seconds == 0 ? "\(minutes) min" : "\(minutes) min \(seconds) s"
-    }
-
-    /// Formats the local time of day.
-    static func clock(_ time: Timestamp) -> String {
-        var seconds = time_t(time.seconds)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        var buffer = [CChar](repeating: 0, count: 16)
-        let length = strftime(&buffer, buffer.count, "%H:%M:%S", &parts)
-        return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }
 
@@ -344,11 +322,12 @@ extension AttemptReport {
     fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
 }
 
-extension Reporter.Level {
+extension LogLevel {
     /// The priority of syslog(3).
     fileprivate var priority: Int {
         switch self {
         case .debug: 7
+        case .info: 6
         case .notice: 5
         case .warning: 4
         case .error: 3
@@ -356,13 +335,31 @@ extension Reporter.Level {
     }
 }
 
-extension AttemptReport {
-    /// The priority of syslog(3).
-    fileprivate var priority: Int {
-        switch weight {
-        case .error: Reporter.Level.error.priority
-        case .warning: Reporter.Level.warning.priority
-        default: 6
+extension Reporter {
+    /// Reports once that the writers of files are not known.
+    func sayAuthorsUntold(_ error: WatchError) {
+        let effect = "'by' is omitted, and 'where: { by: … }' matches no files"
+        switch error {
+        case .refused(_, errno: EPERM):
+            say(
+                .warning, "the kernel reports who writes only to processes with CAP_SYS_ADMIN; \(effect)",
+                help: "run Alight as root, or remove 'by'")
+        case .refused(_, let errno):
+            say(
+                .warning, "cannot find out who writes (fanotify: \(String(cString: strerror(errno)))); \(effect)",
+                help: errno == EMFILE
+                    ? "raise fs.fanotify.max_user_groups" : "run Linux 5.9 or later with fanotify, or remove 'by'")
+        case .notFolder: say(.warning, Display.text(error.description), help: error.help)
+        }
+    }
+}
+
+extension PollingReason {
+    /// The reason why a directory is polled, as a message for users.
+    var text: String {
+        switch self {
+        case .asked: "the rule sets 'backend: poll'"
+        case .fileSystem(let name): "the kernel does not report all changes on \(name)"
         }
     }
 }

@@ -1,6 +1,9 @@
 import CAlightLinux
 import Glibc
+import Pipeline
+import Storage
 import Synchronization
+import Watching
 
 /// Reports the status of the service to systemd; see sd_notify(3).
 ///
@@ -39,7 +42,7 @@ final class ServiceManager: Sendable {
     // MARK: Notifications
 
     /// Reports that all watches are set up, at the start or after a reload.
-    func noteReady(_ status: String) {
+    private func noteReady(_ status: String) {
         let isDue = state.withLock { state in
             state.isReady = true
             return !state.isLoading && !state.isStopping
@@ -73,26 +76,33 @@ final class ServiceManager: Sendable {
         if isDue { send(["READY=1", "STATUS=the rules contain errors; the rules loaded before stay in effect"]) }
     }
 
-    /// Reports the progress of a start that takes long, and extends its timeout.
-    func noteProgress(_ status: String) {
-        send([state.withLock { $0.isReady } ? nil : "EXTEND_TIMEOUT_USEC=60000000", "STATUS=\(status)"])
-    }
-
-    func note(_ status: String) { send(["STATUS=\(status)"]) }
-
-    func noteStopping(_ status: String) {
-        state.withLock { $0.isStopping = true }
-        send(["STOPPING=1", "STATUS=\(status)"])
-    }
-
-    /// Sends a keep-alive to the watchdog.
-    func noteAlive() { send(["WATCHDOG=1"]) }
-
     /// Sends lines, without waiting if they are not read.
     private func send(_ lines: [String?]) {
         // A newline in a value would start another assignment.
         let text = lines.compactMap { $0?.replacing("\n", with: " ") }.joined(separator: "\n")
         let bytes = Array(text.utf8)
         _ = cal_send_datagram(descriptor, path, bytes, bytes.count)
+    }
+
+    /// Forwards the reports that systemd can use.
+    func note(_ report: EngineReport) {
+        switch report {
+        case .alive: send(["WATCHDOG=1"])
+        case .ready(let folders, let rules), .reloaded(let folders, let rules):
+            noteReady("watching \(Reporter.count(folders, "directory")) for \(Reporter.count(rules, "rule"))")
+        case .notReloaded: noteNotReloaded()
+        case .watching(.progress(let folders)):
+            // A start that takes long extends its timeout.
+            let isReady = state.withLock { $0.isReady }
+            let status = "STATUS=listing: \(folders) directories so far"
+            send([isReady ? nil : "EXTEND_TIMEOUT_USEC=60000000", status])
+        case .journal(let fault?): send(["STATUS=the journal cannot be used: \(fault.description)"])
+        case .journal(nil): send(["STATUS=the journal can be written again"])
+        case .draining(let jobs):
+            state.withLock { $0.isStopping = true }
+            let status = jobs == 0 ? "stopping" : "finishing \(Reporter.count(jobs, "job"))"
+            send(["STOPPING=1", "STATUS=\(status)"])
+        default: break
+        }
     }
 }

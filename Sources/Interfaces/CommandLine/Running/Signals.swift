@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import System
 
 /// The controlling terminal of the program.
@@ -40,16 +41,16 @@ enum Signals {
     ///
     /// SIGUSR1 stays blocked: it is meant for a running instance, and must not terminate other commands.
     static func endUsually() {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for number in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&set, number) }
+        var set = mask([SIGTERM, SIGINT, SIGHUP])
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
     }
 
-    private static var answered: sigset_t {
+    private static var answered: sigset_t { mask([SIGTERM, SIGINT, SIGHUP, SIGUSR1]) }
+
+    private static func mask(_ numbers: [Int32]) -> sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
-        for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, number) }
+        for number in numbers { sigaddset(&set, number) }
         return set
     }
 
@@ -80,4 +81,13 @@ enum Signals {
         }
         return thread != nil
     }
+}
+
+/// Counts the requests to stop.
+final class StopCount: Sendable {
+    private let stops = Atomic(0)
+
+    func next() -> Int { stops.add(1, ordering: .relaxed).newValue }
+
+    var count: Int { stops.load(ordering: .relaxed) }
 }

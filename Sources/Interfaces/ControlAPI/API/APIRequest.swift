@@ -8,7 +8,7 @@ package struct APIRequest: Sendable {
         case network
     }
 
-    package var way: Transport
+    package var transport: Transport
     package var method: String
     /// The components of the path, without percent-encoding; they may contain any bytes, or none.
     package var path: [[UInt8]]
@@ -22,31 +22,25 @@ package struct APIRequest: Sendable {
     package var lastEventID: String?
     package var body: [UInt8] = []
 
-    package init(way: Transport, method: String, path: [[UInt8]]) {
-        self.way = way
-        self.method = method
-        self.path = path
-    }
-
     /// Parses a target; returns nil if it is invalid.
     ///
     /// - Parameters:
-    ///   - way: The kind of connection.
+    ///   - transport: The kind of connection.
     ///   - method: The method.
     ///   - target: Path and query, as sent.
-    package init?(way: Transport, method: String, target: [UInt8]) {
-        guard target.first == .slash, target.allSatisfy({ $0 > .blank && $0 != .delete }) else { return nil }
-        let parts = target.split(separator: .questionMark, maxSplits: 1, omittingEmptySubsequences: false)
+    package init?(transport: Transport, method: String, target: [UInt8]) {
+        guard target.first == UInt8(ascii: "/"), target.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return nil }
+        let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         var path: [[UInt8]] = []
         let names = parts[0].dropFirst()
-        for part in names.isEmpty ? [] : names.split(separator: .slash, omittingEmptySubsequences: false) {
+        for part in names.isEmpty ? [] : names.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
             guard let bytes = Self.unescaped(part, isForm: false) else { return nil }
             path.append(bytes)
         }
-        self.init(way: way, method: method, path: path)
+        (self.transport, self.method, self.path) = (transport, method, path)
         guard parts.count > 1 else { return }
-        for pair in parts[1].split(separator: .ampersand) {
-            let sides = pair.split(separator: .equals, maxSplits: 1, omittingEmptySubsequences: false)
+        for pair in parts[1].split(separator: UInt8(ascii: "&")) {
+            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard let name = Self.unescaped(sides[0], isForm: true),
                 let value = sides.count > 1 ? Self.unescaped(sides[1], isForm: true) : []
             else { return nil }
@@ -57,6 +51,17 @@ package struct APIRequest: Sendable {
     /// Returns the value of a query parameter as a string; nil if it is missing.
     package func text(_ name: String) -> String? { query[name].map { String(decoding: $0, as: UTF8.self) } }
 
+    /// Returns the value of a query parameter as a number; the fallback if it is missing.
+    ///
+    /// - Throws: An error for anything else.
+    func number(_ name: String, in range: ClosedRange<Int>, otherwise fallback: Int) throws(APIError) -> Int {
+        guard let text = text(name) else { return fallback }
+        if let number = Int(text), range.contains(number) { return number }
+        throw APIError(
+            400, "'\(name)=\(text)' is not a number from \(range.lowerBound) to \(range.upperBound)",
+            help: "omit it for \(fallback == 0 ? "none" : "\(fallback)")")
+    }
+
     /// Decodes percent-encoded text; returns nil for an invalid escape, or for a NUL, which no path contains.
     private static func unescaped(_ text: some Collection<UInt8>, isForm: Bool) -> [UInt8]? {
         var bytes: [UInt8] = []
@@ -64,12 +69,12 @@ package struct APIRequest: Sendable {
         var rest = text.makeIterator()
         while let byte = rest.next() {
             switch byte {
-            case .percent:
+            case UInt8(ascii: "%"):
                 guard let high = rest.next().flatMap(Self.digit), let low = rest.next().flatMap(Self.digit),
                     high << 4 | low != 0
                 else { return nil }
                 bytes.append(high << 4 | low)
-            case .plus where isForm: bytes.append(.blank)
+            case UInt8(ascii: "+") where isForm: bytes.append(UInt8(ascii: " "))
             case 0: return nil
             default: bytes.append(byte)
             }
@@ -78,22 +83,6 @@ package struct APIRequest: Sendable {
     }
 
     private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
+        Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
     }
-}
-
-extension UInt8 {
-    fileprivate static let slash = UInt8(ascii: "/")
-    fileprivate static let questionMark = UInt8(ascii: "?")
-    fileprivate static let ampersand = UInt8(ascii: "&")
-    fileprivate static let equals = UInt8(ascii: "=")
-    fileprivate static let percent = UInt8(ascii: "%")
-    fileprivate static let plus = UInt8(ascii: "+")
-    fileprivate static let blank = UInt8(ascii: " ")
-    fileprivate static let delete = UInt8(0x7F)
 }

@@ -15,6 +15,17 @@ package struct APIResponse: Sendable {
     package init(_ status: Int = 200, json: JSONValue) {
         self.init(status, type: "application/json", body: json.lineBytes + [UInt8(ascii: "\n")])
     }
+
+    /// The security headers for browsers.
+    static let securityHeaders: [(name: String, value: String)] = [
+        (
+            "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+                + "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        ),
+        ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
+        ("Cross-Origin-Resource-Policy", "same-origin"), ("Cache-Control", "no-store"),
+    ]
 }
 
 /// An error response.
@@ -28,9 +39,7 @@ package struct APIError: Error, Sendable, Hashable {
     package var endsConnection = false
 
     package init(_ status: Int, _ message: String, help: String) {
-        self.status = status
-        self.message = message
-        self.help = help
+        (self.status, self.message, self.help) = (status, message, help)
     }
 
     package var response: APIResponse {

@@ -1,3 +1,5 @@
+import JSON
+
 /// The access control for TCP, where anyone may connect, including a foreign page in the browser of an authorized
 /// user.
 ///
@@ -47,7 +49,7 @@ package struct Access: Sendable {
     /// - Returns: The response, for the link with the token: it sets the cookie. Nil for all other requests.
     /// - Throws: The reason why the request is refused.
     package func check(_ request: APIRequest) throws(APIError) -> APIResponse? {
-        guard request.way == .network else { return nil }
+        guard request.transport == .network else { return nil }
         // A name that resolves to this host but is not ours indicates DNS rebinding.
         guard let host = request.host?.lowercased(), isName(host) else {
             throw APIError(
@@ -64,16 +66,11 @@ package struct Access: Sendable {
                 303, type: "text/plain; charset=utf-8",
                 headers: [("Location", "/"), ("Set-Cookie", cookie + secure)], body: [])
         }
-        let bearer = request.authorization.flatMap { text -> String? in
-            let words = text.split(separator: " ", maxSplits: 1)
-            guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }
-            return words[1].trimmed
-        }
-        let crumbs = (request.cookie ?? "").split(separator: ";").map { $0.trimmed }
         let prefix = "\(Self.cookie(at: host))="
-        let shown =
-            [bearer].compactMap(\.self)
-            + crumbs.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
+        var shown = (request.cookie ?? "").split(separator: ";").map(\.trimmed).filter { $0.hasPrefix(prefix) }
+            .map { String($0.dropFirst(prefix.count)) }
+        let words = request.authorization?.split(separator: " ", maxSplits: 1) ?? []
+        if words.count == 2, words[0].lowercased() == "bearer" { shown.append(words[1].trimmed) }
         guard shown.contains(where: { Self.isSame($0, token) }) else { throw Self.denied }
         return nil
     }
@@ -82,7 +79,7 @@ package struct Access: Sendable {
     ///
     /// - Throws: The reason why the request is refused.
     package func checkWrite(_ request: APIRequest) throws(APIError) {
-        guard request.way == .network, request.method != "GET", request.method != "HEAD" else { return }
+        guard request.transport == .network, request.method != "GET", request.method != "HEAD" else { return }
         let host = request.host?.lowercased() ?? ""
         if let origin = request.origin?.lowercased() {
             guard origins(at: host).union(origins).contains(origin) else {
@@ -115,24 +112,8 @@ package struct Access: Sendable {
 
     /// Returns 32 random bytes as base64url.
     package static func makeToken() -> String {
-        var bytes = [UInt8](repeating: 0, count: 32)
-        var source = SystemRandomNumberGenerator()
-        for index in bytes.indices { bytes[index] = source.next() }
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-        var text: [UInt8] = []
-        var bits = 0
-        var held = 0
-        for byte in bytes {
-            bits = bits << 8 | Int(byte)
-            held += 8
-            while held >= 6 {
-                held -= 6
-                text.append(alphabet[bits >> held & 63])
-            }
-            bits &= (1 << held) - 1
-        }
-        if held > 0 { text.append(alphabet[bits << (6 - held) & 63]) }
-        return String(decoding: text, as: UTF8.self)
+        let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+        return Base64.encoded(bytes).replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 }
 

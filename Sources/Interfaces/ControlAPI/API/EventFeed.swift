@@ -27,11 +27,13 @@ package final class EventFeed: Sendable {
         /// The next id at the time an event was last not published because no client followed.
         var lapse: UInt64?
         var wake: (@Sendable () -> Void)?
+
+        var inOrder: [Entry] { Array(entries[oldest...] + entries[..<oldest]) }
     }
 
     package static let length = 1000
     /// The time for which events about files are still published after the last client has left.
-    private static let patience = Duration.seconds(300)
+    private static let memory = Duration.seconds(300)
 
     private let state: Mutex<State>
     /// The first id of this process.
@@ -106,7 +108,7 @@ package final class EventFeed: Sendable {
     func leave() {
         state.withLock { state in
             state.readers -= 1
-            if state.readers == 0 { state.memory = .now + Self.patience }
+            if state.readers == 0 { state.memory = .now + Self.memory }
         }
     }
 
@@ -124,11 +126,4 @@ package final class EventFeed: Sendable {
             return (events, from - id)
         }
     }
-
-    /// Returns whether there is an event with this id or a later one.
-    func hasEvents(from id: UInt64) -> Bool { state.withLock { id < $0.next } }
-}
-
-extension EventFeed.State {
-    fileprivate var inOrder: [EventFeed.Entry] { Array(entries[oldest...] + entries[..<oldest]) }
 }

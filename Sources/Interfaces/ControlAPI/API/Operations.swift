@@ -51,11 +51,6 @@ package struct JobsQuery: Sendable, Hashable {
         path = request.query["path"]
         since = request.text("since")
         before = request.text("before")
-        guard let text = request.text("limit") else { return }
-        guard let limit = Int(text), (1...Self.mostJobs).contains(limit) else {
-            throw APIError(
-                400, "'limit=\(text)' is not a number from 1 to \(Self.mostJobs)", help: "omit it for 100")
-        }
-        self.limit = limit
+        limit = try request.number("limit", in: 1...Self.mostJobs, otherwise: limit)
     }
 }

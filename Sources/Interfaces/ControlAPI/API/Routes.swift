@@ -2,7 +2,7 @@ import JSON
 
 /// The routes of the server.
 package struct Routes: Sendable {
-    typealias Answer = @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
+    package typealias Answer = @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
 
     /// The handling of a path and method.
     enum Service: Sendable {
@@ -19,7 +19,7 @@ package struct Routes: Sendable {
         /// The components of the path; `*` matches any.
         var path: [String]
         /// The only kind of connection for which it is served; nil for all.
-        var way: APIRequest.Transport?
+        var transport: APIRequest.Transport?
         var service: Service
     }
 
@@ -31,10 +31,13 @@ package struct Routes: Sendable {
     ///   - operations: The operations of the instance.
     ///   - metrics: Returns the text of `/metrics`; nil if there is none.
     package init(_ operations: any Operations, metrics: (@Sendable () -> String)? = nil) {
-        add("GET", "/v1/status") { _, _ throws(APIError) in APIResponse(json: try operations.status()) }
-        add("GET", "/v1/rules") { _, _ throws(APIError) in APIResponse(json: try operations.rules()) }
-        add("GET", "/v1/roots") { _, _ throws(APIError) in APIResponse(json: try operations.roots()) }
-        add("GET", "/v1/history") { _, _ throws(APIError) in APIResponse(json: try operations.history()) }
+        let reads: [(String, @Sendable () throws(APIError) -> JSONValue)] = [
+            ("status", operations.status), ("rules", operations.rules), ("roots", operations.roots),
+            ("history", operations.history),
+        ]
+        for (path, read) in reads {
+            add("GET", "/v1/\(path)") { _, _ throws(APIError) in APIResponse(json: try read()) }
+        }
         add("GET", "/v1/jobs") { request, _ throws(APIError) in
             APIResponse(json: try operations.jobs(try JobsQuery(request)))
         }
@@ -43,58 +46,63 @@ package struct Routes: Sendable {
             let (bytes, type) = try operations.input(of: names[0])
             return APIResponse(type: type, headers: [("Content-Disposition", "inline")], body: bytes)
         }
-        routes.append(Route(method: "GET", path: ["v1", "jobs", "*", "input"], service: .file(input)))
-        add("POST", "/v1/jobs/*/retry") { request, names throws(APIError) in
-            try Self.refuseMembers(of: request, but: [])
-            return APIResponse(json: try operations.retry(names[0]))
+        add("GET", "/v1/jobs/*/input", .file(input))
+        let jobCommands: [(String, @Sendable (String) throws(APIError) -> JSONValue)] = [
+            ("retry", operations.retry), ("discard", operations.discard),
+        ]
+        for (verb, command) in jobCommands {
+            add("POST", "/v1/jobs/*/\(verb)") { request, names throws(APIError) in
+                _ = try Self.members(request, known: [])
+                return APIResponse(json: try command(names[0]))
+            }
         }
-        add("POST", "/v1/jobs/*/discard") { request, names throws(APIError) in
-            try Self.refuseMembers(of: request, but: [])
-            return APIResponse(json: try operations.discard(names[0]))
+        let commands: [(String, @Sendable () throws(APIError) -> Void)] = [
+            ("reload", operations.reload), ("rescan", operations.rescan),
+        ]
+        for (verb, command) in commands {
+            add("POST", "/v1/\(verb)") { request, _ throws(APIError) in
+                _ = try Self.members(request, known: [])
+                try command()
+                return APIResponse(202, json: ["accepted": true])
+            }
         }
-        add("POST", "/v1/reload") { request, _ throws(APIError) in
-            try Self.refuseMembers(of: request, but: [])
-            try operations.reload()
-            return APIResponse(202, json: ["accepted": true])
-        }
-        add("POST", "/v1/rescan") { request, _ throws(APIError) in
-            try Self.refuseMembers(of: request, but: [])
-            try operations.rescan()
-            return APIResponse(202, json: ["accepted": true])
-        }
-        add("POST", "/v1/pause") { request, _ throws(APIError) in
-            APIResponse(json: try operations.pause(try Self.rule(request)))
-        }
-        add("POST", "/v1/resume") { request, _ throws(APIError) in
-            APIResponse(json: try operations.resume(try Self.rule(request)))
+        let ruleCommands: [(String, @Sendable (String?) throws(APIError) -> JSONValue)] = [
+            ("pause", operations.pause), ("resume", operations.resume),
+        ]
+        for (verb, command) in ruleCommands {
+            add("POST", "/v1/\(verb)") { request, _ throws(APIError) in
+                APIResponse(json: try command(try Self.rule(request)))
+            }
         }
         for verb in ["retry", "discard", "undo", "apply"] {
-            add("POST", "/v1/\(verb)", way: .local) { request, _ throws(APIError) in
+            add("POST", "/v1/\(verb)", transport: .local) { request, _ throws(APIError) in
                 APIResponse(json: try operations.carryOut(verb, try Self.members(request)))
             }
         }
-        routes.append(Route(method: "GET", path: ["v1", "events"], service: .events))
+        add("GET", "/v1/events", .events)
         if let metrics {
             add("GET", "/metrics") { _, _ throws(APIError) in
-                APIResponse(type: "text/plain; version=0.0.4; charset=utf-8", body: Array(metrics().utf8))
+                APIResponse(type: PrometheusRegistry.contentType, body: Array(metrics().utf8))
             }
         }
     }
 
     private mutating func add(
-        _ method: String, _ path: String, way: APIRequest.Transport? = nil,
-        _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
+        _ method: String, _ path: String, transport: APIRequest.Transport? = nil, _ answer: @escaping Answer
+    ) {
+        add(method, path, transport: transport, .answer(answer))
+    }
+
+    private mutating func add(
+        _ method: String, _ path: String, transport: APIRequest.Transport? = nil, _ service: Service
     ) {
         let names = path.split(separator: "/").map(String.init)
-        routes.append(Route(method: method, path: names, way: way, service: .answer(answer)))
+        routes.append(Route(method: method, path: names, transport: transport, service: service))
     }
 
     /// Adds a route that is only served by TCP, as browsers do not connect to the Unix socket.
-    package mutating func addPage(
-        _ method: String, _ path: String,
-        _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
-    ) {
-        add(method, path, way: .network, answer)
+    package mutating func addPage(_ method: String, _ path: String, _ answer: @escaping Answer) {
+        add(method, path, transport: .network, answer)
     }
 
     /// Finds the route of a request.
@@ -104,7 +112,7 @@ package struct Routes: Sendable {
     func find(_ request: APIRequest) throws(APIError) -> (service: Service, names: [String]) {
         let method = request.method == "HEAD" ? "GET" : request.method
         var allowed: [String] = []
-        for route in routes where route.way == nil || route.way == request.way {
+        for route in routes where route.transport == nil || route.transport == request.transport {
             guard let names = route.names(request.path) else { continue }
             if route.method == method { return (route.service, names) }
             allowed += route.method == "GET" ? ["GET", "HEAD"] : [route.method]
@@ -123,7 +131,11 @@ package struct Routes: Sendable {
     // MARK: Bodies
 
     /// Returns the members of the JSON object in the body; empty for an empty body.
-    private static func members(_ request: APIRequest) throws(APIError) -> [String: JSONValue] {
+    ///
+    /// - Throws: An error if the body is not such an object, or has a member that is not known; nil for any names.
+    private static func members(
+        _ request: APIRequest, known: Set<String>? = nil
+    ) throws(APIError) -> [String: JSONValue] {
         guard !request.body.isEmpty else { return [:] }
         let help = "write '{}', or leave it empty"
         let value: JSONValue
@@ -133,18 +145,15 @@ package struct Routes: Sendable {
             throw APIError(400, "the body \(error.clause)", help: help)
         }
         guard let members = value.object else { throw APIError(400, "the body is not a JSON object", help: help) }
+        if let known, let name = members.keys.sorted().first(where: { !known.contains($0) }) {
+            let help = known.isEmpty ? "write '{}', or leave the body empty" : "write '{\"rule\": \"…\"}' or '{}'"
+            throw APIError(400, "unknown member '\(name)' in the body", help: help)
+        }
         return members
     }
 
-    private static func refuseMembers(of request: APIRequest, but known: Set<String>) throws(APIError) {
-        guard let name = try members(request).keys.sorted().first(where: { !known.contains($0) }) else { return }
-        let help = known.isEmpty ? "write '{}', or leave the body empty" : "write '{\"rule\": \"…\"}' or '{}'"
-        throw APIError(400, "unknown member '\(name)' in the body", help: help)
-    }
-
     private static func rule(_ request: APIRequest) throws(APIError) -> String? {
-        try refuseMembers(of: request, but: ["rule"])
-        guard let value = try members(request)["rule"] else { return nil }
+        guard let value = try members(request, known: ["rule"])["rule"] else { return nil }
         guard let name = value.string else {
             throw APIError(400, "'rule' is not a string", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
         }

@@ -21,14 +21,13 @@ extension Clients {
     func arrived(_ pointer: OpaquePointer) -> UInt32 {
         let descriptor = chm_connection(pointer)
         let begun = ContinuousClock.now
-        let way = connections.withLock { connections in
+        let transport = connections.withLock { connections in
             connections[descriptor]?.deadline = begun + Self.answer
-            connections[descriptor]?.isWaiting = true
-            connections[descriptor]?.isResting = false
-            return connections[descriptor]?.way ?? .network
+            connections[descriptor]?.phase = .waiting
+            return connections[descriptor]?.transport ?? .network
         }
         do throws(APIError) {
-            let request = try Self.request(pointer, way)
+            let request = try Self.request(pointer, transport)
             if let response = try access?.check(request) { return send(response, to: pointer, descriptor) }
             let (service, names) = try routes.find(request)
             if isStopping {
@@ -63,9 +62,7 @@ extension Clients {
     /// Waits for the request's turn.
     ///
     /// Fails for a client that has disconnected in the meantime.
-    private func lock(
-        _ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant
-    ) throws(APIError) {
+    private func lock(_ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant) throws(APIError) {
         guard lock.lock(before: Date(timeIntervalSinceNow: Self.answer / .seconds(1))) else { throw Self.late }
         let events = begun + Self.grace <= .now ? Self.sendsNoMore : 0
         var polled = pollfd(fd: descriptor, events: events, revents: 0)
@@ -78,12 +75,12 @@ extension Clients {
     /// Prepares the response if the memory limit allows it; returns the status, 0 if the client was already answered.
     private func send(_ response: APIResponse, to pointer: OpaquePointer, _ descriptor: Int32) -> UInt32 {
         let response = connections.withLock { connections -> APIResponse? in
-            guard let connection = connections[descriptor], !connection.isAbandoned else { return nil }
+            guard let connection = connections[descriptor], connection.phase != .abandoned else { return nil }
             let held = connections.values.reduce(0) { $0 + $1.held }
             let isTooMuch = response.body.count >= 1 << 16 && held + response.body.count > Self.mostHeld
             let error = APIError(503, "too many responses are being sent", help: "try again later")
             let sent = isTooMuch ? error.response : response
-            connections[descriptor]?.isWaiting = false
+            connections[descriptor]?.phase = .sending
             connections[descriptor]?.held = sent.body.count
             return sent
         }
@@ -102,7 +99,7 @@ extension Clients {
         }
         connections.withLock { connections in
             guard let connection = connections[descriptor] else { return }
-            connections[descriptor] = Connection(way: connection.way, deadline: .now + Self.arrival)
+            connections[descriptor] = Connection(transport: connection.transport, deadline: .now + Self.arrival)
             if isStopping { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }
     }
@@ -112,21 +109,21 @@ extension Clients {
         if isStopping { wake.wake() }
     }
 
-    private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Transport) throws(APIError) -> APIRequest {
+    private static func request(_ pointer: OpaquePointer, _ transport: APIRequest.Transport) throws(APIError)
+        -> APIRequest
+    {
         func header(_ name: String) -> String? { chm_header(pointer, name).map { String(cString: $0) } }
         try checkHead(pointer)
         guard let method = chm_method(pointer), let target = chm_target(pointer),
             var request = APIRequest(
-                way: way, method: String(cString: method),
+                transport: transport, method: String(cString: method),
                 target: Array(UnsafeRawBufferPointer(start: target, count: Int(strlen(target)))))
         else {
             throw APIError(
                 400, "invalid request target", help: "escape characters other than letters and digits as %XX")
         }
-        request.host = header("Host")
-        request.origin = header("Origin")
-        request.authorization = header("Authorization")
-        request.cookie = header("Cookie")
+        (request.host, request.origin) = (header("Host"), header("Origin"))
+        (request.authorization, request.cookie) = (header("Authorization"), header("Cookie"))
         request.contentType = header("Content-Type")
         request.lastEventID = header("Last-Event-ID")
         var size = 0

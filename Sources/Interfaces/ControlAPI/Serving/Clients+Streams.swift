@@ -24,14 +24,15 @@ extension Clients {
                 kinds.insert(kind)
             }
         }
-        let recent = try Self.number(request, "recent", upTo: EventFeed.length)
+        let recent = try request.number("recent", in: 0...EventFeed.length, otherwise: 0)
         let hasPlace = connections.withLock { connections in
-            let followers = connections.values.filter(\.isStream)
-            let strangers = followers.count { $0.way == .network }
-            let hasPlace = request.way == .local || strangers < Self.mostStrangeStreams
-            guard hasPlace, followers.count < Self.mostStreams else { return false }
-            connections[descriptor]?.isStream = true
-            connections[descriptor]?.isWaiting = false
+            let followers = connections.values.filter { $0.phase == .streaming }
+            let strangers = followers.count { $0.transport == .network }
+            guard request.transport == .local || strangers < Self.mostStrangeStreams, followers.count < Self.mostStreams
+            else {
+                return false
+            }
+            connections[descriptor]?.phase = .streaming
             connections[descriptor]?.deadline = nil
             return true
         }
@@ -49,14 +50,6 @@ extension Clients {
             chm_add_header(pointer, name, value)
         }
         return 200
-    }
-
-    private static func number(_ request: APIRequest, _ name: String, upTo most: Int) throws(APIError) -> Int {
-        guard let text = request.text(name) else { return 0 }
-        guard let number = Int(text), (0...most).contains(number) else {
-            throw APIError(400, "'\(name)=\(text)' is not a number from 0 to \(most)", help: "omit it for none")
-        }
-        return number
     }
 
     /// Fills the buffer with the next data, waiting for it if necessary; returns 0 at the end.

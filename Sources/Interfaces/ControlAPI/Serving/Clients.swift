@@ -6,20 +6,25 @@ import System
 /// The connected clients, shared by the accepting thread and the threads of their connections.
 final class Clients: Sendable {
     struct Connection: Sendable {
-        var way: APIRequest.Transport
+        var transport: APIRequest.Transport
         /// The time at which the connection is dropped; only a whole request moves it.
         ///
         /// Nil for an event stream, and after the drop.
         var deadline: ContinuousClock.Instant?
-        var isStream = false
-        /// Whether its response is being computed.
-        var isWaiting = false
-        /// Whether it was answered with an error before that was done.
-        var isAbandoned = false
+        var phase = Phase.idle
         /// The number of bytes buffered for the client.
         var held = 0
-        /// Whether it has no request.
-        var isResting = true
+    }
+
+    /// The state of the request of a connection.
+    enum Phase {
+        case idle
+        /// Its response is being computed.
+        case waiting
+        /// It was answered with an error before that was done.
+        case abandoned
+        case sending
+        case streaming
     }
 
     /// The last status as JSON text, and the number of times that it has changed.
@@ -37,7 +42,7 @@ final class Clients: Sendable {
     /// The time in which a whole request must arrive; also the limit for an idle connection.
     static let arrival = Duration.seconds(15)
     /// The time for which a client may accept none of the data sent to it.
-    static let patience = Duration.seconds(30)
+    static let sendTimeout = Duration.seconds(30)
     /// The time limit for a response, including the time that the client needs to read it.
     static let answer = Duration.seconds(60)
 
@@ -60,10 +65,7 @@ final class Clients: Sendable {
     private let stopping = Atomic(false)
 
     init(access: Access?, routes: Routes, operations: any Operations, feed: EventFeed) throws(ControlProblem) {
-        self.access = access
-        self.routes = routes
-        self.operations = operations
-        self.feed = feed
+        (self.access, self.routes, self.operations, self.feed) = (access, routes, operations, feed)
         do throws(SystemError) {
             wake = try Waker()
         } catch {
@@ -75,15 +77,19 @@ final class Clients: Sendable {
 
     var isEmpty: Bool { connections.withLock { $0.isEmpty } }
     /// Whether a thread may be in a call that never returns: for a response, or for the status of a stream.
-    var areBusy: Bool { connections.withLock { $0.values.contains { $0.isWaiting || $0.isStream } } }
+    var areBusy: Bool {
+        connections.withLock { $0.values.contains { [.waiting, .abandoned, .streaming].contains($0.phase) } }
+    }
     var nextDeadline: ContinuousClock.Instant? { connections.withLock { $0.values.compactMap(\.deadline).min() } }
 
     /// Adds a connection; returns false if the limit is reached.
-    func add(_ descriptor: Int32, _ way: APIRequest.Transport) -> Bool {
+    func add(_ descriptor: Int32, _ transport: APIRequest.Transport) -> Bool {
         connections.withLock { connections in
-            let strangers = connections.values.count { $0.way == .network }
-            guard connections.count < Self.most, way == .local || strangers < Self.mostStrangers else { return false }
-            connections[descriptor] = Connection(way: way, deadline: .now + Self.arrival)
+            let strangers = connections.values.count { $0.transport == .network }
+            guard connections.count < Self.most, transport == .local || strangers < Self.mostStrangers else {
+                return false
+            }
+            connections[descriptor] = Connection(transport: transport, deadline: .now + Self.arrival)
             return true
         }
     }
@@ -101,7 +107,7 @@ final class Clients: Sendable {
     /// Disconnects all event streams, clients that wait for a response, and idle connections.
     func abandonAll() {
         connections.withLock { connections in
-            for (descriptor, connection) in connections where connection.isWaiting || connection.isResting {
+            for (descriptor, connection) in connections where [.waiting, .idle].contains(connection.phase) {
                 connections[descriptor] = Self.dropped(connection, descriptor, Self.ending)
             }
         }
@@ -113,9 +119,9 @@ final class Clients: Sendable {
     /// A waiting client is answered first, and not again later.
     private static func dropped(_ connection: Connection, _ descriptor: Int32, _ error: APIError) -> Connection {
         var connection = connection
-        if connection.isWaiting {
+        if connection.phase == .waiting {
             error.send(to: descriptor)
-            connection.isAbandoned = true
+            connection.phase = .abandoned
         }
         shutdown(descriptor, Int32(SHUT_RDWR))
         connection.deadline = nil

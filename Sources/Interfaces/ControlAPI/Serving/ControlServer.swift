@@ -27,44 +27,30 @@ package final class ControlServer: Sendable {
         _ socket: ControlSocket?, addresses: [ListenAddress] = [], access: Access? = nil, routes: Routes,
         operations: any Operations, feed: EventFeed, complain: @escaping @Sendable (String) -> Void
     ) throws(ControlProblem) {
+        path = socket?.path
+        var network: [Int32] = []
         do throws(ControlProblem) {
             clients = try Clients(access: access, routes: routes, operations: operations, feed: feed)
+            for address in addresses { network += try address.open() }
+            let started = WorkerThread(name: "alight-control") { [clients, network] in
+                ServerLoop(clients, socket?.descriptor, network: network, complain: complain).run()
+                socket?.end()
+                for descriptor in network { close(descriptor) }
+            }
+            guard let started else {
+                throw ControlProblem("cannot start a thread", help: "raise the limit of processes (ulimit -u)")
+            }
+            thread.withLock { $0 = started }
         } catch {
+            for descriptor in network { close(descriptor) }
             socket?.end()
             throw error
         }
-        var network: [Int32] = []
-        for address in addresses {
-            do throws(ControlProblem) {
-                network += try address.open()
-            } catch {
-                for descriptor in network { close(descriptor) }
-                socket?.end()
-                throw error
-            }
-        }
-        path = socket?.path
-        let sockets = network
-        let started = WorkerThread(name: "alight-control") { [clients] in
-            ServerLoop(clients, socket?.descriptor, network: sockets, complain: complain).run()
-            socket?.end()
-            for descriptor in sockets { close(descriptor) }
-        }
-        guard let started else {
-            socket?.end()
-            for descriptor in sockets { close(descriptor) }
-            throw ControlProblem("cannot start a thread", help: "raise the limit of processes (ulimit -u)")
-        }
-        thread.withLock { $0 = started }
     }
 
     /// Closes all connections, stops the thread, and removes the socket.
     package func stop() {
-        let running = thread.withLock { thread in
-            let running = thread
-            thread = nil
-            return running
-        }
+        let running = thread.withLock { $0.take() }
         clients.stop()
         running?.join()
     }

@@ -10,9 +10,7 @@ package struct ControlProblem: Error, Sendable, Hashable {
     package var isTaken = false
 
     package init(_ message: String, help: String, isTaken: Bool = false) {
-        self.message = message
-        self.help = help
-        self.isTaken = isTaken
+        (self.message, self.help, self.isTaken) = (message, help, isTaken)
     }
 }
 
@@ -21,7 +19,7 @@ package final class ControlSocket: Sendable {
     package let path: PathBytes
     let descriptor: Int32
     /// The identity of the file, so that no other file is removed in its place.
-    private let inode: (device: dev_t, number: ino_t)
+    private let identity: FileIdentity?
 
     /// The maximum length of a socket's name; the socket is addressed through the descriptor of its directory.
     private static let longestName = 60
@@ -32,10 +30,10 @@ package final class ControlSocket: Sendable {
     /// - Throws: A `ControlProblem` when it cannot be created. A socket at which a process listens is not replaced.
     package init(at path: PathBytes) throws(ControlProblem) {
         self.path = path
-        let folder = try Self.openFolder(path.parent)
-        defer { close(folder) }
+        let directory = try Self.openOwnDirectory(path.parent)
+        defer { close(directory) }
         // Two instances that start at the same time must not mistake each other's new socket for a stale one.
-        guard Self.lock(folder) else {
+        guard Self.lock(directory) else {
             throw ControlProblem(
                 "the directory '\(path.parent)' of the control socket is locked by another process",
                 help: "stop the process that holds the lock (see 'lslocks'), or name a socket in another directory "
@@ -46,23 +44,21 @@ package final class ControlSocket: Sendable {
             throw ControlProblem(
                 "invalid socket name '\(path)'", help: "use a name of at most \(Self.longestName) bytes")
         }
-        try Self.removeDead(name, in: folder, path)
+        try Self.removeDead(name, in: directory, path)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
         guard descriptor >= 0 else { throw Self.failure(path, errno) }
         // Set before the socket has a name, so that it is never accessible to other users.
         guard fchmod(descriptor, 0o600) == 0,
-            Self.withAddress(of: name, in: folder, { bind(descriptor, $0, $1) }) == 0,
+            Self.withAddress(of: name, in: directory, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, 64) == 0
         else {
             let error = errno
             close(descriptor)
             throw Self.failure(path, error)
         }
-        var status = stat()
-        _ = name.withCString { fstatat(folder, $0, &status, AT_SYMLINK_NOFOLLOW) }
-        _ = name.withCString { fchmodat(folder, $0, 0o600, 0) }
+        _ = name.withCString { fchmodat(directory, $0, 0o600, 0) }
         self.descriptor = descriptor
-        inode = (status.st_dev, status.st_ino)
+        identity = DiskProbe.identity(of: path)
     }
 
     /// Close-on-exec, and non-blocking.
@@ -70,17 +66,14 @@ package final class ControlSocket: Sendable {
 
     /// Removes the file, if it is still this socket's, and stops listening.
     func end() {
-        var status = stat()
-        if path.withCString({ lstat($0, &status) }) == 0, status.st_dev == inode.device, status.st_ino == inode.number {
-            _ = path.withCString { unlink($0) }
-        }
+        if let identity, DiskProbe.identity(of: path) == identity { _ = path.withCString { unlink($0) } }
         close(descriptor)
     }
 
     // MARK: State
 
     /// The state of a socket.
-    package enum State: Sendable, Hashable {
+    private enum State {
         case absent
         /// A process listens.
         case live
@@ -90,70 +83,72 @@ package final class ControlSocket: Sendable {
         case other(errno: Int32)
     }
 
-    private static func state(of name: PathBytes, in folder: Int32) -> State {
+    private static func state(of name: PathBytes, in directory: Int32) -> State {
         var status = stat()
-        guard name.withCString({ fstatat(folder, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
+        guard name.withCString({ fstatat(directory, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
             return errno == ENOENT ? .absent : .other(errno: errno)
         }
         guard status.st_mode & S_IFMT == S_IFSOCK else { return .other(errno: ENOTSOCK) }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
         guard descriptor >= 0 else { return .other(errno: errno) }
         defer { close(descriptor) }
-        guard withAddress(of: name, in: folder, { connect(descriptor, $0, $1) }) != 0 else { return .live }
-        switch errno {
-        case ECONNREFUSED: return .dead
+        guard withAddress(of: name, in: directory, { connect(descriptor, $0, $1) }) != 0 else { return .live }
+        return switch errno {
+        case ECONNREFUSED: .dead
         // Its listen backlog is full.
-        case EAGAIN: return .live
-        case ENOENT: return .absent
-        default: return .other(errno: errno)
+        case EAGAIN: .live
+        case ENOENT: .absent
+        default: .other(errno: errno)
         }
     }
 
-    private static func removeDead(_ name: PathBytes, in folder: Int32, _ path: PathBytes) throws(ControlProblem) {
-        switch state(of: name, in: folder) {
+    private static func removeDead(_ name: PathBytes, in directory: Int32, _ path: PathBytes) throws(ControlProblem) {
+        switch state(of: name, in: directory) {
         case .absent: return
-        case .dead: _ = name.withCString { unlinkat(folder, $0, 0) }
+        case .dead: _ = name.withCString { unlinkat(directory, $0, 0) }
         case .live:
             throw ControlProblem(
                 "another instance listens at '\(path)'", help: "name another socket with --control", isTaken: true)
         case .other(let error) where error == ENOTSOCK:
-            throw ControlProblem(
-                "'\(path)' is not a socket", help: "remove it, or name another socket with --control")
+            throw ControlProblem("'\(path)' is not a socket", help: "remove it, or name another socket with --control")
         case .other(let error): throw failure(path, error)
         }
     }
 
     // MARK: Directory
 
+    private static func openDirectory(_ path: PathBytes) -> Int32 {
+        path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    }
+
     /// Opens the directory, and creates it if it does not exist.
-    private static func openFolder(_ path: PathBytes) throws(ControlProblem) -> Int32 {
+    private static func openOwnDirectory(_ path: PathBytes) throws(ControlProblem) -> Int32 {
         if path.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST { throw failure(path, errno) }
-        let folder = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard folder >= 0 else { throw failure(path, errno) }
+        let directory = openDirectory(path)
         var status = stat()
-        guard fstat(folder, &status) == 0 else {
+        guard directory >= 0, fstat(directory, &status) == 0 else {
             let error = errno
-            close(folder)
+            if directory >= 0 { close(directory) }
             throw failure(path, error)
         }
         // A user who may write there can replace the socket; in a sticky directory, only the owner can.
         let isMine = status.st_uid == geteuid() || status.st_uid == 0
         let isOpen = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
         guard isMine, !isOpen else {
-            close(folder)
+            close(directory)
             throw ControlProblem(
                 "other users may write to the directory '\(path)' of the control socket",
                 help: "chmod 0700 it, or name a socket in another directory with --control")
         }
-        return folder
+        return directory
     }
 
     /// Locks an open directory if it supports that; returns false if another process holds the lock for 2 s.
     ///
     /// Any user who may read a directory may lock it, so the wait is limited: a lock must not block the start.
-    private static func lock(_ folder: Int32) -> Bool {
+    private static func lock(_ directory: Int32) -> Bool {
         let deadline = ContinuousClock.now + .seconds(2)
-        while flock(folder, LOCK_EX | LOCK_NB) != 0 {
+        while flock(directory, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else { return true }
             guard ContinuousClock.now < deadline else { return false }
             usleep(10_000)
@@ -170,9 +165,9 @@ package final class ControlSocket: Sendable {
     /// Calls the body with the address of a name in an open directory, regardless of the length of the directory's
     /// path.
     static func withAddress<Answer>(
-        of name: PathBytes, in folder: Int32, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Answer
+        of name: PathBytes, in directory: Int32, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Answer
     ) -> Answer {
-        let text = PathBytes("/proc/self/fd/\(folder)").appending(name.bytes)
+        let text = PathBytes("/proc/self/fd/\(directory)").appending(name.bytes)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { buffer in
@@ -194,20 +189,16 @@ extension ControlSocket {
 
     /// Returns the sockets beside the default one at which a process listens; optionally removes stale ones first.
     package static func othersAlive(besides path: PathBytes, removingDead: Bool = false) -> [PathBytes] {
-        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard folder >= 0 else { return [] }
-        defer { close(folder) }
-        let mayRemove = removingDead && lock(folder)
+        let directory = openDirectory(path.parent)
+        guard directory >= 0 else { return [] }
+        defer { close(directory) }
+        let mayRemove = removingDead && lock(directory)
         var found: [PathBytes] = []
-        guard let stream = path.parent.withCString({ opendir($0) }) else { return [] }
-        defer { closedir(stream) }
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { PathBytes($0.prefix { $0 != 0 }) }
-            guard name.bytes.starts(with: Array("control-".utf8)), name.bytes.suffix(5).elementsEqual(".sock".utf8)
-            else { continue }
-            switch state(of: name, in: folder) {
+        for name in (try? DiskProbe.names(in: directory)) ?? []
+        where name.bytes.starts(with: Array("control-".utf8)) && name.bytes.suffix(5).elementsEqual(".sock".utf8) {
+            switch state(of: name, in: directory) {
             case .live: found.append(path.parent.appending(name.bytes))
-            case .dead where mayRemove: _ = name.withCString { unlinkat(folder, $0, 0) }
+            case .dead where mayRemove: _ = name.withCString { unlinkat(directory, $0, 0) }
             default: break
             }
         }
@@ -220,18 +211,18 @@ extension ControlSocket {
     ///
     /// - Parameters:
     ///   - path: The socket.
-    ///   - patience: The timeout for that in seconds; with 0, the descriptor is non-blocking.
+    ///   - timeout: The timeout for that in seconds; with 0, the descriptor is non-blocking.
     /// - Returns: The descriptor, or a negative errno: `-EAGAIN` when the connection was not queued in that time.
-    package static func connected(to path: PathBytes, patience: Int = 10) -> Int32 {
-        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard folder >= 0 else { return -errno }
-        defer { close(folder) }
-        let kept = patience > 0 ? Int32(SOCK_CLOEXEC.rawValue) : flags
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | kept, 0)
+    package static func connected(to path: PathBytes, patience timeout: Int = 10) -> Int32 {
+        let directory = openDirectory(path.parent)
+        guard directory >= 0 else { return -errno }
+        defer { close(directory) }
+        let flags = timeout > 0 ? Int32(SOCK_CLOEXEC.rawValue) : flags
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
         guard descriptor >= 0 else { return -errno }
-        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        guard withAddress(of: PathBytes(path.lastComponent), in: folder, { connect(descriptor, $0, $1) }) == 0 else {
+        guard withAddress(of: PathBytes(path.lastComponent), in: directory, { connect(descriptor, $0, $1) }) == 0 else {
             let error = errno
             close(descriptor)
             return -error

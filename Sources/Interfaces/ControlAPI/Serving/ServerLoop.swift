@@ -32,10 +32,7 @@ final class ServerLoop {
     private var acceptFrom: ContinuousClock.Instant?
 
     init(_ clients: Clients, _ local: Int32?, network: [Int32], complain: @escaping @Sendable (String) -> Void) {
-        self.clients = clients
-        self.local = local
-        self.network = network
-        self.complain = complain
+        (self.clients, self.local, self.network, self.complain) = (clients, local, network, complain)
     }
 
     func run() {
@@ -59,15 +56,10 @@ final class ServerLoop {
     }
 
     private func wait(besides listeners: [Int32], until deadlines: [ContinuousClock.Instant?]) {
-        var limit: Int64 = -1
-        if let first = deadlines.compactMap(\.self).min() {
-            let (seconds, attoseconds) = max(.zero, first - .now).components
-            limit = seconds * 1_000_000_000 + attoseconds / 1_000_000_000 + 1
-        }
         var descriptors = ([clients.wake.descriptor] + listeners).map {
             pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
         }
-        _ = cal_poll(&descriptors, UInt(descriptors.count), limit)
+        _ = cal_poll(&descriptors, UInt(descriptors.count), deadlines.compactMap(\.self).min().pollLimit)
         if descriptors[0].revents != 0 {
             clients.wake.clear()
             clients.wakeStreams()
@@ -89,14 +81,14 @@ final class ServerLoop {
         for descriptor in network { accept(descriptor, .network) }
     }
 
-    private func accept(_ listener: Int32, _ way: APIRequest.Transport) {
+    private func accept(_ listener: Int32, _ transport: APIRequest.Transport) {
         while true {
             let descriptor = cal_accept(listener)
             guard descriptor >= 0 else {
                 if [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(-descriptor) { acceptFrom = .now + Self.shortage }
                 return
             }
-            guard way == .network || isAllowed(descriptor) else {
+            guard transport == .network || isAllowed(descriptor) else {
                 close(descriptor)
                 continue
             }
@@ -104,7 +96,7 @@ final class ServerLoop {
                 refuse(descriptor, "libmicrohttpd cannot be loaded", help: "install libmicrohttpd12")
                 continue
             }
-            guard clients.add(descriptor, way) else {
+            guard clients.add(descriptor, transport) else {
                 refuse(descriptor, "too many connections", help: "try again later")
                 continue
             }
@@ -153,7 +145,7 @@ final class ServerLoop {
                 return Clients.of(context).more(stream, UnsafeMutableRawBufferPointer(start: buffer, count: size))
             })
         server = chm_start(
-            callbacks, UInt32(2 * Clients.most), UInt32(Clients.patience / .seconds(1)), Self.headerMemory,
+            callbacks, UInt32(2 * Clients.most), UInt32(Clients.sendTimeout / .seconds(1)), Self.headerMemory,
             Clients.mostBody)
         if server == nil {
             hasFailed = true
@@ -178,7 +170,9 @@ extension APIError {
             response.headers + APIResponse.securityHeaders
             + [("Content-Length", "\(response.body.count)"), ("Connection", "close")]
         let head = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
-        let bytes = Array("HTTP/1.1 503 Service Unavailable\r\n\(head)\r\n".utf8) + response.body
+        // The reason phrase may be empty.
+        let reason = status == 503 ? "Service Unavailable" : ""
+        let bytes = Array("HTTP/1.1 \(status) \(reason)\r\n\(head)\r\n".utf8) + response.body
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
     }

@@ -4,9 +4,7 @@ package import System
 /// The file that stores the token across restarts, readable only by its owner.
 package enum TokenFile {
     /// Returns the path of the token file: beside the journal, which no other instance uses.
-    package static func path(beside journal: PathBytes) -> PathBytes {
-        PathBytes(journal.bytes + Array("-token".utf8))
-    }
+    package static func path(beside journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array("-token".utf8)) }
 
     /// Reads the token; if there is no file, creates it with a new token.
     ///
@@ -54,7 +52,7 @@ package enum TokenFile {
         var count = -1
         repeat { count = Glibc.read(descriptor, &bytes, bytes.count) } while count < 0 && errno == EINTR
         guard count >= 0 else { throw failure("read", path, errno) }
-        let lines = bytes[..<count].split(separator: .newline, omittingEmptySubsequences: true)
+        let lines = bytes[..<count].split(separator: UInt8(ascii: "\n"))
         guard count < bytes.count, lines.count == 1, (shortest...longest).contains(lines[0].count),
             lines[0].allSatisfy(isOfToken)
         else { throw ControlProblem("there is no token in '\(path)'", help: deletion) }
@@ -67,11 +65,8 @@ package enum TokenFile {
 
     /// Returns whether a byte needs no encoding in a link and in a cookie.
     private static func isOfToken(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true
-        default: false
-        }
+        let character = Character(Unicode.Scalar(byte))
+        return character.isASCII && (character.isLetter || character.isNumber) || character == "-" || character == "_"
     }
 
     // MARK: Creating
@@ -92,8 +87,4 @@ package enum TokenFile {
         }
         return token
     }
-}
-
-extension UInt8 {
-    fileprivate static let newline = UInt8(ascii: "\n")
 }

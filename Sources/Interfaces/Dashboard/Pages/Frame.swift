@@ -1,4 +1,4 @@
-package import JSON
+import JSON
 
 /// The common frame of all pages.
 struct Frame {
@@ -91,45 +91,32 @@ struct Frame {
         var reasons = status["reasons"].texts
         if let fault = status["journal"]["fault"].string, !reasons.contains(fault) { reasons.append(fault) }
         if !reasons.isEmpty {
-            notices.append(
-                """
-                <section class="notice bad" aria-label="Problems"><h2>Alight is degraded</h2>\
-                <ul>\(reasons.map { "<li>\($0)</li>" })</ul></section>
-                """)
+            let list: HTML = "<ul>\(reasons.map { "<li>\($0)</li>" })</ul>"
+            notices.append(Self.notice("bad", "Problems", "Alight is degraded", list))
         }
+        let names: [HTML] = status["paused_rules"].texts.map { "<li><b>\($0)</b></li>" }
         if status["paused"].isTrue {
-            notices.append(
-                """
-                <section class="notice warn" aria-label="Paused"><h2>All rules are paused</h2>\
-                <p>Events are still recorded as pending jobs; no job starts until you resume.</p></section>
-                """)
-        } else if !status["paused_rules"].texts.isEmpty {
-            let names: [HTML] = status["paused_rules"].texts.map { "<li><b>\($0)</b></li>" }
-            notices.append(
-                """
-                <section class="notice warn slim" aria-label="Paused rules"><h2>Paused</h2>\
-                <ul class="words">\(names)</ul></section>
-                """)
+            let text: HTML = "<p>Events are still recorded as pending jobs; no job starts until you resume.</p>"
+            notices.append(Self.notice("warn", "Paused", "All rules are paused", text))
+        } else if !names.isEmpty {
+            notices.append(Self.notice("warn slim", "Paused rules", "Paused", "<ul class=\"words\">\(names)</ul>"))
         }
         return "\(notices)"
+    }
+
+    private static func notice(_ style: String, _ label: String, _ title: String, _ content: HTML) -> HTML {
+        "<section class=\"notice \(style)\" aria-label=\"\(label)\"><h2>\(title)</h2>\(content)</section>"
     }
 }
 
 /// A page that reports that there is nothing to show, or that an action failed.
-package struct MessagePage {
-    package var title: String
-    package var message: String
-    package var help: String
-    package var status: JSONValue
+struct MessagePage {
+    var title: String
+    var message: String
+    var help: String
+    var status: JSONValue
 
-    package init(title: String, message: String, help: String, status: JSONValue) {
-        self.title = title
-        self.message = message
-        self.help = help
-        self.status = status
-    }
-
-    package var html: HTML {
+    var html: HTML {
         Frame(title: title, status: status).page(
             """
             <h1>\(title)</h1>

@@ -22,8 +22,8 @@ struct HistoryPlots {
     }
 
     /// Returns the bucket of a timestamp within its day, such as `2026-11-22T05:33:07.118Z`.
-    private static func bucket(_ moment: String) -> Int? {
-        let clock = moment.utf8.dropFirst(11).prefix(8).split(separator: UInt8(ascii: ":")).compactMap {
+    private static func bucket(_ timestamp: String) -> Int? {
+        let clock = timestamp.utf8.dropFirst(11).prefix(8).split(separator: UInt8(ascii: ":")).compactMap {
             Int(String(decoding: $0, as: UTF8.self))
         }
         guard clock.count == 3 else { return nil }
@@ -34,14 +34,12 @@ struct HistoryPlots {
 
     // MARK: Plots
 
-    private func sums(_ name: String) -> [Double] {
-        points.map { $0.reduce(0) { $0 + ($1[name].double ?? 0) } }
-    }
+    private func sums(_ name: String) -> [Double] { points.map { $0.reduce(0) { $0 + ($1[name].double ?? 0) } } }
 
-    private func notes(_ note: (Int) -> String?) -> [(moment: String, text: String)?] {
+    private func notes(_ note: (Int) -> String?) -> [(timestamp: String, text: String)?] {
         points.indices.map { index in
-            guard let moment = points[index].first?["at"].string, let text = note(index) else { return nil }
-            return (moment, text)
+            guard let timestamp = points[index].first?["at"].string, let text = note(index) else { return nil }
+            return (timestamp, text)
         }
     }
 
@@ -85,9 +83,7 @@ struct HistoryPlots {
             axis: .even(for: peak, least: 4),
             summary:
                 "\(Wording.count(Int(now), "job")) pending now, at most \(Wording.number(Int(peak))) in the last half hour.",
-            notes: notes { index in
-                queue[index].flatMap { $0 > 0 ? "\(Wording.number(Int($0))) pending" : nil }
-            })
+            notes: notes { index in queue[index].flatMap { $0 > 0 ? "\(Wording.number(Int($0))) pending" : nil } })
     }
 
     private var latency: Plot {

@@ -1,18 +1,12 @@
-package import JSON
+import JSON
 
 /// The page of one job: its file, its event, and each attempt with its output.
-package struct JobPage {
-    package var status: JSONValue
-    package var job: JSONValue
-    package var now: String
+struct JobPage {
+    var status: JSONValue
+    var job: JSONValue
+    var now: String
 
-    package init(status: JSONValue, job: JSONValue, now: String) {
-        self.status = status
-        self.job = job
-        self.now = now
-    }
-
-    package var html: HTML {
+    var html: HTML {
         let path = job["path"].text
         let name = path.split(separator: "/").last.map(String.init) ?? path
         return Frame(title: name, section: .jobs, status: status).page(
@@ -21,7 +15,7 @@ package struct JobPage {
             <div class="title"><h1><bdi>\(name)</bdi></h1>\(.state(of: job))\(actions)</div>
             \(outcome)
             <div class="detail">
-            <section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Job</h2><dl class="facts">\(facts)</dl></section>
+            <section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Job</h2><dl class="facts">\(details)</dl></section>
             \(picture(path))
             </div>
             <section aria-labelledby="h-attempts"><h2 id="h-attempts">Attempts</h2>\(attempts)</section>
@@ -43,28 +37,28 @@ package struct JobPage {
 
     // MARK: Details
 
-    private var facts: [HTML] {
-        var facts: [HTML] = []
+    private var details: [HTML] {
+        var details: [HTML] = []
         func add(_ label: String, _ value: HTML?) {
-            if let value { facts.append("<div><dt>\(label)</dt><dd>\(value)</dd></div>") }
+            if let value { details.append("<div><dt>\(label)</dt><dd>\(value)</dd></div>") }
         }
-        func moment(_ name: String) -> HTML? { job[name].string.map { .time($0, now: now) } }
+        func timestamp(_ name: String) -> HTML? { job[name].string.map { .time($0, now: now) } }
         add("Path", .path(job["path"].text))
         add("From", job["from"].string.map { .path($0) })
         add("Rule", "<a href=\"/jobs?rule=\(HTML.urlPart(job["rule"].text))\">\(job["rule"].text)</a>")
         add("Event", "\(event)")
         add("Written by", writer)
         add("Size", size)
-        add("Created", moment("created"))
-        add("Due", moment("due"))
-        add("Finished", moment("ended"))
+        add("Created", timestamp("created"))
+        add("Due", timestamp("due"))
+        add("Finished", timestamp("ended"))
         let outputs: [HTML] = job["outputs"].elements.compactMap { output in
             (output.string ?? output.bytes.map { String(decoding: $0, as: UTF8.self) }).map { "<li>\(.path($0))</li>" }
         }
         add("Outputs", outputs.isEmpty ? nil : "<ul>\(outputs)</ul>")
         if job["interrupted"].isTrue { add("Interrupted", "the last attempt did not finish") }
         add("Id", "<code>\(id)</code>")
-        return facts
+        return details
     }
 
     private var event: String {
@@ -125,13 +119,13 @@ package struct JobPage {
 
     private func attempt(_ attempt: JSONValue) -> HTML {
         let number = attempt["number"].count
-        var facts: [HTML] = [
+        var details: [HTML] = [
             .time(attempt["started"].text, now: now),
             "\(Wording.duration(seconds: (attempt["duration_ms"].double ?? 0) / 1_000))",
         ]
-        if let status = attempt["status"].double { facts.append("exit status \(Int(exactly: status) ?? 0)") }
-        if let signal = attempt["signal"].double { facts.append("killed by signal \(Int(exactly: signal) ?? 0)") }
-        if let code = attempt["code"].string { facts.append("<code>\(code)</code>") }
+        if let status = attempt["status"].double { details.append("exit status \(Int(exactly: status) ?? 0)") }
+        if let signal = attempt["signal"].double { details.append("killed by signal \(Int(exactly: signal) ?? 0)") }
+        if let code = attempt["code"].string { details.append("<code>\(code)</code>") }
         let message: HTML = attempt["message"].text.isEmpty ? "" : "<p>\(attempt["message"].text)</p>"
         let changes: [HTML] = attempt["changes"].elements.map(change)
         let did: HTML = changes.isEmpty ? "" : "<h4>Changes</h4><ul class=\"changes\">\(changes)</ul>"
@@ -149,7 +143,7 @@ package struct JobPage {
             """
         return """
             <article class="card attempt" data-key="\(number)"><header><h3>Attempt \(number)</h3>\(.state(attempt["outcome"].text))\
-            <ul class="muted inline">\(facts.map { "<li>\($0)</li>" })</ul></header>\(message)\(did)\(log)\(request)</article>
+            <ul class="muted inline">\(details.map { "<li>\($0)</li>" })</ul></header>\(message)\(did)\(log)\(request)</article>
             """
     }
 

@@ -1,24 +1,14 @@
-import ControlAPI
-package import JSON
+import JSON
 
 /// The page with the jobs, newest first, and filters.
-package struct JobsPage {
+struct JobsPage {
     /// The filters, as written by the user.
-    package struct Query: Sendable, Hashable {
-        package var state = ""
-        package var rule = ""
-        package var path = ""
-        package var since = ""
-        package var before = ""
-
-        package init(state: String = "", rule: String = "", path: String = "", since: String = "", before: String = "")
-        {
-            self.state = state
-            self.rule = rule
-            self.path = path
-            self.since = since
-            self.before = before
-        }
+    struct Query: Sendable, Hashable {
+        var state = ""
+        var rule = ""
+        var path = ""
+        var since = ""
+        var before = ""
 
         /// Returns the address of the page with these filters, starting at another position.
         func address(before: String) -> String {
@@ -30,22 +20,14 @@ package struct JobsPage {
         var isEmpty: Bool { state.isEmpty && rule.isEmpty && path.isEmpty && since.isEmpty }
     }
 
-    package var status: JSONValue
-    package var rules: JSONValue
+    var status: JSONValue
+    var rules: JSONValue
     /// The object with the jobs, or one with `error` if the query failed.
-    package var jobs: JSONValue
-    package var query: Query
-    package var now: String
+    var jobs: JSONValue
+    var query: Query
+    var now: String
 
-    package init(status: JSONValue, rules: JSONValue, jobs: JSONValue, query: Query, now: String) {
-        self.status = status
-        self.rules = rules
-        self.jobs = jobs
-        self.query = query
-        self.now = now
-    }
-
-    package var html: HTML {
+    var html: HTML {
         Frame(title: "Jobs", section: .jobs, status: status).page(
             """
             <h1>Jobs</h1>
@@ -106,17 +88,16 @@ package struct JobsPage {
     private func row(_ job: JSONValue) -> HTML {
         let id = job["id"].text
         let isFailed = job["state"].text == "failed"
-        let said: HTML =
+        let message: HTML =
             job["message"].text.isEmpty
             ? "" : "<span class=\"said \(isFailed ? "fault" : "muted")\">\(job["message"].text)</span>"
         let actions: HTML = isFailed ? JobActions(id: id).html : ""
-        let path: HTML = .path(job["path"].text)
-        let name: HTML = id.isEmpty ? path : "<a href=\"/jobs/\(HTML.urlPart(id))\">\(path)</a>"
+        let name: HTML = .job(id.isEmpty ? nil : id, .path(job["path"].text))
         // A due path has no job yet.
         let key = id.isEmpty ? "\(job["rule"].text):\(job["path"].text)" : id
         return """
             <tr data-key="\(key)"><td>\(.state(of: job))</td>\
-            <th scope="row">\(name)\(said)</th>\
+            <th scope="row">\(name)\(message)</th>\
             <td data-label="Rule">\(job["rule"].text)</td><td data-label="Event">\(job["event"].text)</td>\
             <td data-label="When">\(.time(job["ended"].string ?? job["created"].text, now: now))</td>\
             <td class="number" data-label="Attempt">\(job["attempt"].count)</td><td class="end">\(actions)</td></tr>

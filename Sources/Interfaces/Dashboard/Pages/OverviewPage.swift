@@ -1,25 +1,17 @@
-package import JSON
+import JSON
 
 /// The overview: what is watched, what is running, and the last half hour.
-package struct OverviewPage {
-    package var status: JSONValue
+struct OverviewPage {
+    var status: JSONValue
     /// The object with all rules.
-    package var rules: JSONValue
-    package var history: JSONValue
+    var rules: JSONValue
+    var history: JSONValue
     /// The object with the latest jobs, or one with `error` if they are not available.
-    package var jobs: JSONValue
+    var jobs: JSONValue
     /// The current time, in the format of the API.
-    package var now: String
+    var now: String
 
-    package init(status: JSONValue, rules: JSONValue, history: JSONValue, jobs: JSONValue, now: String) {
-        self.status = status
-        self.rules = rules
-        self.history = history
-        self.jobs = jobs
-        self.now = now
-    }
-
-    package var html: HTML {
+    var html: HTML {
         Frame(title: "Overview", section: .overview, status: status).page(
             """
             <h1 class="unseen">Overview</h1>
@@ -63,8 +55,7 @@ package struct OverviewPage {
     private var totals: HTML {
         let counts = status["counts"]
         let words = [
-            ("hints", "Kernel hints"), ("events", "Events"), ("attempts", "Attempts"),
-            ("succeeded", "Succeeded"),
+            ("hints", "Kernel hints"), ("events", "Events"), ("attempts", "Attempts"), ("succeeded", "Succeeded"),
             ("skipped", "Skipped"), ("failed_attempts", "Failed attempts"), ("failed", "Failed jobs"),
         ]
         var rows: [HTML] = words.map { name, label in
@@ -112,8 +103,7 @@ package struct OverviewPage {
             <p class="muted"><b>\(job["rule"].text)</b> · \(job["action"].text) · since \(.time(job["since"].text, now: now))</p></li>
             """
         }
-        let nothing: HTML = "<p class=\"empty\">Nothing is running.</p>"
-        let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
+        let list = Self.list(rows, otherwise: "<p class=\"empty\">Nothing is running.</p>")
         return """
             <section class="card" aria-labelledby="h-running"><h2 id="h-running">Running now</h2><div id="running" data-live>\(list)</div></section>
             """
@@ -129,13 +119,16 @@ package struct OverviewPage {
                 <div class="foot"><p class="muted"><b>\(job["rule"].text)</b> · \(.time(job["at"].text, now: now))</p>\(actions)</div></li>
                 """
         }
-        let nothing: HTML = "<p class=\"empty good\">No job has failed.</p>"
-        let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
+        let list = Self.list(rows, otherwise: "<p class=\"empty good\">No job has failed.</p>")
         return """
             <section class="card" aria-labelledby="h-failures"><div class="head"><h2 id="h-failures">Latest failures</h2>\
             \(.jobs("state=failed", "All failed jobs", status))</div>\
             <div id="failures" data-live>\(list)</div></section>
             """
+    }
+
+    private static func list(_ rows: [HTML], otherwise nothing: HTML) -> HTML {
+        rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
     }
 
     private var ruleTable: HTML {
@@ -165,7 +158,7 @@ package struct OverviewPage {
         }
         let (used, limit) = (status["watches"]["used"].count, status["watches"]["limit"].count)
         let rescan = status["last_rescan"]
-        var facts: [HTML] = [
+        var details: [HTML] = [
             """
             <div><dt><label for="meter">Watches</label></dt><dd>\(Wording.number(used)) of \(Wording.number(limit)) \
             <meter id="meter" min="0" max="\(max(limit, 1))" high="\(max(limit, 1) * 4 / 5)" value="\(used)"></meter></dd></div>
@@ -173,7 +166,7 @@ package struct OverviewPage {
             "<div><dt>Overflows</dt><dd>\(Wording.number(status["overflows"].count))</dd></div>",
         ]
         if !rescan.isNull {
-            facts.append(
+            details.append(
                 """
                 <div><dt>Last rescan</dt><dd>\(.time(rescan["at"].text, now: now)), \(rescan["why"].text), \
                 found \(Wording.count(rescan["found"].count, "change")) that no event had reported</dd></div>
@@ -192,7 +185,7 @@ package struct OverviewPage {
             <section class="card" aria-labelledby="h-folders">\
             <div class="head"><h2 id="h-folders">Watched directories</h2>\
             \(.button("Rescan all files", "/rescan"))</div>
-            <div id="folders" data-live>\(table)<dl class="totals">\(facts)</dl></div></section>
+            <div id="folders" data-live>\(table)<dl class="totals">\(details)</dl></div></section>
             """
     }
 }

@@ -1,37 +1,29 @@
 package import ControlAPI
-import Glibc
 import JSON
 import System
 
 /// Responds to requests for pages, and to forms submitted without the script.
-package struct PageRoutes: Sendable {
+struct PageRoutes: Sendable {
     let operations: any Operations
-    /// Returns the current time.
-    var now: @Sendable () -> String = {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec)).description
-    }
-
-    package init(operations: any Operations) { self.operations = operations }
+    private var now: String { DiskProbe.now().description }
 
     /// The number of jobs on the overview and on the jobs page.
     private static let (few, many) = (30, 100)
 
     // MARK: Pages
 
-    package func overview() -> APIResponse {
+    func overview() -> APIResponse {
         answer { status throws(APIError) in
             var query = JobsQuery()
             query.limit = Self.few
             return OverviewPage(
                 status: status, rules: try operations.rules(), history: try operations.history(),
-                jobs: found(query), now: now()
+                jobs: found(query), now: now
             ).html
         }
     }
 
-    package func jobs(_ request: APIRequest) -> APIResponse {
+    func jobs(_ request: APIRequest) -> APIResponse {
         func asked(_ name: String) -> String { request.text(name) ?? "" }
         let wanted = JobsPage.Query(
             state: asked("state"), rule: asked("rule"), path: asked("path"), since: asked("since"),
@@ -45,9 +37,7 @@ package struct PageRoutes: Sendable {
         query.since = wanted.since.isEmpty ? nil : wanted.since
         query.before = wanted.before.isEmpty ? nil : wanted.before
         return answer { [query] status throws(APIError) in
-            JobsPage(
-                status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now()
-            ).html
+            JobsPage(status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now).html
         }
     }
 
@@ -60,16 +50,12 @@ package struct PageRoutes: Sendable {
         }
     }
 
-    package func job(_ id: String) -> APIResponse {
-        answer { status throws(APIError) in
-            JobPage(status: status, job: try operations.job(id), now: now()).html
-        }
+    func job(_ id: String) -> APIResponse {
+        answer { status throws(APIError) in JobPage(status: status, job: try operations.job(id), now: now).html }
     }
 
-    package func rules() -> APIResponse {
-        answer { status throws(APIError) in
-            RulesPage(status: status, rules: try operations.rules(), now: now()).html
-        }
+    func rules() -> APIResponse {
+        answer { status throws(APIError) in RulesPage(status: status, rules: try operations.rules(), now: now).html }
     }
 
     private func answer(_ page: (JSONValue) throws(APIError) -> HTML) -> APIResponse {
@@ -78,15 +64,17 @@ package struct PageRoutes: Sendable {
             status = try operations.status()
             return Self.response(200, try page(status))
         } catch {
-            return Self.response(
-                error.status,
-                MessagePage(title: "Not found", message: error.message, help: error.help, status: status).html)
+            return Self.message("Not found", error, status)
         }
     }
 
+    private static func message(_ title: String, _ error: APIError, _ status: JSONValue) -> APIResponse {
+        let page = MessagePage(title: title, message: error.message, help: error.help, status: status)
+        return response(error.status, page.html)
+    }
+
     private static func response(_ status: Int, _ html: HTML) -> APIResponse {
-        APIResponse(
-            status, type: "text/html; charset=utf-8", body: Array(html.text.utf8))
+        APIResponse(status, type: "text/html; charset=utf-8", body: Array(html.text.utf8))
     }
 
     // MARK: Forms without the script
@@ -98,21 +86,18 @@ package struct PageRoutes: Sendable {
     ///   - back: The page to redirect to.
     ///   - action: The action, called with the value of the field.
     /// - Returns: The redirect, or a page with the error.
-    package func act(
-        _ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void
-    ) -> APIResponse {
+    func act(_ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void) -> APIResponse {
         do throws(APIError) {
-            guard let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body),
+            guard
+                let form = APIRequest(
+                    transport: request.transport, method: "POST", target: Array("/?".utf8) + request.body),
                 form.query.keys.allSatisfy({ $0 == "rule" }),
                 request.body.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).count <= 1
             else { throw APIError(400, "invalid form", help: "use the buttons of the pages") }
             try action(form.text("rule"))
             return APIResponse(303, type: "text/plain; charset=utf-8", headers: [("Location", back)], body: [])
         } catch {
-            let status = (try? operations.status()) ?? .null
-            return Self.response(
-                error.status,
-                MessagePage(title: "Not done", message: error.message, help: error.help, status: status).html)
+            return Self.message("Not done", error, (try? operations.status()) ?? .null)
         }
     }
 }
@@ -140,4 +125,42 @@ enum Asset: String, CaseIterable {
     }
 
     var response: APIResponse { APIResponse(type: type, body: bytes) }
+}
+
+extension Routes {
+    /// Adds the routes of the dashboard, by TCP only.
+    ///
+    /// - Parameter operations: The operations of the instance.
+    package mutating func addPages(_ operations: any Operations) {
+        let pages = PageRoutes(operations: operations)
+        addPage("GET", "/") { _, _ throws(APIError) in pages.overview() }
+        addPage("GET", "/jobs") { request, _ throws(APIError) in pages.jobs(request) }
+        addPage("GET", "/jobs/*") { _, names throws(APIError) in pages.job(names[0]) }
+        addPage("GET", "/rules") { _, _ throws(APIError) in pages.rules() }
+        for asset in Asset.allCases {
+            let response = asset.response
+            addPage("GET", "/assets/\(asset.rawValue)") { _, _ throws(APIError) in response }
+        }
+
+        // The forms of pages without the script; the script uses the API.
+        addPage("POST", "/jobs/*/retry") { request, names throws(APIError) in
+            pages.act(request, back: "/jobs/\(HTML.urlPart(names[0]))") { _ throws(APIError) in
+                _ = try operations.retry(names[0])
+            }
+        }
+        addPage("POST", "/jobs/*/discard") { request, names throws(APIError) in
+            pages.act(request, back: "/jobs?state=failed") { _ throws(APIError) in
+                _ = try operations.discard(names[0])
+            }
+        }
+        let forms: [(path: String, back: String, action: @Sendable (String?) throws(APIError) -> Void)] = [
+            ("/reload", "/rules", { _ throws(APIError) in try operations.reload() }),
+            ("/rescan", "/", { _ throws(APIError) in try operations.rescan() }),
+            ("/pause", "/rules", { rule throws(APIError) in _ = try operations.pause(rule) }),
+            ("/resume", "/rules", { rule throws(APIError) in _ = try operations.resume(rule) }),
+        ]
+        for form in forms {
+            addPage("POST", form.path) { request, _ in pages.act(request, back: form.back, form.action) }
+        }
+    }
 }

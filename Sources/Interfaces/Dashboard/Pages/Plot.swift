@@ -26,16 +26,14 @@ struct Plot {
     /// A sentence that describes the plot.
     var summary: String
     /// A note for each bucket, with its time; nil if there is none.
-    var notes: [(moment: String, text: String)?]
+    var notes: [(timestamp: String, text: String)?]
 
     private static let (step, height) = (10.0, 100.0)
 
     private var width: Double { Self.step * Double(notes.count) }
 
     var figure: HTML {
-        let legend: [HTML] = series.map {
-            "<li class=\"\($0.kind)\"><span>\($0.label)</span> <b>\($0.latest)</b></li>"
-        }
+        let legend: [HTML] = series.map { "<li class=\"\($0.kind)\"><span>\($0.label)</span> <b>\($0.latest)</b></li>" }
         let ticks: [HTML] = axis.labels.reversed().map { "<span>\($0)</span>" }
         let hasData = notes.contains { $0 != nil }
         let nothing: HTML = hasData ? "" : "<p class=\"nothing\">No activity in the last half hour.</p>"
@@ -128,7 +126,7 @@ struct Plot {
             let x = Self.text(Self.step * Double(index))
             return """
                 <rect class="hit" x="\(x)" y="0" width="\(Self.text(Self.step))" height="\(Self.text(Self.height))" \
-                data-at="\(note.moment)"><title>\(note.text)</title></rect>
+                data-at="\(note.timestamp)"><title>\(note.text)</title></rect>
                 """
         }
     }

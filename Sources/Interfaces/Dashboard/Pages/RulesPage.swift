@@ -1,18 +1,12 @@
-package import JSON
+import JSON
 
 /// The page with all rules, their pending jobs and their failures.
-package struct RulesPage {
-    package var status: JSONValue
-    package var rules: JSONValue
-    package var now: String
+struct RulesPage {
+    var status: JSONValue
+    var rules: JSONValue
+    var now: String
 
-    package init(status: JSONValue, rules: JSONValue, now: String) {
-        self.status = status
-        self.rules = rules
-        self.now = now
-    }
-
-    package var html: HTML {
+    var html: HTML {
         Frame(title: "Rules", section: .rules, status: status).page(
             """
             <div class="title"><h1>Rules</h1>\(.button("Reload the rules", "/reload"))</div>

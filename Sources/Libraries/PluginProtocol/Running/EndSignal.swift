@@ -11,12 +11,12 @@ import Synchronization
 /// by the programs that the plugin starts, which would then ignore SIGTERM.
 enum EndSignal {
     /// The cleanup time of a plugin in milliseconds; Alight kills it after 10 s, unless its rule sets another time.
-    static let patience: Int32 = 5_000
+    static let cleanupTime: Int32 = 5_000
 
     /// The write end of the pipe, for the handler.
     private static let pipeEnd = Atomic<Int32>(-1)
 
-    /// Calls `act` on SIGTERM; the signal terminates the process after `patience`, or when it arrives again.
+    /// Calls `act` on SIGTERM; the signal terminates the process after `cleanupTime`, or when it arrives again.
     static func take(_ act: @escaping @Sendable () -> Void) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
@@ -26,7 +26,7 @@ enum EndSignal {
         OwnThread.start {
             wait(for: reading, -1)
             act()
-            wait(for: reading, patience)
+            wait(for: reading, cleanupTime)
             signal(SIGTERM, SIG_DFL)
             kill(getpid(), SIGTERM)
         }

@@ -103,9 +103,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
 
     // MARK: - Shutdown
 
-    private func cancelAll() {
-        for task in state.withLock({ Array($0.open.values) }) { task.cancel() }
-    }
+    private func cancelAll() { for task in state.withLock({ Array($0.open.values) }) { task.cancel() } }
 
     private func end() { finish { $0.hasEnded = true } }
 

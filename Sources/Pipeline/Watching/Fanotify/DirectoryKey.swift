@@ -10,16 +10,12 @@ struct DirectoryKey: Hashable {
 
     /// Creates the key of an open directory; nil when it has none.
     init?(of descriptor: Int32) {
-        guard let key = Self.made({ cal_folder_key_descriptor(descriptor, $0) }) else { return nil }
-        self = key
-    }
-
-    private static func made(_ make: (UnsafeMutablePointer<UInt8>) -> Int64) -> DirectoryKey? {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(CAL_FOLDER_KEY_SIZE)) { buffer in
-            guard let base = buffer.baseAddress else { return nil }
-            let length = make(base)
-            return length > 0 ? DirectoryKey(UnsafeRawBufferPointer(start: base, count: Int(length))) : nil
+        let key = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(CAL_FOLDER_KEY_SIZE)) { buffer in
+            let length = buffer.baseAddress.map { cal_folder_key_descriptor(descriptor, $0) } ?? 0
+            return length > 0 ? Array(buffer[..<Int(length)]) : nil
         }
+        guard let key else { return nil }
+        bytes = key
     }
 
     func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }

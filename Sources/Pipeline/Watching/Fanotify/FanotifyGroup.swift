@@ -5,28 +5,6 @@ import Glibc
 ///
 /// `deinit` closes it.
 final class FanotifyGroup {
-    /// One event; valid only during the callback.
-    struct Event {
-        var raw: cal_fanotify_event
-
-        var pid: Int32 { raw.pid }
-        /// Whether the queue overflowed, so that events are missing.
-        var isOverflow: Bool { raw.is_overflow != 0 }
-        /// Whether a directory was renamed.
-        var isFolderMove: Bool { raw.is_folder_move != 0 }
-        var folder: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: raw.folder, count: raw.folder_length) }
-        var name: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: raw.name, count: raw.name_length) }
-
-        /// The changes to the name.
-        var deeds: Deeds {
-            var deeds: Deeds = []
-            if raw.is_content != 0 { deeds.insert(.content) }
-            if raw.is_removal != 0 { deeds.insert(.removal) }
-            if raw.is_attributes != 0 { deeds.insert(.attributes) }
-            return deeds
-        }
-    }
-
     let descriptor: Int32
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 8)
 
@@ -49,20 +27,39 @@ final class FanotifyGroup {
     }
 
     /// Marks an open directory, or its whole file system; returns 0 or the errno.
-    func mark(_ folder: Int32, isFileSystem: Bool) -> Int32 {
-        cal_fanotify_mark(descriptor, folder, isFileSystem ? 1 : 0, 0)
+    func mark(_ directory: Int32, isFileSystem: Bool) -> Int32 {
+        cal_fanotify_mark(descriptor, directory, isFileSystem ? 1 : 0, 0)
     }
 
     /// Removes the mark of a file system.
-    func unmarkFileSystem(of folder: Int32) { _ = cal_fanotify_mark(descriptor, folder, 1, 1) }
+    func unmarkFileSystem(of directory: Int32) { _ = cal_fanotify_mark(descriptor, directory, 1, 1) }
 
     /// Reads the queue, up to the size of the buffer; returns whether there may be more.
-    func read(_ body: (Event) -> Void) -> Bool {
+    ///
+    /// An event is valid only during the callback.
+    func read(_ body: (cal_fanotify_event) -> Void) -> Bool {
         let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else { return false }
         var offset = 0
         var event = cal_fanotify_event()
-        while cal_fanotify_next(buffer.baseAddress, count, &offset, &event) != 0 { body(Event(raw: event)) }
+        while cal_fanotify_next(buffer.baseAddress, count, &offset, &event) != 0 { body(event) }
         return true
+    }
+}
+
+extension cal_fanotify_event {
+    /// The key of the directory.
+    var directory: DirectoryKey { DirectoryKey(UnsafeRawBufferPointer(start: folder, count: folder_length)) }
+
+    /// The name in the directory.
+    var entryName: [UInt8] { Array(UnsafeRawBufferPointer(start: name, count: name_length)) }
+
+    /// The changes to the name.
+    var deeds: Deeds {
+        var deeds: Deeds = []
+        if is_content != 0 { deeds.insert(.content) }
+        if is_removal != 0 { deeds.insert(.removal) }
+        if is_attributes != 0 { deeds.insert(.attributes) }
+        return deeds
     }
 }

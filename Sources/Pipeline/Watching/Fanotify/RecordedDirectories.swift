@@ -19,62 +19,62 @@ struct RecordedDirectories {
     private var anchors: [Anchor] = []
     private var verdicts: [DirectoryKey: Bool] = [:]
     /// File systems on which only directories are marked.
-    private var markedByFolder: Set<UInt64> = []
+    private var markedByDirectory: Set<UInt64> = []
 
     private static let limit = 65_536
 
     /// Adds an open directory as a root: everything below it matters.
     ///
     /// - Returns: False when the location of directories on its file system can't be determined.
-    mutating func add(_ folder: Int32, at path: PathBytes) -> Bool {
+    mutating func add(_ directory: Int32, at path: PathBytes) -> Bool {
         var status = cal_stat()
-        guard cal_stat_descriptor(folder, &status) == 0,
-            let key = DirectoryKey(of: folder), let place = Self.place(of: folder)
+        guard cal_stat_descriptor(directory, &status) == 0,
+            let key = DirectoryKey(of: directory), let location = Self.location(of: directory)
         else { return false }
-        let opened = key.open(through: folder)
+        let opened = key.open(through: directory)
         guard opened >= 0 else { return false }
         close(opened)
         verdicts = [:]
         let known = anchors.firstIndex { $0.mount == status.mount && $0.fileSystem == key.fileSystem }
         let index = known ?? anchors.count
         if known == nil { anchors.append(Anchor(mount: status.mount, fileSystem: key.fileSystem)) }
-        guard !anchors[index].roots.keys.contains(where: { place.isInside($0) }) else { return true }
+        guard !anchors[index].roots.keys.contains(where: { location.isInside($0) }) else { return true }
         // The previous location of a root that was moved is removed.
         anchors[index].roots = anchors[index].roots.filter { $0.value != path }
-        anchors[index].roots[place] = path
+        anchors[index].roots[location] = path
         return true
     }
 
     /// Adds the file system of a marked directory as one with marked directories only; false when its directories have
     /// no keys.
-    mutating func addMarked(_ folder: Int32) -> Bool {
-        guard let key = DirectoryKey(of: folder) else { return false }
-        markedByFolder.insert(key.fileSystem)
+    mutating func addMarked(_ directory: Int32) -> Bool {
+        guard let key = DirectoryKey(of: directory) else { return false }
+        markedByDirectory.insert(key.fileSystem)
         verdicts = [:]
         return true
     }
 
     /// Clears the cached results after a directory was renamed.
-    mutating func noteMove() { verdicts = [:] }
+    mutating func forgetResults() { verdicts = [:] }
 
-    mutating func contains(_ folder: DirectoryKey) -> Bool {
-        if let known = verdicts[folder] { return known }
-        let isInside = markedByFolder.contains(folder.fileSystem) || look(for: folder)
+    mutating func contains(_ directory: DirectoryKey) -> Bool {
+        if let known = verdicts[directory] { return known }
+        let isInside = markedByDirectory.contains(directory.fileSystem) || isInside(directory)
         if verdicts.count >= Self.limit { verdicts = [:] }
-        verdicts[folder] = isInside
+        verdicts[directory] = isInside
         return isInside
     }
 
-    private func look(for folder: DirectoryKey) -> Bool {
-        for anchor in anchors where anchor.fileSystem == folder.fileSystem {
+    private func isInside(_ directory: DirectoryKey) -> Bool {
+        for anchor in anchors where anchor.fileSystem == directory.fileSystem {
             // No descriptor stays open, since that would keep the file system from being unmounted.
             guard let mount = Self.open(anchor.roots.values) else { continue }
             defer { close(mount) }
-            let opened = folder.open(through: mount)
+            let opened = directory.open(through: mount)
             guard opened >= 0 else { continue }
             defer { close(opened) }
-            guard let place = Self.place(of: opened) else { continue }
-            if anchor.roots.keys.contains(where: { place.isInside($0) }) { return true }
+            guard let location = Self.location(of: opened) else { continue }
+            if anchor.roots.keys.contains(where: { location.isInside($0) }) { return true }
         }
         return false
     }
@@ -82,19 +82,14 @@ struct RecordedDirectories {
     /// Opens the first of the directories that exists.
     private static func open(_ paths: some Sequence<PathBytes>) -> Int32? {
         for path in paths {
-            let folder = path.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
-            if folder >= 0 { return folder }
+            let directory = path.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
+            if directory >= 0 { return directory }
         }
         return nil
     }
 
     /// Returns the current path of an open directory, without symbolic links.
-    private static func place(of descriptor: Int32) -> PathBytes? {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-            guard let base = buffer.baseAddress else { return nil }
-            let count = readlink("/proc/self/fd/\(descriptor)", base, buffer.count)
-            guard count > 0, count < buffer.count else { return nil }
-            return PathBytes(UnsafeRawBufferPointer(start: base, count: count))
-        }
+    private static func location(of descriptor: Int32) -> PathBytes? {
+        DiskProbe.target(of: PathBytes("/proc/self/fd/\(descriptor)"))
     }
 }

@@ -1,7 +1,7 @@
 package import FileEvents
 import Glibc
 import Synchronization
-package import System
+import System
 
 /// Records which processes write, rename and delete in the watched directories, on its own thread.
 ///
@@ -14,7 +14,7 @@ package import System
 /// elsewhere. A watcher registers the directories that matter, see
 /// ``WatchScope/recorder``.
 package final class WriterRecorder: Sendable {
-    private let core: WriterRecording
+    private let recording: WriterRecording
     private let thread: Mutex<WorkerThread?>
 
     /// Opens the fanotify group and starts the thread.
@@ -26,14 +26,14 @@ package final class WriterRecorder: Sendable {
     ///
     /// - Parameters:
     ///   - isUnlimited: Whether the kernel queue is unlimited.
-    ///   - isReading: Whether a thread reads the queue; otherwise only ``authors(of:)`` reads it.
+    ///   - isReading: Whether a thread reads the queue; otherwise only ``writer(of:isTree:)`` reads it.
     /// - Throws: The same errors as `init()`.
     init(isUnlimited: Bool, isReading: Bool) throws(WatchError) {
-        let core = try WriterRecording(isUnlimited: isUnlimited)
-        self.core = core
+        let recording = try WriterRecording(isUnlimited: isUnlimited)
+        self.recording = recording
         thread = Mutex(nil)
         guard isReading else { return }
-        guard let started = WorkerThread(name: "alight-authors", body: { core.run() }) else {
+        guard let started = WorkerThread(name: "alight-authors", body: { recording.run() }) else {
             throw .refused("thread", errno: EAGAIN)
         }
         thread.withLock { $0 = started }
@@ -43,54 +43,36 @@ package final class WriterRecorder: Sendable {
 
     /// Stops the thread and waits for it; a second call does nothing.
     package func stop() {
-        let running = thread.withLock { thread in
-            let running = thread
-            thread = nil
-            return running
-        }
-        core.stop()
+        let running = thread.withLock { $0.take() }
+        recording.stop()
         running?.join()
     }
 
-    /// Returns the process behind each event, in the order of the events.
+    /// Returns the process behind an event.
     ///
     /// Everything that happened before the call is taken into account, even if the thread is behind.
-    package func authors(of events: [Question]) -> [Writer] { core.authors(of: events) }
-
-    /// A query for the process behind one event.
-    package struct Question: Sendable {
-        package var path: PathBytes
-        package var root: PathBytes
-        package var kind: EventKind
-        /// The metadata of the event.
-        package var snapshot: Snapshot
-        /// Whether the path is a directory that is handled as one unit with its contents.
-        package var isTree: Bool
-
-        package init(_ event: FileEvent, isTree: Bool) {
-            path = event.path
-            root = event.root
-            kind = event.kind
-            snapshot = event.snapshot
-            self.isTree = isTree
-        }
-    }
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - isTree: Whether the path is a directory that is handled as one unit with its contents.
+    /// - Returns: The process, or the reason why it is unknown.
+    package func writer(of event: FileEvent, isTree: Bool) -> Writer { recording.writer(of: event, isTree: isTree) }
 
     /// Marks an open directory that is about to be watched, unless its whole file system is marked.
     ///
     /// - Parameters:
-    ///   - folder: The directory.
+    ///   - directory: The directory.
     ///   - path: Its path.
     ///   - device: Its file system.
     ///   - isRoot: Whether it is the root of the tree.
     /// - Returns: The errno if it can't be marked, reported once per file system; 0 on success or if already reported.
-    func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
-        core.enter(folder, at: path, device: device, isRoot: isRoot)
+    func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
+        recording.enter(directory, at: path, device: device, isRoot: isRoot)
     }
 
     /// Whether only whole file systems are marked.
-    var isWhole: Bool { core.isWhole }
+    var isWhole: Bool { recording.isWhole }
 
     /// Forgets the devices after a mount or unmount, since their numbers may have been reused.
-    func forgetDevices() { core.forgetDevices() }
+    func forgetDevices() { recording.forgetDevices() }
 }

@@ -7,14 +7,14 @@ import System
 /// The state shared by the recorder's thread and its callers.
 final class WriterRecording: Sendable {
     /// The way a file system is marked.
-    private enum AncestorWatch {
-        case whole, byFolder, not
+    private enum Marking {
+        case whole, byDirectory, not
     }
 
     private struct State {
         let group: FanotifyGroup
-        var ways: [UInt64: AncestorWatch] = [:]
-        var folders = RecordedDirectories()
+        var markings: [UInt64: Marking] = [:]
+        var directories = RecordedDirectories()
         var table = WriterTable()
         /// The time of the last queue overflow; earlier events may be missing.
         var overflow: Timestamp?
@@ -58,37 +58,37 @@ final class WriterRecording: Sendable {
 
     // MARK: Listening
 
-    func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
+    func enter(_ directory: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
         state.withLock { state in
-            switch state.ways[device] {
+            switch state.markings[device] {
             case .not: return 0
             case .whole:
-                if isRoot { _ = state.folders.add(folder, at: path) }
+                if isRoot { _ = state.directories.add(directory, at: path) }
                 return 0
-            case .byFolder:
-                _ = state.group.mark(folder, isFileSystem: false)
+            case .byDirectory:
+                _ = state.group.mark(directory, isFileSystem: false)
                 return 0
             case nil: break
             }
             // overlayfs, among others, supports marks of directories only. And where directories can't be opened by
             // their handles, events of a whole file system could not be filtered.
-            var error = state.group.mark(folder, isFileSystem: true)
-            if error == 0, state.folders.add(folder, at: path) {
-                state.ways[device] = .whole
+            var error = state.group.mark(directory, isFileSystem: true)
+            if error == 0, state.directories.add(directory, at: path) {
+                state.markings[device] = .whole
                 return 0
             }
-            if error == 0 { state.group.unmarkFileSystem(of: folder) }
-            error = state.group.mark(folder, isFileSystem: false)
+            if error == 0 { state.group.unmarkFileSystem(of: directory) }
+            error = state.group.mark(directory, isFileSystem: false)
             // Without a key of its own, the directory could not be recognized in events.
-            if error == 0, !state.folders.addMarked(folder) { error = EOPNOTSUPP }
-            state.ways[device] = error == 0 ? .byFolder : .not
+            if error == 0, !state.directories.addMarked(directory) { error = EOPNOTSUPP }
+            state.markings[device] = error == 0 ? .byDirectory : .not
             return error
         }
     }
 
-    var isWhole: Bool { state.withLock { $0.ways.values.allSatisfy { $0 == .whole } } }
+    var isWhole: Bool { state.withLock { $0.markings.values.allSatisfy { $0 == .whole } } }
 
-    func forgetDevices() { state.withLock { $0.ways = [:] } }
+    func forgetDevices() { state.withLock { $0.markings = [:] } }
 
     // MARK: Reading
 
@@ -100,81 +100,73 @@ final class WriterRecording: Sendable {
         var last: WritingProcess?
         let group = state.group
         return group.read { event in
-            let now = time ?? .now
+            let now = time ?? DiskProbe.now()
             time = now
-            if event.isOverflow {
+            if event.is_overflow != 0 {
                 state.table.removeAll()
                 state.overflow = now
                 return
             }
-            if event.isFolderMove { state.folders.noteMove() }
-            let folder = DirectoryKey(event.folder)
+            if event.is_folder_move != 0 { state.directories.forgetResults() }
+            let directory = event.directory
             // The whole file system is marked: most of its events are discarded here.
-            guard state.folders.contains(folder) else { return }
+            guard state.directories.contains(directory) else { return }
             if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(lookingAt: event.pid) : nil }
-            state.table.note(event.deeds, to: Array(event.name), in: folder, by: last, at: now)
+            state.table.record(event.deeds, to: event.entryName, in: directory, by: last, at: now)
         }
     }
 
     // MARK: Queries
 
-    func authors(of questions: [WriterRecorder.Question]) -> [Writer] {
+    func writer(of event: FileEvent, isTree: Bool) -> Writer {
         state.withLock { state in
             // Bounded, since other processes may cause events indefinitely.
-            var pieces = 0
-            while pieces < 1_000, Self.read(&state) { pieces += 1 }
-            return questions.map { Self.author($0, state) }
+            var chunks = 0
+            while chunks < 1_000, Self.read(&state) { chunks += 1 }
+            return Self.writer(of: event, isTree: isTree, state)
         }
     }
 
-    private static func author(_ question: WriterRecorder.Question, _ state: borrowing State) -> Writer {
-        let deeds = Deeds(for: question.kind)
+    private static func writer(of event: FileEvent, isTree: Bool, _ state: borrowing State) -> Writer {
+        let deeds = Deeds(for: event.kind)
         guard !deeds.isEmpty else { return .notAsked }
-        let snapshot = question.snapshot
+        let snapshot = event.snapshot
         var deed: Deed?
-        if let folder = key(of: question.path.parent, below: question.root) {
-            deed = state.table.deed(deeds, to: question.path.lastComponent, in: folder)
+        if let directory = key(of: event.path.parent, below: event.root) {
+            deed = state.table.deed(deeds, to: event.path.lastComponent, in: directory)
         }
-        if question.isTree, deeds == .content {
-            let inner = state.table.lastDeed(in: folders(inside: question.path, below: question.root))
+        if isTree, deeds == .content {
+            let inner = state.table.lastDeed(in: directories(inside: event.path, below: event.root))
             if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
         }
         // If the file shows a later change, another process made it. Content times can be set to any value.
         let latest = deeds == .content ? min(snapshot.modified, snapshot.changed) : snapshot.changed
         // This check does not apply to a directory with its contents, or to a file that is still being written.
-        if let deed, question.isTree || question.kind == .arriving || latest <= deed.time {
+        if let deed, isTree || event.kind == .arriving || latest <= deed.time {
             return deed.process.map { .process($0) } ?? .unknown(.unseen)
         }
         return .unknown(state.overflow.map { latest <= $0 } ?? false ? .overflow : .unseen)
     }
 
-    private static func key(of folder: PathBytes, below root: PathBytes) -> DirectoryKey? {
-        var error: Int32 = 0
+    private static func key(of directory: PathBytes, below root: PathBytes) -> DirectoryKey? {
         // The path of an event may be its root.
-        let top = folder.isInside(root) ? root : folder
-        guard let reader = DirectoryReader(folder, below: top, error: &error) else { return nil }
+        let top = directory.isInside(root) ? root : directory
+        guard let reader = try? DirectoryReader(directory, below: top) else { return nil }
         defer { reader.close() }
         return DirectoryKey(of: reader.descriptor)
     }
 
     /// Returns the keys of a directory and of all directories below it.
-    private static func folders(inside path: PathBytes, below root: PathBytes) -> Set<DirectoryKey> {
+    private static func directories(inside path: PathBytes, below root: PathBytes) -> Set<DirectoryKey> {
         var found: Set<DirectoryKey> = []
         let top = path.isInside(root) ? root : path
         var rest = [path]
-        var error: Int32 = 0
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 8)
-        defer { buffer.deallocate() }
-        while let folder = rest.popLast() {
-            guard let reader = DirectoryReader(folder, below: top, error: &error) else { continue }
+        while let directory = rest.popLast() {
+            guard let reader = try? DirectoryReader(directory, below: top) else { continue }
             defer { reader.close() }
             if let key = DirectoryKey(of: reader.descriptor) { found.insert(key) }
-            while reader.next(
-                into: buffer,
-                { entry in
-                    if reader.isFolder(entry) { rest.append(folder.appending(Array(entry.name))) }
-                }) > 0
-            {}
+            try? reader.forEach { entry in if reader.isDirectory(entry) { rest.append(directory.appending(entry.name)) }
+            }
         }
         return found
     }
@@ -185,30 +177,21 @@ extension WritingProcess {
     fileprivate init(lookingAt pid: Int32) {
         self.init(pid: pid)
         withUnsafeTemporaryAllocation(of: cal_process.self, capacity: 1) { buffer in
-            guard let facts = buffer.baseAddress else { return }
-            cal_process_facts(pid, facts)
-            let raw = UnsafeRawPointer(facts)
+            guard let process = buffer.baseAddress else { return }
+            cal_process_facts(pid, process)
+            let raw = UnsafeRawPointer(process)
             func bytes(_ field: PartialKeyPath<cal_process>, _ length: Int64) -> [UInt8]? {
                 guard length > 0, let offset = MemoryLayout<cal_process>.offset(of: field) else { return nil }
                 return Array(UnsafeRawBufferPointer(start: raw + offset, count: Int(length)))
             }
-            name = bytes(\.name, facts.pointee.name_length).map { PathBytes($0) }
-            executable = bytes(\.executable, facts.pointee.executable_length).map { bytes in
+            name = bytes(\.name, process.pointee.name_length).map { PathBytes($0) }
+            executable = bytes(\.executable, process.pointee.executable_length).map { bytes in
                 // The kernel appends this to the path of an executable that has been replaced since the process
                 // started.
                 let mark = Array(" (deleted)".utf8)
                 return PathBytes(bytes.suffix(mark.count).elementsEqual(mark) ? bytes.dropLast(mark.count) : bytes[...])
             }
-            if facts.pointee.has_user != 0 { uid = facts.pointee.user }
+            if process.pointee.has_user != 0 { uid = process.pointee.user }
         }
-    }
-}
-
-extension Timestamp {
-    /// The current time, by the clock that file timestamps use.
-    fileprivate static var now: Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 }

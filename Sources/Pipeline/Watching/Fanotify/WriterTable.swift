@@ -41,7 +41,7 @@ struct Deed {
 /// directory above them is renamed.
 struct WriterTable {
     private struct Name: Hashable {
-        var folder: DirectoryKey
+        var directory: DirectoryKey
         var bytes: [UInt8]
     }
 
@@ -59,27 +59,27 @@ struct WriterTable {
     private var entries: [Entry?] = []
     private var next = 0
     private var number: UInt64 = 0
-    private var places: [Name: Int] = [:]
+    private var positions: [Name: Int] = [:]
 
     init(limit: Int = 65_536) { self.limit = limit }
 
-    var count: Int { places.count }
+    var count: Int { positions.count }
 
     /// Records a change by a process.
     ///
     /// - Parameters:
     ///   - deeds: One or several changes, with no other process in between.
     ///   - name: The name in the directory.
-    ///   - folder: The directory.
+    ///   - directory: The directory.
     ///   - process: The process; if it had exited, its attributes are copied from an earlier change that it made to the
     ///     name.
     ///   - time: The time at which the change was read, so not before it happened.
-    mutating func note(
-        _ deeds: Deeds, to name: [UInt8], in folder: DirectoryKey, by process: WritingProcess?, at time: Timestamp
+    mutating func record(
+        _ deeds: Deeds, to name: [UInt8], in directory: DirectoryKey, by process: WritingProcess?, at time: Timestamp
     ) {
-        let name = Name(folder: folder, bytes: name)
-        let place = places[name]
-        var entry = place.flatMap { entries[$0] } ?? Entry(name: name)
+        let name = Name(directory: directory, bytes: name)
+        let position = positions[name]
+        var entry = position.flatMap { entries[$0] } ?? Entry(name: name)
         var process = process
         if let pid = process?.pid, process?.name == nil {
             let earlier = [entry.content, entry.removal, entry.attributes].compactMap { $0?.process }
@@ -90,41 +90,34 @@ struct WriterTable {
         if deeds.contains(.content) { entry.content = deed }
         if deeds.contains(.removal) { entry.removal = deed }
         if deeds.contains(.attributes) { entry.attributes = deed }
-        if let place { entries[place] = nil }
+        if let position { entries[position] = nil }
         put(entry)
     }
 
     private mutating func put(_ entry: Entry) {
         if entries.count < limit {
-            places[entry.name] = entries.count
+            positions[entry.name] = entries.count
             entries.append(entry)
             return
         }
-        if let oldest = entries[next] { places[oldest.name] = nil }
+        if let oldest = entries[next] { positions[oldest.name] = nil }
         entries[next] = entry
-        places[entry.name] = next
+        positions[entry.name] = next
         next = (next + 1) % limit
     }
 
     /// Returns the last change of this type to the name.
-    func deed(_ deeds: Deeds, to name: some Sequence<UInt8>, in folder: DirectoryKey) -> Deed? {
-        guard let place = places[Name(folder: folder, bytes: Array(name))], let entry = entries[place] else {
-            return nil
-        }
+    func deed(_ deeds: Deeds, to name: some Sequence<UInt8>, in directory: DirectoryKey) -> Deed? {
+        let position = positions[Name(directory: directory, bytes: Array(name))]
+        guard let entry = position.flatMap({ entries[$0] }) else { return nil }
         if deeds.contains(.content) { return entry.content }
         return deeds.contains(.removal) ? entry.removal : entry.attributes
     }
 
     /// Returns the last change to the content of the directories, or to the set of names in them.
-    func lastDeed(in folders: Set<DirectoryKey>) -> Deed? {
-        var last: Deed?
-        for case let entry? in entries where folders.contains(entry.name.folder) {
-            for deed in [entry.content, entry.removal].compactMap(\.self)
-            where last.map({ $0.number < deed.number }) ?? true {
-                last = deed
-            }
-        }
-        return last
+    func lastDeed(in directories: Set<DirectoryKey>) -> Deed? {
+        let inside = entries.lazy.compactMap(\.self).filter { directories.contains($0.name.directory) }
+        return inside.flatMap { [$0.content, $0.removal].compactMap(\.self) }.max { $0.number < $1.number }
     }
 
     mutating func removeAll() { self = WriterTable(limit: limit) }

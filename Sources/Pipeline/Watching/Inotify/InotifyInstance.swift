@@ -1,4 +1,5 @@
 import CAlightLinux
+import FileEvents
 import Glibc
 import System
 
@@ -25,7 +26,7 @@ struct InotifyMask: OptionSet {
     static let unmount = InotifyMask(IN_UNMOUNT)
     static let overflow = InotifyMask(IN_Q_OVERFLOW)
     static let ignored = InotifyMask(IN_IGNORED)
-    static let isFolder = InotifyMask(IN_ISDIR)
+    static let isDirectory = InotifyMask(IN_ISDIR)
     static let open = InotifyMask(IN_OPEN)
     static let access = InotifyMask(IN_ACCESS)
     static let closeNoWrite = InotifyMask(IN_CLOSE_NOWRITE)
@@ -48,7 +49,24 @@ struct InotifyEvent {
     /// Whether the mask contains any of the flags.
     func has(_ bits: InotifyMask) -> Bool { !mask.isDisjoint(with: bits) }
     /// Whether the name is that of a directory.
-    var isFolder: Bool { mask.contains(.isFolder) }
+    var isDirectory: Bool { mask.contains(.isDirectory) }
+
+    /// The signs of a hint for the name.
+    var signs: Hint.Signs {
+        var signs: Hint.Signs = []
+        if has([.create, .movedTo]) { signs.insert(.appeared) }
+        if has([.delete, .movedFrom]) { signs.insert(.vanished) }
+        if has([.movedFrom, .movedTo]) { signs.insert(.moved) }
+        if has(.modify) { signs.insert(.written) }
+        if has(.closeWrite) { signs.insert(.closed) }
+        if has(.attrib) { signs.insert(.attributes) }
+        // Programs open and read each directory that they list.
+        if isDirectory { return signs }
+        if has(.open) { signs.insert(.opened) }
+        if has(.access) { signs.insert(.accessed) }
+        if has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+        return signs
+    }
 }
 
 /// An inotify instance: adds watches, reads events.
@@ -77,15 +95,15 @@ final class InotifyInstance {
     /// Watches a directory, not a symbolic link; returns its descriptor, or a negative errno.
     ///
     /// For a directory that is already watched, under this or another path, it returns the existing descriptor.
-    func add(_ folder: PathBytes, _ bits: InotifyMask) -> WatchDescriptor {
+    func add(_ directory: PathBytes, _ bits: InotifyMask) -> WatchDescriptor {
         let mask = Self.flags(bits) | UInt32(IN_DONT_FOLLOW)
-        let result = folder.withCString { inotify_add_watch(descriptor, $0, mask) }
+        let result = directory.withCString { inotify_add_watch(descriptor, $0, mask) }
         return result >= 0 ? result : -errno
     }
 
     /// Watches an open directory in the same way.
-    func add(opened folder: Int32, _ bits: InotifyMask) -> WatchDescriptor {
-        cal_watch_open(descriptor, folder, Self.flags(bits))
+    func add(opened directory: Int32, _ bits: InotifyMask) -> WatchDescriptor {
+        cal_watch_open(descriptor, directory, Self.flags(bits))
     }
 
     private static func flags(_ bits: InotifyMask) -> UInt32 {

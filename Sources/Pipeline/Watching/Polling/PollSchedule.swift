@@ -7,7 +7,7 @@ import System
 /// instead of causing a backlog.
 struct PollSchedule {
     enum Subject {
-        case folder(DirectoryTree.ID)
+        case directory(DirectoryTree.ID)
         /// A check whether the root exists and is the same directory.
         case root(Int)
         /// Paths to hint after everything in the queue has had its turn this number of times.

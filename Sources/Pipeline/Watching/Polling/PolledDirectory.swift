@@ -7,7 +7,7 @@ struct PolledDirectory {
     struct Entry {
         fileprivate var nameStart: UInt32
         fileprivate var nameLength: UInt16
-        var isFolder: Bool
+        var isDirectory: Bool
         /// The identity of the file.
         fileprivate var identity: UInt32
         /// Size and modification time; unused for directories, which are polled themselves.
@@ -20,7 +20,7 @@ struct PolledDirectory {
     enum Change: Equatable {
         case appeared, vanished
         /// Another file has the name now.
-        case replaced(wasFolder: Bool)
+        case replaced(wasDirectory: Bool)
         case written, attributes
     }
 
@@ -31,7 +31,7 @@ struct PolledDirectory {
 
     /// Adds an entry with its metadata.
     mutating func add(_ name: UnsafeRawBufferPointer, _ status: cal_stat) {
-        let isFolder = status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+        let isDirectory = status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
         var identity = Hasher()
         identity.combine(status.device_major)
         identity.combine(status.device_minor)
@@ -44,7 +44,7 @@ struct PolledDirectory {
         attributes.combine(status.mode)
         attributes.combine(status.uid)
         attributes.combine(status.gid)
-        if !isFolder {
+        if !isDirectory {
             content.combine(status.size)
             content.combine(status.mtime_seconds)
             content.combine(status.mtime_nanoseconds)
@@ -54,7 +54,7 @@ struct PolledDirectory {
         }
         entries.append(
             Entry(
-                nameStart: UInt32(names.count), nameLength: UInt16(name.count), isFolder: isFolder,
+                nameStart: UInt32(names.count), nameLength: UInt16(name.count), isDirectory: isDirectory,
                 identity: UInt32(truncatingIfNeeded: identity.finalize()),
                 content: UInt32(truncatingIfNeeded: content.finalize()),
                 attributes: UInt32(truncatingIfNeeded: attributes.finalize())))
@@ -71,17 +71,18 @@ struct PolledDirectory {
 
     /// Sorts the entries, for `changes`; call it after the last `add`.
     mutating func seal() {
-        let folder = self
-        entries.sort { folder.compare($0, $1, folder) < 0 }
+        let directory = self
+        entries.sort { directory.compare($0, $1, directory) < 0 }
         entries = Array(entries)
         names = Array(names)
     }
 
     /// Calls the closure for each difference to an earlier listing; both must be sealed.
-    func changes(since earlier: PolledDirectory, _ body: (UnsafeRawBufferPointer, _ isFolder: Bool, Change) -> Void) {
+    func changes(since earlier: PolledDirectory, _ body: (UnsafeRawBufferPointer, _ isDirectory: Bool, Change) -> Void)
+    {
         var (old, new) = (0, 0)
         while old < earlier.entries.count || new < entries.count {
-            let order: Int32
+            let order: Int
             if old == earlier.entries.count {
                 order = 1
             } else if new == entries.count {
@@ -91,21 +92,21 @@ struct PolledDirectory {
             }
             if order < 0 {
                 let entry = earlier.entries[old]
-                earlier.withName(entry) { body($0, entry.isFolder, .vanished) }
+                earlier.withName(entry) { body($0, entry.isDirectory, .vanished) }
                 old += 1
                 continue
             }
             let entry = entries[new]
             new += 1
             if order > 0 {
-                withName(entry) { body($0, entry.isFolder, .appeared) }
+                withName(entry) { body($0, entry.isDirectory, .appeared) }
                 continue
             }
             let before = earlier.entries[old]
             old += 1
             let change: Change? =
                 if before.identity != entry.identity {
-                    .replaced(wasFolder: before.isFolder)
+                    .replaced(wasDirectory: before.isDirectory)
                 } else if before.content != entry.content {
                     .written
                 } else if before.attributes != entry.attributes {
@@ -113,7 +114,7 @@ struct PolledDirectory {
                 } else {
                     nil
                 }
-            if let change { withName(entry) { body($0, entry.isFolder, change) } }
+            if let change { withName(entry) { body($0, entry.isDirectory, change) } }
         }
     }
 
@@ -125,24 +126,15 @@ struct PolledDirectory {
     }
 
     /// Returns a negative number when the entry's name sorts before that of the other directory's entry.
-    private func compare(_ entry: Entry, _ other: Entry, _ folder: PolledDirectory) -> Int32 {
-        withName(entry) { name in folder.withName(other) { Self.compare(name, $0) } }
-    }
-
-    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int32 {
-        let (shorter, lengths) = (min(left.count, right.count), left.count - right.count)
-        if let left = left.baseAddress, let right = right.baseAddress {
-            let order = memcmp(left, right, shorter)
-            if order != 0 { return order }
-        }
-        return Int32(lengths)
+    private func compare(_ entry: Entry, _ other: Entry, _ directory: PolledDirectory) -> Int {
+        withName(entry) { name in directory.withName(other) { name.compare($0) } }
     }
 
     private func entry(named name: UnsafeRawBufferPointer) -> Entry? {
         var (low, high) = (0, entries.count)
         while low < high {
             let middle = (low + high) / 2
-            let order = withName(entries[middle]) { Self.compare($0, name) }
+            let order = withName(entries[middle]) { $0.compare(name) }
             if order == 0 { return entries[middle] }
             if order < 0 { low = middle + 1 } else { high = middle }
         }

@@ -246,6 +246,9 @@ struct FileHandlerTests {
             further: ["create": .value(true)], ending: .failed, code: "not-a-file",
             after: ["in/a.txt: new", "x: x", "in/l -> ../x"]),
         FileCase(
+            name: "its own link", before: ["x": "x", "in/l": "-> ../x"], source: "in/l", ending: .failed,
+            code: "not-a-file", after: ["x: x", "in/l -> ../x"]),
+        FileCase(
             name: "no time", with: ["time": "noon"], ending: .failed, code: "bad-time", after: ["in/a.txt: new"]),
     ]
 

@@ -19,18 +19,16 @@ struct MoveGroupTests {
     /// Its source still exists.
     private func published(
         _ path: PathBytes, to: PathBytes, _ conflict: String
-    ) throws -> (FileMove, FileMove.Carried, PathBytes) {
+    ) throws -> (FileTransfer, FileTransfer.Copy, PathBytes) {
         let run = BuiltInRun(MoveHandler())
         let invocation = run.invocation(
             path,
             templates: ["to": Template(literal: "\(to)"), "on_conflict": Template(literal: conflict)])
-        let move = FileMove(invocation, done: "moved")
-        guard
-            case .carried(var carried) = try move.begin(
-                SourceFile(invocation), to: FilePlace(invocation, trash: Trash(home: nil)), isFlushed: true),
-            case .placed(let name) = try move.publish(&carried)
+        let move = FileTransfer(invocation, .moved, trash: Trash(home: nil))
+        guard case .staged(let staged) = try move.start(isFlushed: true),
+            case .placed(let copy, let name) = try move.publish(staged)
         else { throw Missing(path: path) }
-        return (move, carried, name)
+        return (move, copy, name)
     }
 
     @Test func `a copy for which a duplicate was removed stays, though its source has changed`() throws {
@@ -39,12 +37,12 @@ struct MoveGroupTests {
             for name in ["1/a", "2/a"] { TestFile.write(other.root.appending(name), "same") }
             let to = tree.path("out/")
             let folder = PathBytes("\(to)/")
-            var (move, carried, name) = try published(other.root.appending("1/a"), to: folder, "deduplicate")
+            let (move, copy, name) = try published(other.root.appending("1/a"), to: folder, "deduplicate")
             let twin = BuiltInRun(MoveHandler())(
                 other.root.appending("2/a"), ["to": PathBytes("\(to)/"), "on_conflict": "deduplicate"])
             #expect(twin.code == "same-content")
             TestFile.write(other.root.appending("1/a"), "other")
-            let outcome = try move.removeSource(of: &carried, name)
+            let outcome = try move.finish(copy, name)
             #expect(outcome.code == "changed")
             #expect(!outcome.changes.contains { if case .moved = $0.kind { true } else { false } })
             #expect(listing(other.root) == ["1/a: other", "2/"])
@@ -57,9 +55,9 @@ struct MoveGroupTests {
             guard let other = OtherFileSystem() else { return }
             TestFile.write(other.root.appending("a"), "old")
             let folder = PathBytes("\(tree.path("out"))/")
-            var (move, carried, name) = try published(other.root.appending("a"), to: folder, "rename")
+            let (move, copy, name) = try published(other.root.appending("a"), to: folder, "rename")
             TestFile.write(other.root.appending("a"), "newer")
-            #expect(try move.removeSource(of: &carried, name).code == "changed")
+            #expect(try move.finish(copy, name).code == "changed")
             #expect(listing(other.root) == ["a: newer"])
             #expect(listing(tree.root) == ["out/"])
         }

@@ -171,7 +171,7 @@ struct UntrustedLinkTests {
             let base = OpenFile(tree.root.withCString { cal_open_root($0) })
             func identity(_ opened: Int32) throws -> String {
                 guard opened >= 0 else { return "error \(-opened)" }
-                return "\(try OpenFile(opened).facts().identity)"
+                return "\(try OpenFile(opened).snapshot().identity)"
             }
             let paths = [
                 "a", "a/b", "a//b/", "a/up", "a/up/../b", "a/out", "a/root", "a/loop", "a/none", "a/missing/x",

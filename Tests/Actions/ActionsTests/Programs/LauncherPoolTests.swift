@@ -80,8 +80,8 @@ struct LauncherPoolTests {
 
     @Test func `an order that comes after the exit does not affect the next program`() throws {
         let process = try LauncherProcess(try #require(ProcessLauncher.find()))
-        #expect(process.tell(.terminate))
-        #expect(process.tell(.kill))
+        #expect(process.send(.terminate))
+        #expect(process.send(.kill))
         let pool = LauncherPool(keeps: true)
         let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
@@ -92,7 +92,7 @@ struct LauncherPoolTests {
             #expect(eventually { program.lookForEnd() })
             #expect(program.end == .exited(status: 3))
             program.kill()
-            #expect(process.tell(.kill))
+            #expect(process.send(.kill))
         }
     }
 

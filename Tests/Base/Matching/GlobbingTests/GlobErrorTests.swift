@@ -1,5 +1,6 @@
-import Globbing
 import Testing
+
+@testable import Globbing
 
 /// Invalid patterns.
 struct GlobErrorTests {

@@ -1,7 +1,8 @@
 import ControlAPI
-import Dashboard
 import Synchronization
 import Testing
+
+@testable import Dashboard
 
 /// Responses to requests for pages, and to forms sent without JavaScript.
 struct PageRoutesTests {
@@ -12,7 +13,7 @@ struct PageRoutesTests {
     private static func text(_ response: APIResponse) -> String { String(decoding: response.body, as: UTF8.self) }
 
     private static func request(_ method: String, _ target: String, body: String = "") throws -> APIRequest {
-        var request = try #require(APIRequest(way: .network, method: method, target: Array(target.utf8)))
+        var request = try #require(APIRequest(transport: .network, method: method, target: Array(target.utf8)))
         request.body = Array(body.utf8)
         return request
     }

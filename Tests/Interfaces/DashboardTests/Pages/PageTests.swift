@@ -1,9 +1,10 @@
-import Dashboard
 import Glibc
 import JSON
 import System
 import TestKit
 import Testing
+
+@testable import Dashboard
 
 /// The content of the pages, and their resistance to hostile external text.
 struct PageTests {

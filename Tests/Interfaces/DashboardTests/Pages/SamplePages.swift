@@ -1,5 +1,6 @@
-import Dashboard
 import JSON
+
+@testable import Dashboard
 
 /// Pages of one instance, in which every external text has the same words.
 struct SamplePages {

@@ -12,7 +12,7 @@ int ctk_exchange(const char *one, const char *other);
 void ctk_access_files_as(unsigned int user);
 
 /// Opens an unnamed file in the directory (O_TMPFILE) for writing. Returns a descriptor or a negative errno.
-int ctk_open_unnamed(const char *folder, unsigned int mode);
+int ctk_open_unnamed(const char *directory, unsigned int mode);
 
 /// Links the file of a descriptor to a path. Returns 0 or the errno.
 int ctk_link_descriptor(int fd, const char *path);
@@ -24,10 +24,10 @@ void ctk_become_subreaper(void);
 int ctk_unshare_mounts(void);
 
 /// Mounts a file system without a device at the directory, in this thread's namespace. Returns 0 or the errno.
-int ctk_mount(const char *type, const char *folder, const char *options);
+int ctk_mount(const char *type, const char *directory, const char *options);
 
 /// Unmounts the topmost file system at the directory, even if it is in use.
-void ctk_unmount(const char *folder);
+void ctk_unmount(const char *directory);
 
 /// The size and a checksum of a file's content, for comparisons.
 struct ctk_content {

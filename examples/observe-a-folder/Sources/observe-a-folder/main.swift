@@ -1,10 +1,10 @@
 import FileObserving
 import Glibc
 
-// Prints the pictures that land in a folder, each when it is complete.
+// Prints the images that arrive in a directory, each when it is complete.
 
 guard CommandLine.arguments.count == 2 else {
-    print("usage: observe-a-folder FOLDER")
+    print("usage: observe-a-folder DIRECTORY")
     exit(2)
 }
 

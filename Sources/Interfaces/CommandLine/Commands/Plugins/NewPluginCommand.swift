@@ -10,8 +10,7 @@ extension PluginSkeleton.Language: ExpressibleByArgument {}
 /// `alight plugins new`: creates a plugin from a skeleton.
 struct NewPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new",
-        abstract: "Create a plugin that works and has a test.",
+        commandName: "new", abstract: "Create a plugin that works and has a test.",
         discussion: """
             Overwrites no file.
 
@@ -41,17 +40,8 @@ struct NewPluginCommand: ParsableCommand {
     var source: String?
 
     func run() throws {
-        let isWord =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
-                    UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
-        guard isWord, !name.hasPrefix("-"), name.first?.isLetter == true else {
+        let characters = "abcdefghijklmnopqrstuvwxyz0123456789-_".utf8
+        guard name.first?.isLetter == true, name.utf8.allSatisfy(characters.contains) else {
             throw Exit(
                 .usage, error: "invalid plugin name '\(name)'",
                 help: "start with a letter, and use lowercase letters, digits, '-' and '_'")
@@ -77,8 +67,7 @@ struct NewPluginCommand: ParsableCommand {
     private func make(_ skeleton: PluginSkeleton, in folder: PathBytes) throws {
         let path = folder.description
         guard !FileManager.default.fileExists(atPath: path) else {
-            throw Exit(
-                .runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
+            throw Exit(.runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
         }
         do {
             for file in skeleton.files {
@@ -112,12 +101,88 @@ struct NewPluginCommand: ParsableCommand {
             folder = folder.parent
         }
         throw Exit(
-            .usage,
-            error: "a plugin in Swift is built with Alight's library PluginProtocol, which was not found",
+            .usage, error: "a plugin in Swift is built with Alight's library PluginProtocol, which was not found",
             help: "name a checkout, or its URL, with --source")
     }
 
     private static func isCheckout(_ folder: PathBytes) -> Bool {
         FileManager.default.fileExists(atPath: "\(folder)/Sources/Libraries/PluginProtocol/Plugin.swift")
+    }
+}
+
+/// The files of a new plugin, which counts the lines of a file.
+///
+/// The templates are in `Resources`. A line that starts with `@bash`, `@python` or `@swift` is only for that language.
+struct PluginSkeleton {
+    enum Language: String, CaseIterable {
+        case bash, python, swift
+    }
+
+    /// The location of Alight's source for a package in Swift.
+    enum Source {
+        case folder(String)
+        case address(String)
+    }
+
+    struct File {
+        /// The path relative to the plugin's directory.
+        var path: String
+        var text: String
+        var isExecutable = false
+    }
+
+    let name: String
+    let language: Language
+    /// The source, for a plugin in Swift.
+    let source: Source?
+
+    var files: [File] {
+        let program: [File]
+        switch language {
+        case .bash: program = [File(path: name, text: text(PackageResources.plugin_sh), isExecutable: true)]
+        case .python: program = [File(path: name, text: text(PackageResources.plugin_py), isExecutable: true)]
+        case .swift:
+            program = [
+                File(path: "Package.swift", text: text(PackageResources.package_swift_txt)),
+                File(path: "Sources/\(name)/\(type).swift", text: text(PackageResources.plugin_swift_txt)),
+                File(path: ".gitignore", text: ".build/\n"),
+            ]
+        }
+        return program + [
+            File(path: "plugin.yaml", text: text(PackageResources.plugin_yaml_txt)),
+            File(path: "README.md", text: text(PackageResources.readme_md_txt)),
+            File(path: "request.json", text: text(PackageResources.request_json)),
+            File(path: "response.json", text: text(PackageResources.response_json)),
+            File(path: "testdata/letter.txt", text: "Dear reader,\n\nthat is all.\n"),
+            File(path: "test", text: text(PackageResources.test_sh_txt), isExecutable: true),
+        ]
+    }
+
+    private func text(_ template: [UInt8]) -> String {
+        var lines: [Substring] = []
+        for line in String(decoding: template, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false) {
+            if let only = Language.allCases.first(where: { line.hasPrefix("@\($0.rawValue)") }) {
+                if only == language { lines.append(line.dropFirst("@\(only.rawValue) ".count)) }
+            } else {
+                lines.append(line)
+            }
+        }
+        return lines.joined(separator: "\n").replacing("@NAME@", with: name).replacing("@TYPE@", with: type)
+            .replacing("@DEPENDENCY@", with: dependency)
+    }
+
+    /// The name as a type: `LineCount` for `line-count`.
+    private var type: String {
+        name.split { $0 == "-" || $0 == "_" }.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+    }
+
+    private var dependency: String {
+        switch source {
+        case .address(let address): return ".package(url: \"\(address)\", from: \"0.1.0\")"
+        case .folder(let folder):
+            let text = folder.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+            return ".package(name: \"alight\", path: \"\(text)\")"
+        case nil: return ".package(name: \"alight\", path: \"../..\")"
+        }
     }
 }

@@ -13,8 +13,7 @@ import System
 /// `alight plugins test`: runs the conformance test against a plugin.
 struct TestPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test",
-        abstract: "Test whether a plugin follows the protocol.",
+        commandName: "test", abstract: "Test whether a plugin follows the protocol.",
         discussion: """
             Calls the plugin as 'alight run' does, with valid and invalid requests, in a temporary directory. \
             Parameters and a sample file come from request.json and testdata/ beside plugin.yaml, or from the options.
@@ -95,8 +94,7 @@ struct TestPluginCommand: ParsableCommand {
         if !json {
             let name = Display.text(plugin.description.name)
             Output.standard.write(
-                failures == 0
-                    ? "\(name) follows the protocol" : "\(name): \(failures) of \(checks) checks failed")
+                failures == 0 ? "\(name) follows the protocol" : "\(name): \(failures) of \(checks) checks failed")
         }
         if failures > 0 { throw Exit(.runtimeError) }
     }
@@ -104,12 +102,10 @@ struct TestPluginCommand: ParsableCommand {
     private func say(_ check: ConformanceCheck) {
         let verdict = check.verdict
         if json {
-            var object: [String: JSONValue] = [
-                "check": .string(check.name), "title": .string(check.title),
-                "verdict": .string(verdict.word.rawValue),
-            ]
-            if let message = verdict.message { object["message"] = .string(message) }
-            if let help = verdict.help { object["help"] = .string(help) }
+            let object = [String: JSONValue]([
+                "check": .string(check.name), "title": .string(check.title), "verdict": .string(verdict.word.rawValue),
+                "message": verdict.message.map { .string($0) }, "help": verdict.help.map { .string($0) },
+            ])
             Output.standard.write(object.line)
             return
         }
@@ -133,7 +129,7 @@ struct TestPluginCommand: ParsableCommand {
             let json = JSONValue(json: value.utf8)
             options.parameters[String(text[..<equals])] = json ?? .string(value)
         }
-        if let sample { options.sample = PluginPlace.absolute(sample, program) }
+        if let sample { options.sample = program.path(PathBytes(sample)) }
         if let timeout {
             options.timeout = try duration(timeout, of: "--timeout")
             if options.timeout == .zero {

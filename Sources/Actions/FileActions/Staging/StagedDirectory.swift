@@ -1,0 +1,88 @@
+import CAlightLinux
+import Glibc
+import Rules
+import System
+
+/// A hidden directory beside its final location, which gets its name when it is complete, or is removed.
+///
+/// It is locked while it is open, which marks it as in use; see ``Leftovers``.
+final class StagedDirectory {
+    private let directory: DirectoryHandle
+    private let name: PathBytes
+    private let file: OpenFile
+    /// The umask, which can be determined only by creating something.
+    let mask: UInt32
+
+    /// - Parameters:
+    ///   - directory: The parent directory.
+    ///   - final: The intended name.
+    /// - Throws: A ``FileError`` if the directory cannot be created.
+    init(in directory: DirectoryHandle, for final: PathBytes) throws(FileError) {
+        let name = TemporaryName.staged(final)
+        let error = directory.makeDirectory(name, mode: 0o700)
+        guard error == 0 else { throw FileError(error, "cannot create '\(directory.path(of: name))'") }
+        let file = try directory.opened(name, CAL_OPEN_READING)
+        guard TemporaryName.lock(file.descriptor) else {
+            throw FileError(EAGAIN, "cannot lock '\(directory.path(of: name))'")
+        }
+        self.directory = directory
+        self.name = name
+        self.file = file
+        var status = cal_stat()
+        var mask: UInt32 = 0o022
+        if mkdirat(file.descriptor, "mask", 0o777) == 0 {
+            if cal_stat_entry(file.descriptor, "mask", 0, &status) == 0 { mask = ~status.mode & 0o777 }
+            unlinkat(file.descriptor, "mask", AT_REMOVEDIR)
+        }
+        self.mask = mask
+    }
+
+    deinit {
+        // After publishing, the hidden name is gone, or belongs to the file that was exchanged for this directory.
+        if (try? directory.metadata(of: name)) != nil { _ = DirectoryRemoval.remove(name, in: directory) { false } }
+    }
+
+    var descriptor: Int32 { file.descriptor }
+
+    /// The same directory, opened again to inspect its entries.
+    var content: DirectoryHandle { DirectoryHandle(dup(file.descriptor), directory.path(of: name)) }
+
+    /// Marks the end of the work on the content.
+    ///
+    /// - Returns: A time by the file system's clock. Nothing in the directory has changed after it so far, and later
+    ///   changes have a later time. If the clock is too coarse for that, a time before all others.
+    /// - Throws: A ``FileError`` if a system call fails.
+    func seal() throws(FileError) -> Timestamp {
+        let sealed = try tick()
+        for _ in 0..<50 {
+            if try tick() > sealed { return sealed }
+            usleep(1_000)
+        }
+        return Timestamp(seconds: 0, nanoseconds: 0)
+    }
+
+    /// Returns the current time by the file system's clock.
+    private func tick() throws(FileError) -> Timestamp {
+        guard fchmod(descriptor, mode_t(try file.metadata().mode)) == 0 else {
+            throw FileError(errno, "cannot change the mode of '\(directory.path(of: name))'")
+        }
+        return try file.metadata().changed
+    }
+
+    /// Gives the directory its final name according to `on_conflict`; returns nil if it is skipped.
+    func publish(to place: inout FilePlace) throws(FileError) -> PathBytes? {
+        if place.conflict == .overwrite {
+            let error = directory.rename(name, to: directory, place.name, CAL_RENAME_EXCHANGING)
+            if error == 0 {
+                // The replaced file now has the hidden name, and is removed with it.
+                try place.note(place.name) { .overwritten($0) }
+                return place.name
+            }
+            guard error == ENOENT else { throw FileError(error, "cannot exchange '\(place.path)'") }
+        }
+        switch try place.place(name) {
+        case .placed(let name), .duplicate(let name): return name
+        case .skipped: return nil
+        }
+    }
+}

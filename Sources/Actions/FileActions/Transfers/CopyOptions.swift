@@ -1,0 +1,108 @@
+import ActionAPI
+import CAlightLinux
+import Glibc
+import PluginProtocol
+import Rules
+import System
+
+/// The options of a copy: which attributes are preserved, and whether it is verified and flushed.
+struct CopyOptions {
+    enum Attribute: String, CaseIterable {
+        case mode, times, xattrs, owner
+    }
+
+    var kept: Set<Attribute>
+    /// Whether the copy is compared byte for byte with the source.
+    var verifies: Bool
+    /// Whether the copy is flushed to the disk before it gets its name.
+    var isDurable: Bool
+
+    // Without defaults in the schema, since a dry run would show them in each line of an action.
+
+    static func keepSchema(default attributes: [Attribute]) -> ParameterSchema {
+        let words = attributes.map(\.rawValue).joined(separator: ", ")
+        return ParameterSchema(
+            type: "array", examples: [.array(attributes.map { .string($0.rawValue) })],
+            items: ParameterSchema(type: "string", enum: Attribute.allCases.map { .string($0.rawValue) }),
+            description:
+                "The metadata that a copy keeps: 'mode'; 'times', the modification and access times; 'xattrs', "
+                + "the 'user.*' attributes and the access control lists; 'owner', the user and group as far as "
+                + "permitted. Default: \(words)."
+        )
+    }
+
+    /// The mode that a copy is created with; unless the mode of the source is preserved, it follows the umask.
+    var firstMode: UInt32 { kept.contains(.mode) ? 0o600 : 0o666 }
+
+    static let verifySchema = ParameterSchema.flag(
+        "Whether a copy is read again and compared with the original; otherwise only its size is.")
+    static let durableSchema = ParameterSchema.flag(
+        "Whether a copy is flushed to disk before it gets its name, so that a power loss can't leave it "
+            + "empty; 'false' doesn't wait for that.")
+
+    init(_ invocation: Invocation, default attributes: [Attribute]) {
+        if case .array(let words)? = invocation.parameters["keep"] {
+            let words = words.compactMap(\.bytes).map { String(decoding: $0, as: UTF8.self) }
+            kept = Set(words.compactMap(Attribute.init))
+        } else {
+            kept = Set(attributes)
+        }
+        verifies = invocation.flag("verify", default: false)
+        isDurable = invocation.flag("durable", default: true)
+    }
+
+    /// Copies the preserved attributes to the copy.
+    ///
+    /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
+    /// repeats their content in short form.
+    func keep(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
+        let isOwners = kept.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
+        let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
+        // With an access list, the bits of the group are the maximum for all entries of the list.
+        let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
+        let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
+        // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
+        // this process.
+        if kept.contains(.mode), fchmod(copy, UInt32(metadata.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
+            throw FileError(errno, "cannot set the mode of the copy of a file")
+        }
+        guard kept.contains(.times) else { return }
+        var status = stat()
+        guard fstat(source.descriptor, &status) == 0 else { return }
+        var times = [status.st_atim, status.st_mtim]
+        guard futimens(copy, &times) == 0 || errno == EPERM || errno == ENOTSUP else {
+            throw FileError(errno, "cannot set the times of the copy of a file")
+        }
+    }
+
+    /// Copies extended attributes of users and access lists; attributes of the system are set by the system.
+    ///
+    /// An attribute that the other file system rejects, for example for its size or type, is left out.
+    ///
+    /// - Returns: Whether the source has an access list that was copied.
+    /// - Throws: A ``FileError`` if the disk is full or fails.
+    private static func copyAttributes(_ source: Int32, _ copy: Int32) throws(FileError) -> Bool {
+        let length = cal_list_open_attributes(source, nil, 0)
+        guard length > 0 else { return false }
+        var hasAccess = false
+        var names = [CChar](repeating: 0, count: Int(length) + 1)
+        let filled = cal_list_open_attributes(source, &names, Int(length))
+        guard filled > 0 else { return false }
+        for name in names[..<Int(filled)].split(separator: 0) {
+            let name = PathBytes(name.map { UInt8(bitPattern: $0) })
+            guard name.bytes.starts(with: "user.".utf8) || name == "system.posix_acl_access" else { continue }
+            let error = name.withCString { name -> Int32 in
+                let size = cal_read_open_attribute(source, name, nil, 0)
+                guard size >= 0 else { return ENODATA }
+                var value = [UInt8](repeating: 0, count: Int(size) + 1)
+                let read = cal_read_open_attribute(source, name, &value, Int(size))
+                return read >= 0 ? cal_set_open_attribute(copy, name, value, Int(read)) : ENODATA
+            }
+            if [ENOSPC, EDQUOT, EIO].contains(error) {
+                throw FileError(error, "cannot set an attribute of the copy of a file")
+            }
+            if error == 0, name == "system.posix_acl_access" { hasAccess = true }
+        }
+        return hasAccess
+    }
+}

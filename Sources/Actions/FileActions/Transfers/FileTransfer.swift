@@ -1,0 +1,331 @@
+import ActionAPI
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+import Rules
+import System
+
+/// The transfer of a file to its destination: a copy, or a move.
+///
+/// A move is a rename, or between file systems a copy followed by the removal of the source.
+struct FileTransfer {
+    /// The kind of transfer, as the verb of its messages.
+    enum Verb: String {
+        case copied, moved, renamed
+
+        /// The attributes that a copy preserves by default.
+        var kept: [CopyOptions.Attribute] {
+            self == .copied ? [.mode, .times, .xattrs] : CopyOptions.Attribute.allCases
+        }
+    }
+
+    /// The state of a transfer.
+    enum Stage {
+        case over(Outcome)
+        /// The copy is complete, without its name.
+        case staged(Copy)
+        /// The copy has this name; its directory must be flushed before the source may be removed.
+        case placed(Copy, PathBytes)
+    }
+
+    /// A file and its copy at the destination.
+    struct Copy {
+        var source: SourceFile
+        var place: FilePlace
+        var file: StagedFile
+        /// The copy, opened for reading, and its metadata when it was complete; nil if neither is needed.
+        var reading: (file: OpenFile, made: Snapshot)?
+    }
+
+    let invocation: Invocation
+    let verb: Verb
+    /// The options of the copy, if one is needed.
+    let options: CopyOptions
+    private let newName: PathBytes?
+    private let trash: Trash
+
+    /// - Parameters:
+    ///   - invocation: The invocation with the parameters of the transfer.
+    ///   - verb: The kind of transfer.
+    ///   - newName: The name that the file gets in its directory; nil for the destination that `to` names.
+    ///   - trash: The trash for files that `on_conflict: trash` replaces.
+    init(_ invocation: Invocation, _ verb: Verb, as newName: PathBytes? = nil, trash: Trash) {
+        self.invocation = invocation
+        self.verb = verb
+        self.newName = newName
+        self.trash = trash
+        options = CopyOptions(invocation, default: verb.kept)
+    }
+
+    /// Transfers the file.
+    func run() throws(FileError) -> Outcome {
+        var stage = try start(isFlushed: true)
+        if case .staged(let copy) = stage { stage = try publish(copy) }
+        switch stage {
+        case .over(let outcome): return outcome
+        case .staged: preconditionFailure("it has been published")
+        case .placed(let copy, let name):
+            if options.isDurable { copy.place.directory.flush() }
+            let outcome = try finish(copy, name)
+            if verb != .copied { copy.source.directory.flush() }
+            return outcome
+        }
+    }
+
+    /// Whether an interrupted attempt finished the move.
+    var isDone: Bool { (try? destination(nil, making: false).earlierMove()) != nil }
+
+    private func destination(_ source: SourceFile?, making: Bool = true) throws(FileError) -> FilePlace {
+        guard let newName else { return try FilePlace(invocation, trash: trash, making: making) }
+        if let source { return FilePlace(invocation, source.directory, newName, trash: trash) }
+        let event = invocation.job.event
+        let directory = try SourceFile.openDirectory(of: event.path, root: event.root)
+        return FilePlace(invocation, directory, newName, trash: trash)
+    }
+
+    // MARK: - Start
+
+    /// Renames or copies the file, unless an interrupted attempt has done so.
+    ///
+    /// - Parameter isFlushed: Whether a copy is on the disk on return, if it is to be durable; otherwise, the caller
+    ///   flushes it before publishing it.
+    /// - Returns: The outcome, or the copy to publish.
+    /// - Throws: A ``FileError`` if the file can be neither renamed nor copied.
+    func start(isFlushed: Bool) throws(FileError) -> Stage {
+        verb == .copied ? try startCopy(isFlushed: isFlushed) : try startMove(isFlushed: isFlushed)
+    }
+
+    private func startCopy(isFlushed: Bool) throws(FileError) -> Stage {
+        let place = try destination(nil)
+        let source: SourceFile
+        do throws(FileError) {
+            source = try SourceFile(invocation)
+        } catch {
+            guard error.isGone, let earlier = try place.earlierResult(nil) else { throw error }
+            return .over(place.finished(earlier))
+        }
+        guard !place.isSame(as: source) else {
+            throw .failed("the file would be copied onto itself", code: "same-path")
+        }
+        let content = try source.openForReading()
+        if let earlier = try place.earlierResult(content, hasTimes: options.kept.contains(.times)) {
+            return .over(place.finished(earlier))
+        }
+        return .staged(try copy(source, content, to: place, isFlushed: isFlushed))
+    }
+
+    private func startMove(isFlushed: Bool) throws(FileError) -> Stage {
+        let source: SourceFile
+        do throws(FileError) {
+            source = try SourceFile(invocation)
+        } catch {
+            // An interrupted attempt may have moved the file.
+            guard error.isOfAnotherFile, invocation.hasBegunBefore else { throw error }
+            let place = try destination(nil)
+            if let name = try place.earlierMove() { return .over(place.finished(name)) }
+            guard error.isGone, let name = try place.earlierResult(nil) else { throw error }
+            return .over(place.finished(name))
+        }
+        var place = try destination(source)
+        // An interrupted attempt has moved the file, and another one is now at its path.
+        if source.metadata.identity != invocation.job.event.snapshot.identity, let name = try place.earlierMove() {
+            return .over(place.finished(name))
+        }
+        guard !place.isSame(as: source) else {
+            return .over(Outcome(.skipped, "it is already there", code: "same-path"))
+        }
+        if let outcome = try finishEarlier(source, place) { return .over(outcome) }
+        do throws(FileError) {
+            return .over(try rename(source, &place))
+        } catch {
+            if error.errno == ENOENT, try source.directory.metadata(of: source.name) == nil { throw .gone }
+            guard error.errno == EXDEV else { throw error }
+        }
+        guard source.metadata.type == .file else {
+            let message = "'\(place.path)' is on another file system, to which only regular files are moved"
+            return .over(Outcome(.failed, message, code: "cross-device"))
+        }
+        // Fail now rather than when the copy is complete.
+        guard faccessat(source.directory.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
+            throw FileError(errno, "cannot remove '\(source.path)'")
+        }
+        return .staged(try copy(source, source.openForReading(), to: place, isFlushed: isFlushed))
+    }
+
+    private func copy(
+        _ source: SourceFile, _ content: OpenFile, to place: FilePlace, isFlushed: Bool
+    ) throws(FileError) -> Copy {
+        let file = try FileCopy(source, content, options, isFlushed: isFlushed, limit: invocation.limit).run(to: place)
+        var copy = Copy(source: source, place: place, file: file)
+        if verb != .copied || place.conflict == .deduplicate {
+            let opened = try OpenFile.reading(file)
+            copy.reading = (opened, try opened.metadata())
+        }
+        return copy
+    }
+
+    /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.
+    private func finishEarlier(_ source: SourceFile, _ place: FilePlace) throws(FileError) -> Outcome? {
+        guard invocation.hasBegunBefore, source.metadata.type == .file, let content = try? source.openForReading(),
+            let name = try place.earlierResult(content, hasTimes: options.kept.contains(.times)),
+            // Another name of the same file is not a copy.
+            try place.directory.metadata(of: name)?.identity != source.metadata.identity
+        else { return nil }
+        try Self.remove(source, besides: name, in: place)
+        return place.finished(name)
+    }
+
+    // MARK: - Within one file system
+
+    private func rename(_ source: SourceFile, _ place: inout FilePlace) throws(FileError) -> Outcome {
+        let directory = place.directory
+        let candidate = FilePlace.Candidate(
+            put: { source.directory.rename(source.name, to: directory, $0, CAL_RENAME_NEW) },
+            replace: { name in
+                // rename(2) does nothing between two names of one file. If the file has a single link, the names differ
+                // only in spelling, which rename(2) changes.
+                if let there = try? directory.metadata(of: name), there.identity == source.metadata.identity,
+                    there.links > 1
+                {
+                    return Self.removeLink(source, besides: name, in: directory)
+                }
+                return source.directory.rename(source.name, to: directory, name, CAL_RENAME_REPLACING)
+            },
+            content: place.conflict == .deduplicate ? try? source.openForReading() : nil)
+        switch try place.place(candidate) {
+        case .skipped: return place.skipped
+        case .duplicate(let name): return try removeDuplicate(source, name, &place)
+        case .placed(let name):
+            guard let there = try directory.metadata(of: name), there.identity == source.metadata.identity else {
+                // Another process put a different file there just before the rename; that file has not settled.
+                try Removal.giveBack(name, source.name, from: directory, to: source.directory)
+                throw .changed
+            }
+            try place.note(name) { .moved(from: source.path, to: $0) }
+            return succeeded(name, place)
+        }
+    }
+
+    /// Removes one of two links to a file, and returns 0 or the errno.
+    private static func removeLink(
+        _ source: SourceFile, besides name: PathBytes, in directory: DirectoryHandle
+    ) -> Int32 {
+        do throws(FileError) {
+            switch try source.remove(besides: name, in: directory) {
+            case .removed: return 0
+            case .gone: return ENOENT
+            case .changed: return EBUSY
+            case .isTwin: return source.directory.rename(source.name, to: directory, name, CAL_RENAME_REPLACING)
+            }
+        } catch {
+            return error.errno
+        }
+    }
+
+    /// Removes the source of a move, because a file with the same content exists.
+    private func removeDuplicate(
+        _ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace
+    ) throws(FileError) -> Outcome {
+        try Self.remove(source, besides: name, in: place)
+        try place.note(name) { .removed(source.path, twin: $0) }
+        return place.succeeded(name, code: "same-content") { "removed, because '\($0)' has the same content" }
+    }
+
+    /// Flushes the file whose content is that of the source, and then removes the source.
+    private static func remove(_ source: SourceFile, besides name: PathBytes, in place: FilePlace) throws(FileError) {
+        guard case .success(let file) = place.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0 else {
+            throw FileError(errno, "cannot flush '\(place.directory.path(of: name))'")
+        }
+        place.directory.flush()
+        switch try source.remove(besides: name, in: place.directory) {
+        case .removed, .gone: return
+        case .changed: throw .changed
+        case .isTwin: throw oneFile(source, name, place)
+        }
+    }
+
+    private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ place: FilePlace) -> FileError {
+        .failed(
+            "'\(source.path)' and '\(place.directory.path(of: name))' are the same file, by another mount of "
+                + "its directory or another spelling of its name; nothing was removed", code: "same-path")
+    }
+
+    // MARK: - Completion of a copy
+
+    /// Gives the copy its name.
+    func publish(_ copy: Copy) throws(FileError) -> Stage {
+        var copy = copy
+        defer { copy.file.discard() }
+        let source = copy.source
+        let temporary = try copy.file.name()
+        // One directory through two mounts with different device numbers: a file created in one appears in the other.
+        if verb != .copied, try source.directory.metadata(of: temporary) != nil {
+            throw Self.oneFile(source, copy.place.name, copy.place)
+        }
+        switch try copy.place.place(temporary, content: copy.reading?.file) {
+        case .skipped: return .over(copy.place.skipped)
+        case .duplicate(let name) where verb == .copied:
+            return .over(copy.place.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
+        case .duplicate(let name): return .over(try removeDuplicate(source, name, &copy.place))
+        case .placed(let name):
+            // Recorded now, since other processes may take the name before the source is removed.
+            try copy.place.note(name) { path in
+                verb == .copied ? .made(path, source: source.path) : .moved(from: source.path, to: path)
+            }
+            return .placed(copy, name)
+        }
+    }
+
+    /// Removes the source of a move, since the copy is durable under its final name; the caller then flushes its
+    /// directory.
+    func finish(_ copy: Copy, _ name: PathBytes) throws(FileError) -> Outcome {
+        let source = copy.source
+        var place = copy.place
+        guard verb != .copied else { return succeeded(name, place) }
+        let ending: Removal.Ending
+        do throws(FileError) {
+            ending = try source.remove(besides: name, in: place.directory)
+        } catch {
+            throw FileError(error.errno, "the copy is at '\(place.directory.path(of: name))', but \(error.what)")
+        }
+        switch ending {
+        case .removed, .gone: return succeeded(name, place)
+        case .isTwin: throw Self.oneFile(source, name, place)
+        case .changed: break
+        }
+        let move = FileChange.Kind.moved(from: source.path, to: place.directory.path(of: name))
+        place.changes.removeAll { $0.kind == move }
+        let changed = place.outcome(FileError.changed.outcome)
+        guard let made = copy.reading?.made else { return changed }
+        // A copy that has replaced another file stays: without it, no file would have the name. A deduplicated copy
+        // also stays, because other files with the same content may have been removed.
+        if place.conflict == .overwrite || place.conflict == .deduplicate {
+            // Through another mount, the copy has replaced the source itself.
+            if let there = try source.directory.metadata(of: source.name), there.identity != source.metadata.identity,
+                there.size == made.size, there.modified == made.modified
+            {
+                throw Self.oneFile(source, name, place)
+            }
+            return changed
+        }
+        // The file at the source's name may be the copy itself, which must not be removed.
+        let original = Removal.Twin(directory: source.directory, name: source.name)
+        guard try Removal.remove(name, in: place.directory, if: made, besides: original) != .isTwin else {
+            throw Self.oneFile(source, name, place)
+        }
+        return changed
+    }
+
+    private func succeeded(_ name: PathBytes, _ place: FilePlace) -> Outcome {
+        place.succeeded(name) { "\(verb.rawValue) to \($0)" }
+    }
+}
+
+extension SourceFile {
+    /// Removes the file, whose content exists under another name.
+    fileprivate func remove(besides name: PathBytes, in other: DirectoryHandle) throws(FileError) -> Removal.Ending {
+        let twin = Removal.Twin(directory: other, name: name)
+        return try Removal.remove(self.name, in: directory, if: metadata, besides: twin)
+    }
+}

@@ -1,0 +1,154 @@
+import ActionAPI
+import FileEvents
+import Foundation
+import JSON
+import PluginProtocol
+import Plugins
+import Programs
+import Rules
+import System
+
+/// Makes the cases of a conformance test: directories, files, requests and commands.
+final class ConformanceCases {
+    let plugin: InstalledPlugin
+    let options: ConformanceOptions
+    let launcher: ProcessLauncher
+    private let surroundings: ProgramEnvironment
+    /// The directory of all cases.
+    private let base: PathBytes
+    /// The content of `request.json`.
+    private(set) var shownRequest: JSONValue?
+    private(set) var sample: (content: [UInt8], suffix: String) = (Array("one line\nand another\n".utf8), ".txt")
+    private var count = 0
+
+    init(
+        of plugin: InstalledPlugin, _ options: ConformanceOptions, _ launcher: ProcessLauncher,
+        _ surroundings: ProgramEnvironment, in base: PathBytes
+    ) {
+        self.plugin = plugin
+        self.options = options
+        self.launcher = launcher
+        self.surroundings = surroundings
+        self.base = base
+    }
+
+    /// Reads `request.json` and the sample.
+    ///
+    /// - Throws: The reason why the given sample cannot be read.
+    func read() throws(HandlerProblem) {
+        if let folder = ownFolder, let data = Self.content(of: folder.appending("request.json")) {
+            shownRequest = JSONValue(json: data)
+        }
+        if let path = options.sample {
+            guard let content = Self.content(of: path) else {
+                throw HandlerProblem(message: "cannot read '\(path)'", help: "name an existing file with --sample")
+            }
+            sample = (content, Self.suffix(of: path))
+        } else if let text = shownRequest?.object?["events"]?.array?.first?.object?["path"]?.string,
+            text.hasPrefix("\(ConformanceToken.text)/"), let testdata
+        {
+            let path = testdata.appending(String(text.dropFirst(ConformanceToken.text.count + 1)))
+            if let content = Self.content(of: path) { sample = (content, Self.suffix(of: path)) }
+        }
+    }
+
+    var timeout: Duration {
+        options.timeout ?? plugin.description.timeout.flatMap { try? DurationText.parse($0) } ?? .seconds(60)
+    }
+
+    /// The directory of the plugin; nil for a single-file plugin, which is located among other files.
+    var ownFolder: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
+
+    /// Whether the plugin accepts directories and no files.
+    var takesFolders: Bool {
+        guard let types = plugin.description.types else { return false }
+        return !types.contains("file") && !types.contains("any")
+    }
+
+    /// The directory whose content `request.json` works with.
+    var testdata: PathBytes? {
+        guard let folder = ownFolder?.appending("testdata"), case .present(let snapshot) = DiskProbe.look(at: folder),
+            snapshot.type == .directory
+        else { return nil }
+        return folder
+    }
+
+    func stage(_ name: String) throws(HandlerProblem) -> ConformanceStage {
+        count += 1
+        return try ConformanceStage(in: base, name: "\(count)-\(name)", testdata: testdata)
+    }
+
+    /// Returns the parameters for a case, with defaults.
+    func parameters(in stage: ConformanceStage) -> JSONValue {
+        var members = shownRequest?.object?["with"]?.object ?? [:]
+        for (key, property) in plugin.description.parameters?.properties ?? [:] where members[key] == nil {
+            if let value = property.default { members[key] = value }
+        }
+        members.merge(options.parameters) { _, given in given }
+        return ConformanceToken.replaced(in: .object(members), by: stage.files)
+    }
+
+    /// The first kind of event that the plugin accepts, of those that a file can have.
+    private var kind: EventKind {
+        let kinds: [EventKind] = [.created, .modified, .moved, .attributes, .deleted]
+        guard let words = plugin.description.events else { return .created }
+        return kinds.first { words.contains($0.rawValue) } ?? .created
+    }
+
+    /// Writes a file, and creates a request for it.
+    ///
+    /// - Parameters:
+    ///   - fileName: The name of the file without the suffix of the sample.
+    ///   - stage: The directories of the case.
+    ///   - content: The content of the file; nil for that of the sample.
+    /// - Returns: The members of the request.
+    /// - Throws: The reason why the file cannot be written.
+    func request(
+        for fileName: some Collection<UInt8>, in stage: ConformanceStage, content: [UInt8]? = nil
+    ) throws(HandlerProblem) -> [String: JSONValue] {
+        let path = stage.files.appending(Array(fileName) + Array(sample.suffix.utf8))
+        stage.write(content ?? sample.content, to: path, asFolder: takesFolders)
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+            throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
+        }
+        let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil
+        let event = FileEvent(
+            kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: DiskProbe.now())
+        let request = PluginRequest(
+            id: JobID(now: DiskProbe.now()).description, attempt: 1, maxAttempts: 5, interrupted: false,
+            deadline: DiskProbe.now().advanced(by: timeout).description,
+            rule: RuleReference(name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
+            with: parameters(in: stage), scratch: stage.scratch.description, events: [PluginEvent(event)])
+        return request.json.object ?? [:]
+    }
+
+    /// Returns the command that calls a verb.
+    func command(
+        _ verb: String, in stage: ConformanceStage, input: [UInt8] = [], for request: [String: JSONValue]? = nil
+    ) -> Command {
+        Command(
+            executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)],
+            environment: stage.environment(surroundings, request: request),
+            directory: ProgramPath(stage.scratch), input: input, timeout: timeout, grace: options.grace)
+    }
+
+    func reply(to command: Command, title: String) -> ConformanceReply {
+        ConformanceReply(
+            title: title, ended: launcher.run(command, stop: StopSignal()), folder: command.directory.path,
+            limit: timeout)
+    }
+
+    /// Returns the contents of the directories that a call must not change.
+    func record(of stage: ConformanceStage) -> TreeRecord {
+        TreeRecord([stage.files, stage.home] + (ownFolder.map { [$0] } ?? []), without: [stage.scratch])
+    }
+
+    static func content(of path: PathBytes) -> [UInt8]? {
+        FileManager.default.contents(atPath: path.description).map { Array($0) }
+    }
+
+    private static func suffix(of path: PathBytes) -> String {
+        let name = String(decoding: path.lastComponent, as: UTF8.self)
+        return name.lastIndex(of: ".").map { String(name[$0...]) } ?? ""
+    }
+}

@@ -1,0 +1,177 @@
+import FileEvents
+import RegularExpressions
+import Rules
+import System
+
+/// Checks the keys of a decoded rule against each other, and against the machine.
+struct RuleChecks: RulePart {
+    let decoder: RuleDecoder
+    let draft: RuleDraft
+    /// The globs of `path`.
+    let patterns: [PathPattern]
+    /// The uses of regular expression groups in the rule.
+    let captures: ArraySlice<CaptureUse>
+
+    func run() {
+        for step in draft.steps { checkLimits(of: step) }
+        for step in draft.onFailure { checkLimits(of: step, onFailure: true) }
+        checkCommands()
+        checkTypes()
+        checkCaptures()
+        checkWhileBusy()
+        checkConfinement()
+        checkGroup()
+        for pattern in patterns { checkReach(of: pattern) }
+        checkKinds()
+    }
+
+    /// Whether programs run as root if Alight does.
+    private var runsAsAlight: Bool {
+        !draft.hasInvalidUser && draft.rule.confinement.user.map { $0.uid == 0 } ?? true
+    }
+
+    /// Refuses commands that another user could change, unless they run as a user other than root.
+    private func checkCommands() {
+        guard runsAsAlight else { return }
+        for step in draft.steps + draft.onFailure {
+            guard let mark = step.commandMark else { continue }
+            switch step.action.work {
+            case .exec(let templates): checkCommand(templates, at: mark)
+            case .shell(let line): checkCommand(["/bin/sh", "-c", line].map { Template(literal: $0) }, at: mark)
+            case .use: break
+            }
+        }
+        if let command = draft.rule.ready?.command, let entry = draft["ready"]?.value.entry("command") {
+            checkCommand(command, at: programMark(entry))
+        }
+    }
+
+    /// Checks a command; an argument with a placeholder counts as empty, and is checked when the command runs.
+    private func checkCommand(_ templates: [Template], at mark: Range<Int>) {
+        let arguments = templates.dropFirst().map { $0.literal ?? [] }
+        guard let program = templates.first?.literal,
+            let problem = surroundings.distrustCommand(PathBytes(program), arguments)
+        else { return }
+        problems.error(problem.message, at: mark, help: problem.help)
+    }
+
+    /// Reports keys that are valid only with certain types.
+    private func checkTypes() {
+        let types = draft.rule.types
+        report(
+            "tree", if: draft.rule.settle.isTree && types != [.directory],
+            "'tree' handles a directory with its contents, and accepts only the type 'directory'",
+            help: "write 'types: [directory]', or remove 'tree'")
+        report(
+            "tail", if: draft.rule.tail != nil && types != [.file],
+            "'tail' follows the text of a file, and accepts only the type 'file'",
+            help: "write 'types: [file]', or remove 'tail'")
+    }
+
+    /// Reports a value of `while_busy` that conflicts with the rule's other keys.
+    private func checkWhileBusy() {
+        let choice = draft.rule.whileBusy
+        let isTail = draft.rule.tail != nil
+        report(
+            "while_busy", if: choice != .coalesce && isTail,
+            "'while_busy: \(choice.rawValue)' cannot be combined with 'tail'",
+            help: "remove it: text that is added while the action runs is delivered with the next event")
+        report(
+            "while_busy", if: choice == .restart && draft.rule.batch != nil && !isTail,
+            "'while_busy: restart' cannot be combined with 'batch'",
+            help: "write 'coalesce': stopping a run for one file would stop it for all others")
+    }
+
+    /// Reports a key at its value, if the rule has the key and the condition is true.
+    private func report(_ key: String, if isWrong: Bool, _ message: String, help: String) {
+        if isWrong, let entry = draft[key] { problems.error(message, at: mark(entry), help: help) }
+    }
+
+    /// Reports keys that can't be combined with a group.
+    private func checkGroup() {
+        let rule = draft.rule
+        guard let group = draft["group"] else {
+            return report(
+                "require", if: !draft.required.isEmpty, "'require' needs 'group'",
+                help: "add 'group: ${stem}', or remove 'require'")
+        }
+        let mark = mark(group)
+        if draft["require"] == nil {
+            problems.error("'group' needs 'require'", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
+        }
+        let others = [
+            (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),
+            (rule.sameContent == .ignore, "'same_content: ignore'"), (rule.whileBusy != .coalesce, "'while_busy'"),
+        ]
+        for (isSet, key) in others where isSet {
+            problems.error("'group' cannot be combined with \(key)", at: mark, help: "remove one of them")
+        }
+        let taken: EventMask = [.created, .modified, .moved, .attributes]
+        let excess = rule.events.subtracting(taken.union(.content).union(.anyAttribute))
+        if let word = EventSpelling.words(of: excess).first {
+            problems.error(
+                "'group' handles existing files, but '\(word)' reports something else", at: mark,
+                help: "remove '\(word)' from 'events'")
+        }
+    }
+
+    /// Warns about limits that have no effect.
+    private func checkConfinement() {
+        guard machine.isRoot, runsAsAlight,
+            draft.rule.confinement.limits?.processes != nil, let entry = draft["limits"]?.value.entry("processes")
+        else { return }
+        problems.warning(
+            "'processes' has no effect on programs that run as root", at: mark(entry),
+            help: "add 'run_as' with another user, or remove it")
+    }
+
+    /// Reports placeholders for groups that do not exist or need not have a value.
+    private func checkCaptures() {
+        guard draft.rule.condition != nil || draft["where"] == nil else { return }
+        let condition = draft.rule.condition
+        let certain = condition?.certainExpressions ?? []
+        let all = condition?.expressions ?? []
+        for use in captures {
+            guard let placeholder = Placeholder(word: use.word) else { continue }
+            let hasGroup = certain.contains { placeholder.isIn($0) }
+            if use.isInShell {
+                // Numbers are also the shell's own parameters.
+                if hasGroup {
+                    problems.error(
+                        "'shell' accepts no placeholders, such as '${\(escaped(use.word, limit: 80))}'", at: use.range,
+                        help: "write 'exec: [sh, -c, COMMAND, sh, \"${\(use.word)}\"]', and \"$1\" in the command")
+                }
+                continue
+            }
+            guard !hasGroup else { continue }
+            problems.error(
+                "'${\(escaped(use.word, limit: 80))}' is not a group of a 'regex' in 'where'", at: use.range,
+                help: Self.help(for: placeholder, certain: certain, all: all))
+        }
+    }
+
+    private static func help(
+        for placeholder: Placeholder, certain: [RegularExpression], all: [RegularExpression]
+    ) -> String {
+        if all.isEmpty { return "add 'where: { regex: … }' with '(…)' in it, or write '$${' for a literal '${'" }
+        if certain.isEmpty || all.contains(where: { placeholder.isIn($0) }) {
+            return "a 'regex' inside 'any' or 'not' may not have matched; move it out of them"
+        }
+        let words = certain.flatMap { expression in
+            (1..<(expression.groupCount + 1)).map(String.init) + expression.names.keys.sorted().map { "match.\($0)" }
+        }
+        if words.isEmpty { return "the 'regex' has no group: put '(' and ')' around a part of it" }
+        return "the groups are \(words.map { "${\($0)}" }.joined(separator: ", "))"
+    }
+}
+
+extension Placeholder {
+    /// Whether the expression contains the group.
+    fileprivate func isIn(_ expression: RegularExpression) -> Bool {
+        switch self {
+        case .group(let number): number <= expression.groupCount
+        case .namedGroup(let name): expression.names[name] != nil
+        default: true
+        }
+    }
+}

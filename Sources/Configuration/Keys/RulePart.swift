@@ -1,0 +1,20 @@
+import System
+
+/// A part of the work of a decoder, with the same file and the same diagnostics.
+protocol RulePart: NodeReading {
+    var decoder: RuleDecoder { get }
+}
+
+extension RulePart {
+    var source: SourceText { decoder.source }
+    var surroundings: RuleLoader.Environment { decoder.surroundings }
+    var problems: DiagnosticCollector { decoder.problems }
+    /// The absolute directory of the file.
+    var folder: PathBytes { decoder.folder }
+
+    /// Reports a user or a group that this machine does not have; returns nil.
+    func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {
+        reject(
+            "unknown \(kind) \(quoted(name))", at: range, help: "write a \(kind) name of this machine, or a \(kind) ID")
+    }
+}

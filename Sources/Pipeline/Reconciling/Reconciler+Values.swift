@@ -1,0 +1,105 @@
+package import FileEvents
+package import System
+
+extension Reconciler {
+    /// The decisions that the owner of a reconciler makes, with the index of the view.
+    package struct Callbacks {
+        /// Whether a view admits an event, by its conditions.
+        var admits: (Int, FileEvent) -> Bool
+        /// Whether the interrupted step of an offer finds its own output, whatever is at the path by now.
+        var hasWork: (Int, Offer) -> Bool
+        /// Returns the process that caused an event, as far as a view requests it.
+        var writer: (Int, FileEvent) -> Writer
+        var warn: (Warning) -> Void
+    }
+
+    /// A condition that users should know about.
+    package enum Warning: Sendable, Hashable {
+        /// A path cannot be inspected; its ledger row stays.
+        case unreadable(PathBytes, errno: Int32)
+        /// A file has been open for writing for the given time; the reconciler continues to wait for it.
+        case stillWritten(PathBytes, for: Duration)
+    }
+
+    /// A change of the reconciler's state that its owner reports.
+    package enum Report: Sendable {
+        /// A due path is gone before an action received it.
+        case gone(view: Int, PathBytes, wasHandled: Bool)
+        /// An unfinished offer was dropped in favor of a newer event of its paths.
+        case superseded(view: Int, Offer)
+        /// A path has changed while its action ran, and the view drops such changes.
+        case busy(view: Int, PathBytes)
+    }
+
+    /// An event of a due path that may be leased, as far as the reconciler itself is concerned.
+    package struct Candidate: Sendable {
+        package let view: Int
+        /// The due path.
+        package let path: PathBytes
+        package var event: FileEvent
+        /// The offer that is retried.
+        package let retried: Offer?
+
+        /// Creates a candidate for a path that need not be due.
+        package init(view: Int, event: FileEvent) {
+            (self.view, path, self.event, retried) = (view, event.path, event, nil)
+        }
+
+        init(view: Int, path: PathBytes, event: FileEvent, retried: Offer?) {
+            (self.view, self.path, self.event, self.retried) = (view, path, event, retried)
+        }
+    }
+
+    /// A condition for which due paths wait.
+    package struct Gate: Sendable, Hashable {
+        package let name: String
+        package let path: PathBytes?
+        /// Whether it may never be met, as for a set with a missing file; other paths do not wait for the outcome.
+        package let mayNeverOpen: Bool
+
+        package init(_ name: String, _ path: PathBytes? = nil, mayNeverOpen: Bool = false) {
+            (self.name, self.path, self.mayNeverOpen) = (name, path, mayNeverOpen)
+        }
+    }
+
+    /// The reason why a due path waits.
+    package struct Reason: Sendable {
+        /// A one-line message for the user.
+        package let text: String
+        /// Whether the wait ends after a short time by itself.
+        package let passesSoon: Bool
+
+        package init(_ text: String, passesSoon: Bool) { (self.text, self.passesSoon) = (text, passesSoon) }
+    }
+
+    /// The result of an attempt.
+    package enum Termination: Sendable, Hashable {
+        case succeeded
+        /// It failed and is retried at the time; `counts` is whether the attempt counts.
+        case retry(at: ContinuousClock.Instant, counts: Bool = true)
+        /// It was stopped because its file has changed; this does not count as an attempt.
+        case overtaken
+        /// It failed and is not retried.
+        case gaveUp
+        /// It found neither its input nor its own output.
+        case gone
+        /// The rule does not match the event because of the content of the file.
+        case refused
+    }
+
+    /// A path that waits to be leased.
+    package struct DuePath: Sendable {
+        package var path: PathBytes
+        /// The kind of the event that it would have now.
+        package var kind: EventKind
+        /// The time at which it last settled.
+        package var time: Timestamp
+        /// The condition of the owner for which it waits.
+        package var gate: Gate?
+        package var reason: Reason?
+        /// The other path for which it waits.
+        package var other: PathBytes?
+        /// The latest time at which the wait ends.
+        package var until: ContinuousClock.Instant?
+    }
+}

@@ -1,0 +1,74 @@
+package import FileEvents
+package import System
+
+/// The state that all views of a reconciler share; it belongs to the reconciler's thread.
+package final class SharedState {
+    package internal(set) var ledger: Ledger
+    var files: VisibleFiles
+    var dirty: DirtyPaths
+    let host: Host
+    let callbacks: Reconciler.Callbacks
+    /// The views that may have due paths, unfinished offers or frozen events.
+    ///
+    /// ``Reconciler/markCommitted()`` removes the others.
+    package internal(set) var active: Set<Int> = []
+    /// The roots that the current listing has yet to list.
+    var unlisted: Set<PathBytes> = []
+    /// The number of the last offer.
+    package var number: UInt64 = 0
+    /// A rule of the core that a test leaves out.
+    package var omitted: CoreRule?
+
+    /// Missing paths that the watcher has to hint again after it has polled the directories around them.
+    package var doubted: [PathBytes] = []
+    /// Due paths to store, or to delete from the store.
+    package var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
+    package var reports: [Reconciler.Report] = []
+    /// The events for which paths have become due, as of that time.
+    package var accepted: [(view: Int, event: FileEvent)] = []
+    /// The events that no later one replaces, in the order in which they happened.
+    ///
+    /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out.
+    /// It calls ``ViewReconciler/endFrozen(_:_:at:)`` when the row of an event that the ledger contains is finished.
+    package var frozen: [(view: Int, event: FileEvent, isUncertain: Bool)] = []
+    /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
+    ///
+    /// Their owner stops them, and ends them with ``Reconciler/Termination/overtaken``.
+    package var overtaken: [(view: Int, number: UInt64)] = []
+
+    init(
+        roots: [PathBytes], policies: [SettlePolicy], _ store: any LedgerStore, _ host: Host,
+        _ callbacks: Reconciler.Callbacks
+    ) {
+        ledger = Ledger(store)
+        files = VisibleFiles(roots: roots, in: host.fileSystem)
+        dirty = DirtyPaths(policies: policies)
+        self.host = host
+        self.callbacks = callbacks
+    }
+
+    func applies(_ rule: CoreRule) -> Bool { rule != omitted }
+
+    /// Whether the events at the paths of an offer are recorded for its outcome.
+    func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.keptSteps) }
+
+    /// Makes a path settle by each of the policies.
+    ///
+    /// - Returns: Its hints.
+    func markDirty(
+        _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ policies: Set<Int>, wantsMove: Bool,
+        quiet: Duration? = nil, hasArrived: Bool = false, at now: ContinuousClock.Instant
+    ) -> DirtyPaths.Hints {
+        var hints = DirtyPaths.Hints(signs: signs, origin: origin)
+        hints.hasArrived = hasArrived
+        if signs.contains(.listed) { hints.scan = dirty.scans.innermost(holding: path) }
+        if case .present(let snapshot) = files.paths.look(at: path), snapshot.type != .directory {
+            if wantsMove || snapshot.links > 1 { hints.file = snapshot.identity }
+            if wantsMove { dirty.setFile(snapshot.identity, at: path) }
+        }
+        hints.isConfirmed = signs == .polled
+        let isPolled = files.isPolled(path)
+        for policy in policies { dirty.add(path, policy, hints, quiet: quiet, isPolled: isPolled, at: now) }
+        return hints
+    }
+}

@@ -1,0 +1,354 @@
+import FileEvents
+import Settling
+package import System
+
+extension ViewReconciler {
+    /// The result of comparing a due path with its ledger row.
+    enum Judgement {
+        /// No reportable difference; the payload is the inspected state.
+        case nothing(Snapshot?)
+        /// The rule does not match the difference; the payload is the inspected state.
+        case unreported(Snapshot?)
+        case wait(DueTable.Wait)
+        case event(FileEvent)
+        /// It cannot be inspected.
+        case unreadable
+    }
+
+    /// Compares a path with its ledger row, as it is now or as it was just inspected.
+    func judge(_ path: PathBytes, as seen: DiskProbe.StatResult? = nil) -> Judgement {
+        let row = row(path)
+        switch seen ?? stat(path) {
+        case .unreadable: return .unreadable
+        case .absent: return judgeGone(path, row)
+        case .present(var now):
+            if let digest = due[path]?.digest { now.digest = digest }
+            return judgePresent(path, row, now)
+        }
+    }
+
+    private func judgeGone(_ path: PathBytes, _ row: LedgerRow) -> Judgement {
+        let signs = due[path]?.signs ?? []
+        guard row.handled != nil || isUncertain(row), isRemoved(path, row.handled) else { return .nothing(nil) }
+        if let was = row.handled {
+            if let other = movedTo(was, from: path) { return .wait(.path(other)) }
+            if view.mask.contains(.moved), shared.applies(.listing) {
+                if !shared.unlisted.isEmpty { return .wait(.listing) }
+                if isPolled(path) || signs.contains(.polled), due[path]?.isConfirmed != true { return .wait(.listing) }
+            }
+        }
+        if row.isWithheld && shared.applies(.withheld) || !view.mask.contains(.deleted) { return .unreported(nil) }
+        var event = event(.deleted, path, row.handled ?? .unseen)
+        event.isByMove = signs.isSuperset(of: [.vanished, .moved])
+        return .event(attributed(event))
+    }
+
+    private func judgePresent(_ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
+        let mask = view.mask
+        let signs = due[path]?.signs ?? []
+        let isUncertain = isUncertain(row)
+        let seen = now
+        guard let handled = row.handled else {
+            if let move = move(to: path, now, isReplacing: false) { return move }
+            var event = event(.created, path, now)
+            event.isByMove = signs.isSuperset(of: [.appeared, .moved])
+            return reported(event, seen)
+        }
+        let was = shared.files.known(handled, as: now, at: path, signs)
+        // A file with another name, at present or in between, may have been written through that name.
+        let mayBeWritten =
+            signs.contains(.written) || !signs.contains(.attributes) || now.links > 1
+            || !signs.isDisjoint(with: [.listed, .polled, .appeared])
+        let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
+        var now = now
+        if !view.settle.isTree { now.digest = was.digest }
+        now.delivered = was.delivered
+        var event = event(.modified, path, now)
+        event.before = was
+        event.isReplaced = difference.isReplaced
+        event.changed = difference.content
+        let hasMoreText = handled.hasMoreText(now)
+        if hasMoreText, event.changed.isEmpty { event.changed = ["extended"] }
+        guard !difference.isEmpty || hasMoreText else {
+            return isUncertain ? reported(event, seen) : .nothing(seen)
+        }
+        if difference.isReplaced {
+            if let other = movedTo(handled, from: path) { return .wait(.path(other)) }
+            if let move = move(to: path, now, isReplacing: true) { return move }
+        }
+        let isContent = isUncertain && view.tailBytes == nil || difference.isReplaced || !event.changed.isEmpty
+        if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
+            event.kind = .attributes
+            event.changed = difference.attributes
+        }
+        return reported(event, seen)
+    }
+
+    func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && shared.applies(.certain) }
+
+    private func reported(_ event: FileEvent, _ seen: Snapshot) -> Judgement {
+        guard view.mask.takes(event.kind, changed: event.changed) else { return .unreported(seen) }
+        let event = attributed(event)
+        guard shared.callbacks.admits(index, event) else { return .unreported(seen) }
+        return .event(event)
+    }
+
+    func event(_ kind: EventKind, _ path: PathBytes, _ snapshot: Snapshot) -> FileEvent {
+        let entry = due[path]
+        var event = FileEvent(
+            kind: kind, path: path, root: root(of: path) ?? path.parent, snapshot: snapshot,
+            origin: entry?.origin ?? .live, time: entry?.time ?? shared.host.clock.time())
+        addOthers(&event)
+        return event
+    }
+
+    /// Adds the process that caused an event.
+    func attributed(_ event: FileEvent) -> FileEvent {
+        var event = event
+        event.author = due[event.path]?.writer ?? shared.callbacks.writer(index, event)
+        return event
+    }
+
+    /// Adds the number of entries of a directory, and the other names of a file that has appeared under a new name.
+    func addOthers(_ event: inout FileEvent) {
+        let file = event.snapshot
+        if file.type == .directory {
+            guard event.kind != .deleted else { return }
+            event.children = shared.files.children(of: event.path)
+        } else if file.links > 1, event.kind == .created || event.kind == .moved {
+            let path = event.path
+            event.sameAs = shared.ledger.paths(of: view.id, handling: file.identity).filter { other in
+                other != path && present(other)?.identity == file.identity
+            }
+        }
+    }
+
+    // MARK: Moves
+
+    /// Returns the move by which a file came to a path; nil if it did not come from a path at which it was handled.
+    func move(to path: PathBytes, _ now: Snapshot, isReplacing: Bool) -> Judgement? {
+        // Without a birth time a reused inode looks like a moved file.
+        guard view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
+        let identity = shared.files.recordedIdentity(of: now, at: path)
+        var paths = shared.ledger.paths(of: view.id, handling: identity).filter { $0 != path }
+        if view.tailBytes != nil {
+            if let unfinished = paths.first(where: hasUnfinishedText) { return .wait(.path(unfinished)) }
+            // Its text continues after the last position read.
+            paths.sort { row($0).handled?.delivered ?? 0 > row($1).handled?.delivered ?? 0 }
+        }
+        for from in paths {
+            let source = row(from)
+            guard let handled = source.handled, !source.isWithheld else { continue }
+            switch stat(from) {
+            case .present(let there) where there.identity == now.identity || isReplacing: continue
+            case .unreadable: continue
+            default: break
+            }
+            let event = attributed(moveEvent(from, handled, to: path, now, isReplacing: isReplacing))
+            guard shared.callbacks.admits(index, event) else { continue }
+            return offers.offer(at: from)?.isRunning == true ? .wait(.path(from)) : .event(event)
+        }
+        return nil
+    }
+
+    private func moveEvent(
+        _ from: PathBytes, _ handled: Snapshot, to path: PathBytes, _ now: Snapshot, isReplacing: Bool
+    ) -> FileEvent {
+        var offered = handled
+        if handled.isSameState(as: now) { (offered.changed, offered.mount) = (now.changed, now.mount) }
+        offered.identity = now.identity
+        var event = event(.moved, path, offered)
+        event.from = from
+        event.before = handled
+        event.isReplaced = isReplacing
+        return event
+    }
+
+    /// Returns a dirty or due path without a row that contains the file handled at a path: it will be reported as a
+    /// move from there.
+    private func movedTo(_ was: Snapshot, from path: PathBytes) -> PathBytes? {
+        guard shared.applies(.waitForMove), view.mask.contains(.moved), was.identity.birth != 0,
+            !row(path).isWithheld
+        else { return nil }
+        let paths = shared.dirty.paths(of: was.identity).union(dueFiles[was.identity])
+        return paths.sorted().first { other in
+            guard other != path, root(of: other) != nil, row(other).handled == nil, !isEndless(other),
+                let now = present(other), now.identity == was.identity
+            else { return false }
+            return shared.callbacks.admits(index, attributed(moveEvent(path, was, to: other, now, isReplacing: false)))
+        }
+    }
+
+    // MARK: Text
+
+    /// Whether text of a followed file was read and its action is not finished.
+    func hasUnfinishedText(_ path: PathBytes) -> Bool { view.tailBytes != nil && frozen.count(of: path) > 0 }
+
+    /// Reads the text added to a followed file, and records how far it was read.
+    mutating func addText(_ event: inout FileEvent, limit: Int) {
+        guard let place = try? shared.files.paths.place(of: event.path) else { return }
+        let handled = row(event.path).handled
+        let isOther = handled?.identity != event.snapshot.identity
+        let carried = takeCarried(event.path, event.snapshot.identity)
+        let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
+        let isReset = handled != nil && (carried == nil && event.isReplaced || event.snapshot.size < read)
+        let text = TailReader.read(
+            place, in: shared.host.fileSystem, event.snapshot, from: isReset ? 0 : read, limit: limit, isReset: isReset)
+        event.tail = text
+        event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
+    }
+
+    /// Returns how much of the file was read under another path, which it may have left and returned to.
+    private mutating func takeCarried(_ path: PathBytes, _ file: FileIdentity) -> UInt64? {
+        guard file.birth != 0 else { return nil }
+        if let carried = carried.removeValue(forKey: file) { return carried.delivered }
+        for other in shared.ledger.paths(of: view.id, handling: file)
+        where other != path && present(other)?.identity != file {
+            if let delivered = row(other).handled?.delivered { return delivered }
+        }
+        return nil
+    }
+
+    /// Preserves how much was read of a file whose row passes to another file.
+    mutating func carryOver(_ old: Snapshot?, _ new: Snapshot?) {
+        guard let old, old.delivered != nil, old.identity != new?.identity else { return }
+        // It may have left several paths; the last position read counts.
+        if let known = carried[old.identity], known.changed > old.changed { return }
+        carried[old.identity] = old
+    }
+
+    /// Preserves the text of a refused file of which none was received; text added to another file is skipped.
+    mutating func keepText(_ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
+        let isOther = before?.identity != seen.identity
+        let received = isOther ? takeCarried(path, seen.identity) ?? 0 : before?.delivered ?? 0
+        guard isOther || received == 0 else { return }
+        var row = row(path)
+        row.handled?.delivered = received
+        set(path, row)
+    }
+
+    // MARK: Queries
+
+    /// Returns the kind of the event that a due path would have now; nil if it needs none.
+    func kind(_ path: PathBytes) -> EventKind? {
+        switch judge(path) {
+        case .event(let event): event.kind
+        case .nothing, .unreported: nil
+        case .wait, .unreadable:
+            row(path).handled == nil ? .created : present(path) == nil ? .deleted : .modified
+        }
+    }
+
+    /// Returns the due paths without the job of an earlier attempt, the latest first.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of paths.
+    ///   - isWanted: Whether a path is included.
+    /// - Returns: The paths.
+    package func duePaths(limit: Int, where isWanted: (PathBytes) -> Bool) -> [Reconciler.DuePath] {
+        var paths: [Reconciler.DuePath] = []
+        for path in due.entries.latest where paths.count < limit && isWanted(path) {
+            guard let entry = due[path], offers.offer(at: path)?.isRunning ?? true, let kind = kind(path) else {
+                continue
+            }
+            var shown = Reconciler.DuePath(path: path, kind: kind, time: entry.time)
+            (shown.until, shown.reason) = (due.limit(of: path), entry.reason)
+            switch entry.wait {
+            case .gate(let gate): shown.gate = gate
+            case .path(let other) where other != path: shown.other = other
+            case .time(let time): shown.until = time
+            case .path, .listing, nil: break
+            }
+            paths.append(shown)
+        }
+        return paths
+    }
+
+    /// Whether a path is due and waits for nothing.
+    package var hasDue: Bool { due.hasNext }
+
+    /// Returns the position of the first path in the order; nil if there is none.
+    package var nextDuePosition: UInt64? { due.nextPosition }
+
+    /// Returns the last position in the order.
+    package var lastDuePosition: UInt64 { due.lastPosition }
+
+    /// Whether nothing is due or unfinished.
+    package var isIdle: Bool { due.isEmpty && offers.all.isEmpty && frozen.isEmpty }
+
+    /// Returns the number of due paths without an unfinished offer.
+    package var dueCount: Int { due.count - offers.paths.count { due[$0] != nil } }
+
+    /// Whether a path is due or has an unfinished offer.
+    package func isDue(_ path: PathBytes) -> Bool { due[path] != nil || offers.number(at: path) != nil }
+
+    /// Whether a path has settled before a time and waits for nothing.
+    package func isDue(_ path: PathBytes, before time: Timestamp) -> Bool {
+        guard let entry = due[path] else { return false }
+        return entry.settled != nil && entry.wait == nil && entry.time < time
+    }
+
+    /// Whether a path settles, is due or has an unfinished offer.
+    package func isUnfinished(_ path: PathBytes) -> Bool {
+        root(of: path) != nil && (isDirty(path) || isDue(path))
+    }
+
+    /// Whether the offered file has been at its path since the first lease.
+    ///
+    /// Another of its names may have been put there: the kernel reports that, polling shows another change time, and
+    /// an interrupted attempt has left its output.
+    package func hasKeptFile(of number: UInt64) -> Bool {
+        guard let offer = offers[number], !offer.wasNamed, let now = present(offer.path),
+            !offer.isInterrupted || !shared.callbacks.hasWork(index, offer)
+        else { return false }
+        guard let offered = offer.offered else { return true }
+        let mayBeBack = offered.links > 1 && isPolled(offer.path) && now.changed != offer.changed
+        return offered.identity == now.identity && !mayBeBack
+    }
+
+    /// Whether a file has settled in its current state: it is due, or the action has received it.
+    package func hasSettled(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+        guard !isDirty(path) else { return false }
+        if let entry = due[path] { return entry.settled == DueTable.Stamp(snapshot) }
+        let known = offers.offer(at: path)?.offered ?? row(path).handled
+        return known.map { $0.hasSameContent(as: snapshot) } ?? false
+    }
+
+    /// Returns the number of offers that wait for their next attempt.
+    package var retryingCount: Int { offers.all.values.count { !$0.isRunning } }
+
+    /// Returns the number of due paths that wait for something that may take long.
+    package var heldCount: Int { due.entries.values.count { $0.reason.map { !$0.passesSoon } ?? false } }
+
+    /// Returns the number of due paths that wait for nothing.
+    package var readyCount: Int { due.readyCount }
+
+    /// Returns the directory and the paths inside it that the view knows, or that exist and match.
+    package func knownPaths(inside directory: PathBytes) -> [PathBytes] {
+        var paths: Set<PathBytes> = []
+        shared.ledger.visit(view.id, inside: directory) { path, _ in paths.insert(path) }
+        var open = [directory]
+        while let path = open.popLast() {
+            guard case .present(let snapshot) = shared.files.paths.look(at: path) else { continue }
+            if root(of: path) != nil { paths.insert(path) }
+            guard snapshot.type == .directory else { continue }
+            open += ((try? shared.files.paths.names(in: path)) ?? []).map { path.appending($0.bytes) }
+        }
+        return paths.filter { root(of: $0) != nil }.sorted()
+    }
+
+    /// The unfinished offers, in the order of their first leases.
+    package var sortedOffers: [Offer] { offers.all.values.sorted { $0.number < $1.number } }
+
+    /// The offers of which an interrupted attempt may have removed the input, in no particular order.
+    package var interruptedOffers: [Offer] { offers.all.values.filter(\.mayHaveRemovedInput) }
+
+    /// The offers that have changed since the last commit, by number; nil for finished ones.
+    package var changedOffers: [UInt64: Offer?] {
+        Dictionary(uniqueKeysWithValues: offers.changed.map { ($0, offers[$0]) })
+    }
+
+    package func offer(_ number: UInt64) -> Offer? { offers[number] }
+
+    package func offer(at path: PathBytes) -> Offer? { offers.offer(at: path) }
+}

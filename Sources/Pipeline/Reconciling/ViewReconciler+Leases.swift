@@ -1,0 +1,382 @@
+package import FileEvents
+import Settling
+package import System
+
+extension ViewReconciler {
+    /// Takes the first due path that may be leased.
+    ///
+    /// All hints must be received before. The caller leases the candidate, or makes it wait; a candidate for which it
+    /// does neither is lost until its path is hinted again.
+    package mutating func nextCandidate(at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
+        while let path = due.next() {
+            if let candidate = candidate(path, at: now) { return candidate }
+        }
+        return nil
+    }
+
+    /// Takes one due path, if it may be leased.
+    package mutating func candidate(_ path: PathBytes, at now: ContinuousClock.Instant) -> Reconciler.Candidate? {
+        guard due[path] != nil else { return nil }
+        let old = offers.offer(at: path).flatMap { shared.applies(.busy) || !$0.isRunning ? $0 : nil }
+        if old?.isRunning == true || offers.isOutput(path) || hasUnfinishedText(path) {
+            due.wait(path, for: .path(path))
+            return nil
+        }
+        var judgement = judge(path)
+        guard isReady(path, judgement, old) else { return nil }
+        if let old {
+            if let event = repeated(old, judgement) {
+                guard case .retrying(let time) = old.state, time > now else {
+                    return Reconciler.Candidate(view: index, path: path, event: event, retried: old)
+                }
+                due.wait(path, for: .time(time))
+                return nil
+            }
+            supersede(old.number, settled: path)
+            judgement = judge(path)
+            guard isReady(path, judgement, nil) else { return nil }
+        }
+        return candidate(path, judgement)
+    }
+
+    /// Returns the candidate of a judged path; nil if it is handled, waits or was frozen.
+    private mutating func candidate(_ path: PathBytes, _ judgement: Judgement) -> Reconciler.Candidate? {
+        switch judgement {
+        case .nothing, .unreported: conclude(path, judgement)
+        case .unreadable: resettle(path)
+        case .wait(let wait): self.wait(path, wait)
+        case .event(let event):
+            if let from = event.from, let source = offers.offer(at: from) {
+                supersede(source.number, settled: path)
+                compare(from)
+                due.requeue(path)
+            } else if freezes(event) {
+                freeze(event)
+            } else {
+                return Reconciler.Candidate(view: index, path: path, event: event, retried: nil)
+            }
+        }
+        return nil
+    }
+
+    /// Takes the events of all due paths, in order, and sets the ledger to the state that they show.
+    ///
+    /// All hints must be received before.
+    package mutating func takeDue(at now: ContinuousClock.Instant) -> [FileEvent] {
+        var events: [FileEvent] = []
+        while let path = due.next() {
+            guard let event = candidate(path, at: now)?.event else { continue }
+            setHandled(event)
+            events.append(event)
+            for path in event.paths {
+                if event.kind == .moved { compare(path) } else { due.wake(.path(path)) }
+            }
+            markNames(of: event)
+        }
+        return events
+    }
+
+    /// Sets the rows of the paths that an event names to the state that it shows, and removes the paths from the
+    /// order.
+    private mutating func setHandled(_ event: FileEvent) {
+        for path in event.paths { removeDue(path) }
+        if let from = event.from { set(from, LedgerRow()) }
+        set(event.path, LedgerRow(event.kind == .deleted ? nil : event.snapshot))
+    }
+
+    /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
+    ///
+    /// The reconciler must not be changed between ``nextCandidate(_:at:)`` and this call.
+    package mutating func lease(_ candidate: Reconciler.Candidate) -> Offer {
+        if let old = candidate.retried, let offer = again(old.number, candidate.event) { return offer }
+        return make(candidate.event)
+    }
+
+    /// Makes a candidate wait for a condition of the owner, at most until the time.
+    package mutating func hold(
+        _ candidate: Reconciler.Candidate, for gate: Reconciler.Gate, until time: ContinuousClock.Instant? = nil,
+        _ reason: Reconciler.Reason? = nil
+    ) {
+        due.wait(candidate.path, for: .gate(gate), until: time, reason)
+        if isEndless(candidate.path) { due.wake(.path(candidate.path)) }
+    }
+
+    /// Whether a path waits without a limit for a condition that may never be met.
+    func isEndless(_ path: PathBytes) -> Bool {
+        guard case .gate(let gate) = due[path]?.wait else { return false }
+        return gate.mayNeverOpen && due.limit(of: path) == nil
+    }
+
+    /// Whether a path may be leased: it is in the state in which it settled, or it is a move, and the other path of
+    /// its retry has also settled.
+    private mutating func isReady(_ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
+        if case .event(let event) = judgement, event.kind == .moved, shared.applies(.moveAtOnce) { return true }
+        // The view no longer matches the path: the offer runs unchanged.
+        if old != nil, root(of: path) == nil { return true }
+        guard let settled = due[path]?.settled else { return false }
+        let isAsSettled = settled == stamp(path, judgement)
+        guard isAsSettled || !shared.applies(.settledFacts) else {
+            resettle(path)
+            return false
+        }
+        guard let other = old?.paths.first(where: { $0 != path && isDirty($0) }) else { return true }
+        due.wait(path, for: .path(other))
+        return false
+    }
+
+    /// Returns the stamp of a path as it was judged.
+    func stamp(_ path: PathBytes, _ judgement: Judgement) -> DueTable.Stamp {
+        if case .event(let event) = judgement, event.kind != .deleted { return DueTable.Stamp(event.snapshot) }
+        let now = stat(path)
+        return now == .absent ? .absent : DueTable.Stamp(now.snapshot)
+    }
+
+    /// Returns the event with which an offer is repeated; nil if the offer is superseded.
+    ///
+    /// It is the offer's own event or, if only its last attempt has changed the file, the current difference.
+    private func repeated(_ old: Offer, _ judgement: Judgement) -> FileEvent? {
+        if isAsOffered(old) || root(of: old.path) == nil { return old.event }
+        guard isLeft(old), case .event(let event) = judgement, event.from == nil, !freezes(event) else { return nil }
+        return event
+    }
+
+    /// Whether the disk is in the offered state, so that the offer can be repeated unchanged.
+    func isAsOffered(_ offer: Offer) -> Bool {
+        let now = inspect(offer.path)
+        if offer.hasRemovedInput, shared.applies(.steps) { return true }
+        if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted, shared.applies(.reenter) {
+            if now == nil || shared.callbacks.hasWork(index, offer) { return true }
+        }
+        guard let offered = offer.offered else { return now == nil }
+        guard let now else { return false }
+        guard let from = offer.event.from else { return now.isSameState(as: offered) }
+        return now.identity == offered.identity && present(from)?.identity != now.identity
+    }
+
+    /// Whether the disk is in the state that the last attempt of an offer left.
+    private func isLeft(_ offer: Offer) -> Bool {
+        guard shared.applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = inspect(offer.path)
+        else { return false }
+        return now.isSameState(as: left)
+    }
+
+    private mutating func again(_ number: UInt64, _ event: FileEvent) -> Offer? {
+        guard var offer = offers[number] else { return nil }
+        if event != offer.event {
+            offer.event = event
+            offer.isRepeat = true
+            offer.steps = 0
+        }
+        for path in offer.paths { removeDue(path) }
+        offer.state = .leased
+        if offer.steps == 0 || !shared.applies(.keptSteps) {
+            offer.wasNamed = false
+            offer.missedHints = false
+            offer.changed = present(offer.path)?.changed
+        }
+        offers.set(offer)
+        return offer
+    }
+
+    private mutating func make(_ event: FileEvent) -> Offer {
+        shared.number += 1
+        let paths = event.paths
+        // A move offers the handled state, whatever is at the path.
+        let now = event.from != nil || event.kind == .deleted ? inspect(event.path) : event.snapshot
+        let left = left.removeValue(forKey: event.path)
+        let before = Dictionary(paths.map { ($0, row($0).trust) }) { first, _ in first }
+        var offer = Offer(
+            number: shared.number, event: event,
+            isUncertain: before.values.contains { $0 == .uncertain || $0 == .failed },
+            isRepeat: event.from == nil && now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
+            changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
+        if event.from != nil { offer.left = now }
+        for path in paths { removeDue(path) }
+        offers.insert(offer)
+        shared.active.insert(index)
+        return offer
+    }
+
+    /// Ends an offer in favor of a newer event; its paths stay uncertain and are compared.
+    mutating func supersede(_ number: UInt64, settled: PathBytes? = nil) {
+        guard let offer = offers[number] else { return }
+        if shared.applies(.keepUncertain) { for path in offer.paths { set(path, row(path)) } }
+        offers.remove(offer)
+        for path in offer.paths where path != settled { compare(path) }
+        shared.reports.append(.superseded(view: index, offer))
+    }
+
+    // MARK: Frozen events
+
+    /// Freezes the events of the due paths, as far as they are frozen.
+    mutating func freezeDue() {
+        var others: [PathBytes] = []
+        while let path = due.next() {
+            if !freezeDue(path) { others.append(path) }
+        }
+        for path in others { due.requeue(path) }
+        if shared.dirty.count == 0, due.isEmpty { carried = [:] }
+    }
+
+    /// Freezes the event of a due path; returns false if it is to be leased.
+    mutating func freezeDue(_ path: PathBytes) -> Bool {
+        guard offers.number(at: path) == nil, root(of: path) != nil else { return false }
+        if hasUnfinishedText(path) {
+            due.wait(path, for: .path(path))
+            return true
+        }
+        let judgement = judge(path)
+        if case .event(let event) = judgement, !freezes(event) { return false }
+        guard isReady(path, judgement, nil) else { return true }
+        _ = candidate(path, judgement)
+        return true
+    }
+
+    /// Whether an event is frozen and not leased.
+    func freezes(_ event: FileEvent) -> Bool {
+        guard view.tailBytes != nil else { return view.whileBusy == .queue }
+        return event.snapshot.type == .file && (event.kind == .created || event.kind == .modified)
+    }
+
+    /// Sets the ledger to the state that an event shows, and adds the event to ``SharedState/frozen``.
+    private mutating func freeze(_ event: FileEvent) {
+        var event = event
+        if let limit = view.tailBytes { addText(&event, limit: limit) }
+        let isUncertain = event.paths.contains { row($0).trust == .uncertain }
+        setHandled(event)
+        if !event.isWithoutText {
+            frozen.add(event.paths)
+            shared.frozen.append((index, event, isUncertain))
+        }
+        for path in event.paths { compare(path) }
+        markNames(of: event)
+    }
+
+    /// Records that an action for a frozen event is about to start.
+    package mutating func beginFrozen(_ event: FileEvent) {
+        if event.kind.isDifference { frozen.start(event.path) }
+    }
+
+    /// Records that the row of a frozen event is finished: the paths that it names are compared again.
+    ///
+    /// All hints that were queued when the result arrived must be received before.
+    package mutating func endFrozen(
+        _ event: FileEvent, _ termination: Reconciler.Termination, at now: ContinuousClock.Instant
+    ) {
+        guard event.kind.isDifference else { return }
+        let running = frozen.finish(event.path)
+        // Later events of the path report its outcome.
+        if frozen.count(of: event.path) == 1, let handled = row(event.path).handled,
+            handled.isSameState(as: event.snapshot)
+        {
+            let mayHaveMissed = termination == .succeeded && mayHaveMissed(event, running)
+            if termination == .gone, event.kind == .created {
+                set(event.path, LedgerRow())
+            } else if termination == .gone || mayHaveMissed {
+                set(event.path, LedgerRow(handled, .uncertain))
+            }
+        }
+        for path in event.paths where frozen.count(of: path) > 0 {
+            frozen.remove(path)
+            compare(path, quiet: .zero)
+        }
+    }
+
+    /// Whether the file of a frozen event may have been absent from its path while the action ran.
+    func mayHaveMissed(_ event: FileEvent, _ path: FrozenPaths.Running?) -> Bool {
+        guard let path, event.kind != .deleted, event.tail == nil else { return false }
+        return path.wasNamed || path.missedHints && present(event.path)?.changed != event.snapshot.changed
+    }
+
+    /// Restores the rows of frozen events that an earlier run left.
+    package mutating func restoreFrozen(_ events: [FileEvent]) {
+        shared.active.insert(index)
+        for event in events where event.kind.isDifference { frozen.add(event.paths) }
+    }
+
+    mutating func freezeReport(
+        _ kind: EventKind, _ path: PathBytes, root: PathBytes? = nil, _ snapshot: Snapshot, _ origin: EventOrigin
+    ) {
+        guard view.mask.takes(kind) else { return }
+        var event = FileEvent(
+            kind: kind, path: path, root: root ?? self.root(of: path) ?? path.parent, snapshot: snapshot,
+            origin: origin, time: shared.host.clock.time())
+        addOthers(&event)
+        event.author = shared.callbacks.writer(index, event)
+        shared.frozen.append((index, event, false))
+    }
+
+    /// Freezes the events that a path was opened, read or closed, if the view reports them.
+    mutating func freezeRaw(_ hint: Hint) {
+        guard !view.mask.isDisjoint(with: .raw), let snapshot = present(hint.path) else { return }
+        let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
+            (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
+        ]
+        for (sign, kind) in kinds where hint.signs.contains(sign) {
+            freezeReport(kind, hint.path, snapshot, hint.origin)
+        }
+    }
+
+    /// Freezes the event of a path that exists and is not in the ledger, once while it settles.
+    ///
+    /// - Returns: Whether the view reports it.
+    mutating func freezeArriving(_ hint: Hint) -> Bool {
+        guard view.mask.contains(.arriving), !hint.signs.isDisjoint(with: .content),
+            shared.dirty.hints(of: hint.path, policy)?.hasArrived != true, row(hint.path) == LedgerRow(),
+            due[hint.path] == nil, let snapshot = present(hint.path)
+        else { return false }
+        freezeReport(.arriving, hint.path, snapshot, hint.origin)
+        return true
+    }
+
+    // MARK: Changes while an action runs
+
+    /// Reports the running offer of a path that has settled in another state than was offered.
+    mutating func overtake(_ path: PathBytes) {
+        guard view.whileBusy == .restart, let offer = offers.offer(at: path), offer.isRunning, !offer.hasRemovedInput,
+            !shared.overtaken.contains(where: { $0 == (index, offer.number) })
+        else { return }
+        let mask = view.mask
+        let isWanted: Bool
+        if let now = present(path), path == offer.path, let offered = offer.offered {
+            let difference = Difference(before: offered, after: now, mayBeWritten: true)
+            isWanted =
+                (difference.isReplaced || !difference.content.isEmpty)
+                && mask.takes(.modified, changed: difference.content)
+                || mask.takes(.attributes, changed: difference.attributes) && !difference.attributes.isEmpty
+        } else if present(path) == nil {
+            isWanted =
+                path == offer.path && offer.offered != nil && !offer.mayRemoveInput
+                && !mask.isDisjoint(with: [.deleted, .moved])
+        } else {
+            isWanted = mask.contains(.created)
+        }
+        if isWanted { shared.overtaken.append((index, offer.number)) }
+    }
+
+    /// Records the changes that have settled at the paths of an offer while it ran as handled.
+    mutating func dropSettled(_ offer: Offer) {
+        for path in offer.paths where due[path]?.settled != nil {
+            let judgement = judge(path)
+            guard case .event(let event) = judgement, event.kind != .moved, isReady(path, judgement, nil) else {
+                continue
+            }
+            markHandled(path, as: .some(event.kind == .deleted ? nil : event.snapshot))
+            removeDue(path)
+            shared.reports.append(.busy(view: index, path))
+        }
+    }
+}
+
+extension FileEvent {
+    /// Whether a followed file has no more text than was read.
+    fileprivate var isWithoutText: Bool {
+        kind == .modified && !isReplaced && tail.map { $0.bytes.isEmpty && !$0.isReset } ?? false
+    }
+}
+
+extension DiskProbe.StatResult {
+    fileprivate var snapshot: Snapshot? {
+        if case .present(let snapshot) = self { snapshot } else { nil }
+    }
+}

@@ -1,0 +1,119 @@
+import FileEvents
+import Settling
+import System
+
+/// The files at the paths of the views, as far as the views may report them.
+struct VisibleFiles {
+    let fileSystem: any FileSystem
+    /// The directories of the paths; they stay open until ``WatchedPaths/forget()``.
+    private(set) var paths: WatchedPaths
+    /// The directories that are polled.
+    private var polled: Set<PathBytes> = []
+    /// Mount points whose file system is not mounted.
+    private var unmounted: Set<PathBytes> = []
+    /// Paths that the kernel resolves to a file whose name differs in case.
+    private var otherSpellings: Set<PathBytes> = []
+
+    init(roots: [PathBytes], in fileSystem: any FileSystem) {
+        self.fileSystem = fileSystem
+        paths = WatchedPaths(roots: roots, in: fileSystem)
+    }
+
+    mutating func setRoots(_ roots: [PathBytes]) { paths = WatchedPaths(roots: roots, in: fileSystem) }
+
+    // MARK: Snapshots
+
+    /// Returns the state of a path for a view: absent behind a symbolic link, or if the file has another type.
+    ///
+    /// The path is not inspected if a snapshot is passed, unless the view compares extended attributes.
+    func stat(_ path: PathBytes, for view: View, as seen: Snapshot? = nil) -> DiskProbe.StatResult {
+        guard let root = view.root(of: path), !paths.isBehindLink(path, root: root), !otherSpellings.contains(path)
+        else { return .absent }
+        let known = seen.flatMap { view.readsExtended ? nil : DiskProbe.StatResult.present($0) }
+        let result = known ?? paths.look(at: path, reading: view.readsExtended ? .extended : [])
+        guard case .present(let snapshot) = result, !view.types.contains(snapshot.type) else { return result }
+        return .absent
+    }
+
+    /// Returns the fingerprint of the content of a directory; nil if it has not settled.
+    func fingerprint(of directory: PathBytes) -> [UInt8]? {
+        guard let place = try? paths.place(of: directory),
+            case .resting(let tree) = fileSystem.tree(at: place, askingWriters: false)
+        else { return nil }
+        return tree.fingerprint
+    }
+
+    /// Returns the number of entries of a directory; nil if it cannot be listed.
+    func children(of directory: PathBytes) -> Int? {
+        (try? paths.place(of: directory)).flatMap { fileSystem.children(of: $0) }
+    }
+
+    // MARK: Identities
+
+    /// Returns the identity under which the ledger may contain the file at a path.
+    ///
+    /// On overlayfs, a file that was born after its content was last written may be the copy of one with an earlier
+    /// birth time.
+    func recordedIdentity(of snapshot: Snapshot, at path: PathBytes) -> FileIdentity {
+        guard let born = snapshot.born, snapshot.modified < born else { return snapshot.identity }
+        return paths.isOnOverlay(path) ? snapshot.identity.withoutBirth : snapshot.identity
+    }
+
+    /// Returns the row's metadata, with the current file's identity if that is its copy in the upper layer of
+    /// overlayfs.
+    func known(_ before: Snapshot, as snapshot: Snapshot, at path: PathBytes, _ signs: Hint.Signs) -> Snapshot {
+        guard snapshot.mayBeCopy(of: before) else { return before }
+        let isSameName = signs.isDisjoint(with: [.appeared, .vanished, .listed, .polled])
+        guard isSameName || snapshot.isUnwrittenCopy(of: before), paths.isOnOverlay(path) else { return before }
+        var known = before
+        known.identity = snapshot.identity
+        return known
+    }
+
+    // MARK: Roots, mounts, polling
+
+    /// Whether an absent path is removed and not just hidden by a missing root or another file system.
+    func isRemoved(_ path: PathBytes, below root: PathBytes, _ before: Snapshot?) -> Bool {
+        guard case .present(let there) = fileSystem.stat(root) else { return false }
+        guard let before else { return true }
+        var directory = path.parent
+        var present = there
+        while directory != root, directory.isInside(root) {
+            if case .present(let snapshot) = paths.look(at: directory) {
+                present = snapshot
+                break
+            }
+            directory = directory.parent
+        }
+        let isSameDevice =
+            present.identity.deviceMajor == before.identity.deviceMajor
+            && present.identity.deviceMinor == before.identity.deviceMinor
+        if directory == path.parent, unmounted.contains(path), !unmounted.contains(where: directory.isInside) {
+            return true
+        }
+        let isHidden = unmounted.contains(where: path.isInside)
+        guard before.mount != 0, present.mount != 0 else { return isSameDevice || !isHidden }
+        return before.mount == present.mount
+            || isSameDevice && !isHidden && !fileSystem.isMounted(before.mount)
+    }
+
+    func isPolled(_ path: PathBytes) -> Bool { !polled.isEmpty && path.andParents.contains { polled.contains($0) } }
+
+    mutating func setPolled(_ directory: PathBytes) { polled.insert(directory) }
+
+    mutating func setUnmounted(_ points: [PathBytes]) { unmounted.formUnion(points) }
+
+    /// Records that a file system was unmounted, whose directories are no longer polled.
+    mutating func unmount(_ directory: PathBytes) {
+        unmounted.insert(directory)
+        polled = polled.filter { !$0.isInside(directory) }
+    }
+
+    mutating func mount(_ directory: PathBytes) { unmounted.remove(directory) }
+
+    mutating func addOtherSpelling(_ path: PathBytes) { otherSpellings.insert(path) }
+
+    mutating func removeOtherSpelling(_ path: PathBytes) {
+        if !otherSpellings.isEmpty { otherSpellings.remove(path) }
+    }
+}

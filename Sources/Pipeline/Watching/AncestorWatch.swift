@@ -1,0 +1,162 @@
+import Glibc
+import System
+
+/// The watches on the directories above a root, starting at `/`, and what the path of the root leads to.
+struct AncestorWatch {
+    struct Step {
+        var watch: WatchDescriptor
+        /// The name in the directory that leads to the root; nil when only the directory itself matters.
+        var name: [UInt8]?
+    }
+
+    enum End {
+        case directory(FileIdentity, PathBytes)
+        /// There is no such directory; `isOther` when something that is not a directory has the root's path.
+        case missing(nearest: PathBytes, isOther: Bool)
+        case denied(errno: Int32)
+    }
+
+    private(set) var steps: [Step] = []
+    private(set) var end = End.missing(nearest: "/", isOther: false)
+    /// Whether the kernel reports every change that may alter `end`.
+    private(set) var isReliable = true
+    /// The number of directories without a watch because the limit is reached.
+    private(set) var shortCount = 0
+
+    /// Creates the value for a root that needs no watches.
+    init() {}
+
+    /// Resolves the path from `/` on, and watches each directory before it accesses the next one.
+    init(following path: PathBytes, _ inotify: InotifyInstance?) {
+        for _ in 0..<8 {
+            self.init()
+            if follow(path, inotify) { return }
+        }
+        // A process keeps moving directories; the root is checked again later.
+        self.init()
+        isReliable = false
+    }
+
+    /// Resolves the path once; returns false when a directory vanished meanwhile.
+    private mutating func follow(_ path: PathBytes, _ inotify: InotifyInstance?) -> Bool {
+        var directory = PathBytes("/")
+        var rest = Array(path.bytes.split(separator: .slash).reversed())
+        var links = 0
+        while let name = rest.popLast() {
+            if name.elementsEqual([.dot]) { continue }
+            if name.elementsEqual([.dot, .dot]) {
+                directory = directory.parent
+                continue
+            }
+            let next = directory.appending(name)
+            var error: Int32 = 0
+            var isWatched = step(into: directory, name: rest.isEmpty ? name : nil, inotify, error: &error)
+            if error == ENOENT || error == ENOTDIR || error == ELOOP { return false }
+            var found = DiskProbe.look(at: next)
+            if found.type != .directory {
+                // It may have changed before the name was watched.
+                if !rest.isEmpty { isWatched = step(into: directory, name: name, inotify, error: &error) }
+                found = DiskProbe.look(at: next)
+                if !isWatched || FileSystemType.untold(at: directory) != nil { isReliable = false }
+            }
+            switch found {
+            case .present(let snapshot) where snapshot.type == .directory: directory = next
+            case .present(let snapshot):
+                links += 1
+                guard snapshot.type == .symlink, links <= 40, let target = DiskProbe.target(of: next)?.bytes else {
+                    end = .missing(nearest: directory, isOther: rest.isEmpty)
+                    return true
+                }
+                if target.first == .slash { directory = "/" }
+                rest += target.split(separator: .slash).reversed()
+            case .absent:
+                end = .missing(nearest: directory, isOther: false)
+                return true
+            case .unreadable(let errno):
+                end = .denied(errno: errno)
+                return true
+            }
+        }
+        guard case .present(let snapshot) = DiskProbe.look(at: directory) else { return false }
+        end = .directory(snapshot.identity, directory)
+        return true
+    }
+
+    /// Watches a directory above a root; returns false on failure.
+    private mutating func step(
+        into directory: PathBytes, name: ArraySlice<UInt8>?, _ inotify: InotifyInstance?, error: inout Int32
+    ) -> Bool {
+        guard let inotify else {
+            isReliable = false
+            return false
+        }
+        let watch = inotify.add(directory, name == nil ? .itself : .names)
+        if watch >= 0 {
+            steps.append(Step(watch: watch, name: name.map { Array($0) }))
+            return true
+        }
+        error = -watch
+        if error == ENOSPC {
+            shortCount += 1
+            isReliable = false
+        }
+        return false
+    }
+}
+
+extension DiskProbe.StatResult {
+    fileprivate var type: FileType? { if case .present(let snapshot) = self { snapshot.type } else { nil } }
+}
+
+/// The roots that depend on each watch.
+struct AncestorTable {
+    private struct NamedStep: Hashable {
+        var watch: WatchDescriptor
+        var name: [UInt8]
+    }
+
+    private var users: [WatchDescriptor: [Int]] = [:]
+    private var namedUsers: [NamedStep: [Int]] = [:]
+    private var steps: [Int: [AncestorWatch.Step]] = [:]
+    private var shortCounts: [Int: Int] = [:]
+    private(set) var shortCount = 0
+
+    /// Returns the roots that depend on the directory itself.
+    func roots(_ watch: WatchDescriptor) -> [Int] { users[watch] ?? [] }
+
+    /// Returns the roots that depend on the name in the directory.
+    func roots(_ watch: WatchDescriptor, _ name: UnsafeRawBufferPointer) -> [Int] {
+        guard users[watch] != nil else { return [] }
+        return namedUsers[NamedStep(watch: watch, name: Array(name))] ?? []
+    }
+
+    func contains(_ watch: WatchDescriptor) -> Bool { users[watch] != nil }
+
+    func count(where condition: (WatchDescriptor) -> Bool) -> Int { users.keys.count(where: condition) }
+
+    /// Sets the directories above a root.
+    ///
+    /// - Returns: The watches that no root needs any more.
+    mutating func set(_ ancestors: AncestorWatch, of root: Int) -> [WatchDescriptor] {
+        let old = steps.updateValue(ancestors.steps, forKey: root) ?? []
+        for step in ancestors.steps {
+            users[step.watch, default: []].append(root)
+            if let name = step.name { namedUsers[NamedStep(watch: step.watch, name: name), default: []].append(root) }
+        }
+        shortCount += ancestors.shortCount - (shortCounts.updateValue(ancestors.shortCount, forKey: root) ?? 0)
+        return old.compactMap { step in
+            if let name = step.name { Self.remove(root, from: &namedUsers, NamedStep(watch: step.watch, name: name)) }
+            return Self.remove(root, from: &users, step.watch) ? step.watch : nil
+        }
+    }
+
+    /// Removes one entry; returns true when it was the last one.
+    @discardableResult
+    private static func remove<Key>(_ root: Int, from table: inout [Key: [Int]], _ key: Key) -> Bool {
+        guard let index = table[key]?.firstIndex(of: root) else { return false }
+        table[key]?.remove(at: index)
+        guard table[key]?.isEmpty == true else { return false }
+        table[key] = nil
+        return true
+    }
+}

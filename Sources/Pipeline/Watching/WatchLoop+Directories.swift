@@ -1,0 +1,361 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import System
+
+// Directories in the trees: watching, listing and polling them.
+extension WatchLoop {
+    // MARK: Listing
+
+    /// Adds a watch to a directory, then starts to list it.
+    func start(_ visit: ListingQueue.Visit) {
+        let directory = visit.directory
+        guard tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)) else { return }
+        let path = tree.path(of: directory)
+        inheritPolling(directory, index)
+        let reader: DirectoryReader
+        do throws(SystemError) {
+            reader = try open(path, in: index)
+        } catch {
+            return refuse(visit, path, errno: error.errno)
+        }
+        decidePolling(directory, path, reader, index)
+        record(reader, at: path, isRoot: tree.isRoot(directory))
+        if isToBeWatched(directory, index) {
+            let error = watch(directory, path, reader)
+            guard error == 0 || error == ENOSPC else {
+                reader.close()
+                return refuse(visit, path, errno: error)
+            }
+        }
+        let isPolled = tree.isPolled(directory)
+        var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed
+        if isPolled { signs.insert(.polled) }
+        tree.markUnseen(below: directory)
+        listings.current = ListingQueue.Listing(
+            reader: reader, visit: visit, prefix: path.withSlash, root: index, signs: signs,
+            contents: isPolled ? PolledDirectory() : nil)
+    }
+
+    /// Registers the directory with the recorder, before its watch can report events.
+    private func record(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) {
+        guard let recorder = scope.recorder else { return }
+        let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
+        if error != 0 { reports.append(.authorsUntold(path, errno: error)) }
+    }
+
+    /// Lists the next chunk of the current directory.
+    func advance() {
+        guard var listing = listings.current else { return }
+        listings.current = nil
+        let directory = listing.visit.directory
+        guard tree.contains(directory) else { return listing.reader.close() }
+        // Each entry of a polled directory costs a system call, so its chunks are smaller.
+        let size = listing.contents == nil ? buffer.count : buffer.count / 8
+        let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
+        let earlier = polling.contents.isEmpty ? nil : polling.contents[directory]
+        let result = listing.reader.next(into: chunk) { add($0, to: &listing, earlier) }
+        if result > 0 {
+            listings.current = listing
+            return
+        }
+        listing.reader.close()
+        if result == 0 {
+            finish(listing)
+        } else if listing.isComparison {
+            fail(directory, tree.path(of: directory), errno: Int32(-result))
+            scheduleDirectory(directory, listing.root)
+        } else {
+            refuse(listing.visit, tree.path(of: directory), errno: Int32(-result))
+        }
+    }
+
+    private func add(
+        _ entry: DirectoryReader.Entry, to listing: inout ListingQueue.Listing, _ earlier: PolledDirectory?
+    ) {
+        let path = PathBytes(listing.prefix, entry.name)
+        let (directory, origin) = (listing.visit.directory, listing.visit.origin)
+        let isDirectory = listing.reader.isDirectory(entry)
+        let isHinted = (scope.hintsFoundFolders || !isDirectory || origin != .scan) && scope.takes(path)
+        let isEntered = isDirectory && isEntered(path, listing.root)
+        if listing.contents != nil, isHinted || isEntered {
+            var status = cal_stat()
+            switch listing.reader.look(at: entry, &status) {
+            case 0: listing.contents?.add(entry.name, status)
+            case ENOENT: return
+            default: if let earlier { listing.contents?.add(entry.name, asIn: earlier) }
+            }
+        }
+        if listing.isComparison {
+            if isEntered, let child = tree.child(of: directory, named: entry.name) { tree.insert(.seen, of: child) }
+            return
+        }
+        if isHinted { hints.append(Hint(path: path, signs: listing.signs, origin: origin)) }
+        guard isEntered else { return }
+        listings.add(
+            ListingQueue.Visit(
+                directory: tree.enter(directory, named: entry.name), origin: origin, isScan: listing.visit.isScan))
+    }
+
+    private func finish(_ listing: ListingQueue.Listing) {
+        let (directory, origin) = (listing.visit.directory, listing.visit.origin)
+        let flags = tree.flags(of: directory)
+        tree.remove(.failed, of: directory)
+        // Entries found in a new directory before it had a watch may also have been removed before that.
+        let isNew = !tree.isRoot(directory) && !flags.contains(.listed) && origin != .scan && origin != .rescan
+        if flags.contains(.failed) || isNew {
+            hints.append(Hint(path: tree.path(of: directory), signs: .subtree, origin: origin))
+        }
+        tree.insert(.listed, of: directory)
+        var contents = listing.contents
+        contents?.seal()
+        if listing.isComparison, let contents {
+            hintChanges(to: contents, since: polling.contents[directory] ?? PolledDirectory(), listing)
+        }
+        for child in tree.unseen(below: directory) { lose(child) }
+        if tree.isPolled(directory) {
+            polling.contents[directory] = contents
+            scheduleDirectory(directory, listing.root)
+        } else if !polling.contents.isEmpty {
+            polling.contents[directory] = nil
+        }
+    }
+
+    /// Whether the directory at the path belongs to the root's tree.
+    func isEntered(_ path: PathBytes, _ root: Int) -> Bool {
+        guard scope.reaches(path) else { return false }
+        guard roots.count > 1, let other = roots.index(of: path) else { return true }
+        // It has its own tree, and need not be in two.
+        return !roots[other].isWatchedAs(roots[root])
+    }
+
+    // MARK: Watches
+
+    private func isToBeWatched(_ directory: DirectoryTree.ID, _ index: Int) -> Bool {
+        let root = roots[index]
+        guard root.wantsWatch else { return false }
+        if !tree.flags(of: directory).contains(.polled) { return true }
+        // The rule that polls is another one; the file system decides whether the kernel reports every change.
+        return root.wantsPoll && (root.isWatchForced || !polling.devices.isUntold(tree.device(of: directory)))
+    }
+
+    /// Returns the inotify mask for a directory in a tree.
+    func mask(for path: PathBytes) -> InotifyMask {
+        guard scope.mayTake(path) else { return .names }
+        return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
+    }
+
+    /// Opens a directory of a root's tree.
+    func open(_ path: PathBytes, in index: Int) throws(SystemError) -> DirectoryReader {
+        try DirectoryReader(path, below: roots[index].path)
+    }
+
+    /// Adds a watch to the directory; returns 0 or the errno.
+    ///
+    /// When the limit of watches is reached, the directory is polled.
+    private func watch(_ directory: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader) -> Int32 {
+        guard let inotify = kernel.inotify else {
+            tree.insert(.short, of: directory)
+            return ENOSPC
+        }
+        let watch = inotify.add(opened: reader.descriptor, mask(for: path))
+        if watch >= 0 {
+            setWatch(watch, of: directory)
+            tree.remove(.short, of: directory)
+            reader.rewind()
+            return 0
+        }
+        // A watch that it already has belongs to another directory by now, or is of no use.
+        if -watch == ENOSPC {
+            setWatch(nil, of: directory)
+            tree.insert(.short, of: directory)
+        }
+        return -watch
+    }
+
+    // MARK: Failures
+
+    /// Schedules a new listing of the directories that could not be listed, since they may be readable now.
+    ///
+    /// The directories are this one and those below it. A watched directory keeps its
+    /// watch when the program loses access to it; directories created in it then fail
+    /// for that reason.
+    func retry(_ directory: DirectoryTree.ID, origin: EventOrigin = .live) {
+        // A polled root is polled again in any case.
+        if tree.isRoot(directory), tree.flags(of: directory).contains(.polled) { return }
+        for failed in tree.failed(in: directory) { listings.add(ListingQueue.Visit(directory: failed, origin: origin)) }
+    }
+
+    /// Handles a directory that can't be watched or listed now.
+    private func refuse(_ visit: ListingQueue.Visit, _ path: PathBytes, errno: Int32) {
+        let directory = visit.directory
+        if [EMFILE, ENFILE, ENOMEM].contains(errno) { listings.postpone(visit) }
+        fail(directory, path, errno: errno)
+        if tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)), tree.isPolled(directory)
+        {
+            scheduleDirectory(directory, index)
+        }
+    }
+
+    /// Reports, once, that a directory can't be read.
+    private func fail(_ directory: DirectoryTree.ID, _ path: PathBytes, errno: Int32) {
+        let root = roots.index(ofTop: directory)
+        // A root behind a symbolic link that is not followed exists, and would be found again at once.
+        if errno == ENOENT || errno == ENOTDIR || errno == ELOOP && root == nil {
+            // It has been removed since, which is not an error.
+            if let root {
+                roots[root].isLost = true
+                roots.suspects.insert(root)
+            } else {
+                lose(directory)
+            }
+            return
+        }
+        guard !tree.flags(of: directory).contains(.failed) else { return }
+        tree.insert(.failed, of: directory)
+        reports.append(.failure(.refused(path, errno: errno)))
+    }
+
+    // MARK: Polling
+
+    /// Marks a directory as polled if the rule asks for it, or if its parent is polled.
+    private func inheritPolling(_ directory: DirectoryTree.ID, _ index: Int) {
+        let isPolled = tree.parent(of: directory).map { tree.flags(of: $0).contains(.polled) } ?? false
+        if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: directory) }
+    }
+
+    /// Decides by the file system type as well, at a root and at the top of another file system.
+    private func decidePolling(
+        _ directory: DirectoryTree.ID, _ path: PathBytes, _ reader: DirectoryReader, _ index: Int
+    ) {
+        let device = polling.devices.number(of: reader.device)
+        tree.setDevice(device, of: directory)
+        if let parent = tree.parent(of: directory), tree.device(of: parent) == device, device != 0 { return }
+        if roots[index].isWatchForced { return }
+        if roots[index].wantsPoll {
+            // One rule polls, and another wants it watched where the kernel reports every change.
+            if roots[index].wantsWatch { _ = polling.devices.untold(device, reader) }
+            return
+        }
+        guard let name = polling.devices.untold(device, reader) else {
+            tree.remove(.polled, of: directory)
+            return
+        }
+        tree.insert(.polled, of: directory)
+        if polling.reported.insert(path).inserted {
+            reports.append(.polling(path, .fileSystem(name), every: roots[index].interval))
+        }
+    }
+
+    private func scheduleDirectory(_ directory: DirectoryTree.ID, _ index: Int) {
+        guard !tree.flags(of: directory).contains(.scheduled) else { return }
+        tree.insert(.scheduled, of: directory)
+        polling.schedule.add(.directory(directory), every: roots[index].interval, after: .now)
+    }
+
+    func poll(_ subject: PollSchedule.Subject) {
+        switch subject {
+        case .paths(let paths, let turns, let interval) where turns > 1:
+            polling.schedule.add(.paths(paths, after: turns - 1, every: interval), every: interval, after: .now)
+        case .paths(let paths, _, _):
+            hints += paths.map { Hint(path: $0, signs: .polled, origin: .poll) }
+        case .root(let index):
+            roots[index].isScheduled = false
+            if kernel.inotify == nil { openInotify() }
+            check(index, because: .event)
+        case .directory(let directory):
+            if tree.contains(directory) { tree.remove(.scheduled, of: directory) }
+            poll(directory)
+        }
+    }
+
+    func poll(_ directory: DirectoryTree.ID) {
+        guard tree.contains(directory), let index = roots.index(ofTop: tree.root(of: directory)),
+            tree.isPolled(directory)
+        else {
+            return
+        }
+        if tree.isRoot(directory) {
+            check(index, because: .event)
+            guard tree.contains(directory) else { return }
+        }
+        let path = tree.path(of: directory)
+        let reader: DirectoryReader
+        do throws(SystemError) {
+            reader = try open(path, in: index)
+        } catch {
+            fail(directory, path, errno: error.errno)
+            if tree.contains(directory) { scheduleDirectory(directory, index) }
+            return
+        }
+        if tree.flags(of: directory).contains(.short) {
+            // A watch may be free now. This one poll finds the changes before the watch was added.
+            if kernel.inotify == nil { openInotify() }
+            _ = watch(directory, path, reader)
+        }
+        tree.markUnseen(below: directory)
+        listings.current = ListingQueue.Listing(
+            reader: reader, visit: ListingQueue.Visit(directory: directory, origin: .poll), prefix: path.withSlash,
+            root: index, isComparison: true, contents: PolledDirectory())
+    }
+
+    /// Hints paths again after the directories that contain them have been polled.
+    ///
+    /// A directory that is being polled now joins its queue behind them, so they
+    /// wait for a second turn.
+    func hintAgain(_ paths: [PathBytes]) {
+        for case (let interval?, let paths) in Dictionary(grouping: paths, by: { roots.longestInterval(holding: $0) }) {
+            polling.schedule.add(.paths(paths, after: 2, every: interval), every: interval, after: .now)
+        }
+    }
+
+    /// Adds hints for the differences to the last poll.
+    private func hintChanges(
+        to contents: PolledDirectory, since earlier: PolledDirectory, _ listing: ListingQueue.Listing
+    ) {
+        contents.changes(since: earlier) { name, isDirectory, change in
+            let path = PathBytes(listing.prefix, name)
+            var signs: Hint.Signs = .polled
+            var isGone = false
+            switch change {
+            case .appeared: signs.formUnion([.appeared, .listed])
+            case .vanished:
+                signs.insert(.vanished)
+                isGone = isDirectory
+            case .replaced(let wasDirectory):
+                signs.formUnion([.vanished, .appeared, .listed, .written])
+                isGone = wasDirectory
+            case .written: signs.insert(.written)
+            case .attributes: signs.insert(.attributes)
+            }
+            let child = tree.child(of: listing.visit.directory, named: name)
+            if isGone {
+                if let child { forget(child) }
+                if scope.reaches(path) { signs.insert(.subtree) }
+            }
+            if isDirectory, signs.contains(.appeared), isEntered(path, listing.root) {
+                listings.add(
+                    ListingQueue.Visit(directory: tree.enter(listing.visit.directory, named: name), origin: .poll))
+            } else if change == .attributes, let child {
+                retry(child, origin: .poll)
+            }
+            if scope.takes(path) || signs.contains(.subtree) {
+                hints.append(Hint(path: path, signs: signs, origin: .poll))
+            }
+        }
+    }
+}
+
+extension PathBytes {
+    /// The bytes of a directory's path with a slash at the end.
+    var withSlash: [UInt8] { bytes.last == .slash ? bytes : bytes + [.slash] }
+
+    /// Creates the path of a name in a directory, given with a slash at the end.
+    init(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(prefix.count + name.count)
+        bytes.append(contentsOf: prefix)
+        bytes.append(contentsOf: name)
+        self.init(bytes)
+    }
+}

@@ -1,0 +1,146 @@
+package import JSON
+import PluginProtocol
+package import Reconciling
+package import Rules
+import System
+
+/// The string in the column `steps` of a job.
+struct JobSteps: JSONRecord {
+    var finished: [FinishedStep] = []
+    var failure: FinalFailure?
+
+    static let blank = JobSteps()
+
+    private init() {}
+
+    init(of job: Job) { (finished, failure) = (job.steps, job.failure) }
+
+    mutating func code(with json: inout JSONCoder) {
+        json.member(list: "finished", &finished)
+        json.member("failure", &failure)
+    }
+}
+
+extension FinishedStep: JSONRecord {
+    package static var blank: FinishedStep { FinishedStep(.blank, action: "") }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("action", &action)
+        json.member(flag: "removed_input", &hasRemovedInput)
+        outcome.code(with: &json)
+    }
+}
+
+extension FinalFailure: JSONRecord {
+    package static var blank: FinalFailure { FinalFailure(.blank) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("attempt", &attempt)
+        json.member(list: "steps", &steps)
+    }
+}
+
+extension AttemptRecord: JSONRecord {
+    package static var blank: AttemptRecord {
+        AttemptRecord(number: 0, started: Timestamp(seconds: 0, nanoseconds: 0), duration: .zero, outcome: .blank)
+    }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("number", &number)
+        json.member("started", &started)
+        json.member("duration", &duration)
+        json.member("outcome", &outcome)
+    }
+}
+
+// A part of the string in the column `steps` of a job, without the log.
+extension Outcome: JSONRecord {
+    package static var blank: Outcome { Outcome(.failed) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("outcome", &ending)
+        json.member("message", &message)
+        json.member("code", &code)
+        json.member("retry_after", &retryAfter)
+        json.member(list: "outputs", &outputs)
+        json.member(list: "changes", &changes)
+        var values = values.isEmpty ? nil : values
+        json.member("values", &values)
+        self.values = values ?? [:]
+        json.member("process", &process)
+        json.member(flag: "interrupted", &isInterrupted)
+    }
+}
+
+extension ProcessFacts: JSONRecord {
+    package static var blank: ProcessFacts { ProcessFacts(request: "") }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("status", &status)
+        json.member("signal", &signal)
+        json.member("request", &request)
+    }
+}
+
+// The JSON of an undoable change: an object with the word `did` and its paths.
+extension FileChange: JSONRecord {
+    package static var blank: FileChange { FileChange(.madeFolder(""), left: .blank) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        var did = kind.word
+        json.member("did", &did)
+        // The word that was read differs.
+        var paths = did == kind.word ? kind.paths : Array(repeating: "", count: did.pathNames.count)
+        for (index, name) in did.pathNames.enumerated() { json.member(name, &paths[index]) }
+        var sealed = kind.sealed
+        if did == .unpacked { json.member("sealed", &sealed) }
+        kind = Kind(did, paths, sealed: sealed)
+        json.member("left", &left)
+    }
+}
+
+extension FileChange.Word: JSONForm {}
+
+extension FileMark: JSONRecord {
+    package static var blank: FileMark { FileMark(.unseen) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("type", &type)
+        json.member("size", &size)
+        json.member("mtime", &modified)
+        identity.code(with: &json)
+    }
+}
+
+// The string in the column `undone` of an attempt.
+extension UndoRecord: JSONRecord {
+    package static var blank: UndoRecord { UndoRecord(time: FileMark.blank.modified, reasons: []) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("time", &time)
+        var left = reasons.map { $0.map(JSONValue.string) ?? .null }
+        json.member("left", &left)
+        reasons = left.map(\.string)
+    }
+}
+
+// The string in the column `progress`: everything except the key, the state, the attempt and the event.
+extension Offer: JSONRecord {
+    package static var blank: Offer { Offer(number: 0, event: .blank) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        var steps = steps == 0 ? nil : steps
+        json.member("steps", &steps)
+        self.steps = steps ?? 0
+        json.member(flag: "removed_input", &hasRemovedInput)
+        json.member(flag: "interrupted", &isInterrupted)
+        json.member(flag: "uncertain", &isUncertain)
+        json.member(flag: "sent", &isSent)
+        json.member(flag: "may_remove_input", &mayRemoveInput)
+        json.member("left", &left)
+        json.member(flag: "repeat", &isRepeat)
+        json.member(flag: "named", &wasNamed)
+        json.member(flag: "missed_hints", &missedHints)
+        json.member("changed", &changed)
+    }
+}

@@ -1,0 +1,180 @@
+package import FileEvents
+package import Reconciling
+package import Rules
+package import System
+
+/// The stored state of a rule.
+package struct StoredRule: Sendable, Hashable {
+    package var id: RuleID
+    package var start: RuleStart
+}
+
+/// The stored state of the program, except rules, jobs and the ledger.
+package struct StoredState: Sendable, Hashable {
+    /// The time of the last commit of an earlier run, or up to a second before it; nil if there was none.
+    package var lastCommit: Timestamp?
+    /// The mount points that contain files of the rules.
+    package var mounts: [MountRecord] = []
+    package var pauses = Pauses()
+    /// The unfinished jobs of rules that do not run, by the rule's name.
+    package var unloaded: [String: Int] = [:]
+    /// A number that is not exceeded by any job.
+    package var number: UInt64 = 0
+
+    package init() {}
+}
+
+/// A job as it is stored.
+package struct StoredJob: Sendable {
+    package var job: Job
+    package var state: JobState
+    /// The event as the reconciler offered it; nil for a frozen job, whose event is not compared with the ledger.
+    package var offer: Offer?
+    /// The order of jobs, and the number of the offer.
+    package var number: UInt64
+    /// The time at which a pending job is due, or a running one was leased; nil for the time of the commit.
+    package var due: ContinuousClock.Instant?
+
+    package init(_ job: Job, _ state: JobState, _ offer: Offer?, number: UInt64, due: ContinuousClock.Instant? = nil) {
+        (self.job, self.state, self.offer, self.number, self.due) = (job, state, offer, number, due)
+    }
+}
+
+/// The changes of one turn of the engine, or of several if commits have failed.
+package struct TurnChanges: Sendable {
+    /// Ledger rows; an empty one is deleted.
+    package var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
+    /// Due paths that are stored or deleted.
+    package var due: [RuleID: [PathBytes: DueChange]] = [:]
+    /// The last state of each changed job.
+    package var jobs: [JobID: JobChange] = [:]
+    package var attempts: [(job: JobID, record: AttemptRecord)] = []
+    package var undos: [(changes: KeptChanges, record: UndoRecord)] = []
+    /// The mount points and the pauses, if they have changed.
+    package var mounts: [MountRecord]?
+    package var pauses: Pauses?
+    /// Whether all existing files have been compared, or taken as handled.
+    package var hasStarted = false
+
+    package init() {}
+}
+
+/// The change of one job in a commit.
+package struct JobChange: Sendable {
+    /// The new state of the job; indirect, since it is large.
+    package indirect enum Fate: Sendable {
+        /// It runs, waits for another attempt, or is frozen.
+        case unfinished(StoredJob)
+        /// It is finished, with the outputs of all its steps.
+        case ended(StoredJob, Outcome)
+        /// Its row is deleted.
+        case deleted
+    }
+
+    package var fate: Fate
+    /// Whether the row is new, or its event has changed; otherwise only its state is written.
+    package var isNew: Bool
+
+    package init(_ fate: Fate, isNew: Bool) { (self.fate, self.isNew) = (fate, isNew) }
+}
+
+/// The properties of a rule that the journal stores.
+package struct RuleRecord: Sendable, Hashable {
+    package var name: String
+    /// The former names of the rule.
+    package var formerly: [String]
+    /// The paths that the rule matches, as a string that is equal for two rules only if they match the same paths.
+    package var selection: String
+
+    package init(name: String, formerly: [String] = [], selection: String) {
+        (self.name, self.formerly, self.selection) = (name, formerly, selection)
+    }
+}
+
+/// The stored state of a rule when it starts.
+package enum RuleStart: Sendable, Hashable {
+    /// The rule runs for the first time; nothing is stored.
+    case fresh
+    /// The stored state is complete as of the last run.
+    case resumed
+    /// The rule started for the first time then, and stopped before all existing files were recorded.
+    case unfinished(since: Timestamp)
+    /// The rule matches other paths than in its last run, which ended then: nothing is stored for those that are new
+    /// to it.
+    case reselected(since: Timestamp, from: String)
+}
+
+/// A mount point of watched files, which identifies their device after its number has changed.
+package struct MountRecord: Sendable, Hashable {
+    package var point: PathBytes
+    /// The identity of the mounted directory.
+    package var identity: FileIdentity
+
+    package init(point: PathBytes, identity: FileIdentity) { (self.point, self.identity) = (point, identity) }
+}
+
+/// The undoable changes of one attempt at a job, and the result of their undo.
+package struct KeptChanges: Sendable, Hashable {
+    package var job: JobID
+    /// The rule's name.
+    package var rule: String
+    /// The number and the start time of the attempt.
+    package var number: Int
+    package var started: Timestamp
+    /// The event of the job.
+    package var event: FileEvent
+    /// The changes in the order in which they were made.
+    package var changes: [FileChange]
+    /// The result of the undo; nil if there was none.
+    package var undo: UndoRecord?
+
+    /// Whether all changes have been undone.
+    package var isUndone: Bool { undo?.reasons.allSatisfy { $0 == nil } ?? changes.isEmpty }
+}
+
+/// Whether all or some changes of a job have been undone.
+package enum Undone: String, Sendable, Hashable {
+    case all
+    case part
+
+    /// Creates the state; nil if nothing has been undone.
+    init?(_ attempts: [KeptChanges]) {
+        guard attempts.contains(where: { $0.undo?.reasons.contains { $0 == nil } ?? false }) else { return nil }
+        self = attempts.allSatisfy(\.isUndone) ? .all : .part
+    }
+}
+
+/// The result of undoing an attempt's changes.
+package struct UndoRecord: Sendable, Hashable {
+    package var time: Timestamp
+    /// For each change, the reason why it was not undone; nil if it was.
+    package var reasons: [String?]
+
+    package init(time: Timestamp, reasons: [String?]) { (self.time, self.reasons) = (time, reasons) }
+}
+
+/// A job that finished before its action started, since `ready` has refused it permanently.
+package struct Refusal: Sendable, Hashable {
+    package var id: JobID
+    /// The metadata of the file in the job.
+    package var snapshot: Snapshot
+    package var message: String
+
+    package init(id: JobID, snapshot: Snapshot, message: String) {
+        (self.id, self.snapshot, self.message) = (id, snapshot, message)
+    }
+}
+
+/// The numbers of jobs by state since the store was opened.
+package struct JobCounts: Sendable, Hashable {
+    package var pending = 0
+    package var running = 0
+    package var succeeded = 0
+    package var skipped = 0
+    package var failed = 0
+
+    package init() {}
+
+    /// The number of unfinished jobs.
+    package var open: Int { pending + running }
+}
