@@ -42,7 +42,7 @@ extension Dispatcher {
             if entry.after > 0, entry.after >= reconciler.views[state.index].nextDuePosition ?? .max { continue }
             // A raw event that the kernel reported after the file had settled follows the event of the file.
             let event = entry.job.event
-            if event.kind.isRaw, reconciler.isDue(state.index, event.path, before: event.time) { continue }
+            if event.kind.isRaw, reconciler.views[state.index].isDue(event.path, before: event.time) { continue }
             guard entry.paths.allSatisfy({ uses.allows($0, state.rule.sharesFile) }), opens(entry, state, at: time),
                 let input = jobs.lease(entry, state, &reconciler, at: time)
             else { continue }

@@ -70,7 +70,7 @@ struct FileSets {
         let look: Rule.Look = { ConditionFacts.Content(lookingAt: $0) }
         return ([own] + others).filter { member in
             let isOwn = member.path == event.path
-            if hasStarted || !isOwn && reconciler.isDue(state.index, member.path) { return true }
+            if hasStarted || !isOwn && reconciler.views[state.index].isDue(member.path) { return true }
             let event = isOwn ? event : member.event(.created, time, origin: event.origin)
             return rule.admits(event, looking: look) == .holds
                 && (isOwn || ruleset.stopper(of: event, to: state.index, looking: look) == nil)

@@ -49,7 +49,7 @@ extension EngineLoop {
 
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
-        dispatcher.jobs.rules[rule].map { reconciler.isDue($0.index, path) || $0.frozen.contains(path) } ?? false
+        dispatcher.jobs.rules[rule].map { reconciler.views[$0.index].isDue(path) || $0.frozen.contains(path) } ?? false
     }
 }
 
