@@ -38,6 +38,8 @@ package struct InotifyLimit: Sendable, Hashable {
     package var name: String
     package var value: Int
 
+    package init(name: String, value: Int) { (self.name, self.value) = (name, value) }
+
     /// The limit of watches, for all processes of a user together.
     static var watches: InotifyLimit { lower("fs.inotify.max_user_watches", "user.max_inotify_watches") }
 

@@ -48,4 +48,8 @@ package struct WatchShortage: Sendable, Hashable {
     package var needed: Int
     /// The number of directories that are polled because they have no watch.
     package var polled: Int
+
+    package init(limit: InotifyLimit, needed: Int, polled: Int) {
+        (self.limit, self.needed, self.polled) = (limit, needed, polled)
+    }
 }
