@@ -44,8 +44,9 @@ package struct FileChange: Sendable, Hashable {
         switch kind {
         case .moved(let from, let to): [to, from]
         case .trashed(let from, let to, let info): [to, info, from]
-        case .removed(let path, _): [path]
-        case .made, .unpacked, .madeFolder, .overwritten: [path]
+        case .made(let path, _), .unpacked(let path, _, _), .madeFolder(let path), .overwritten(let path),
+            .removed(let path, _):
+            [path]
         }
     }
 
