@@ -31,7 +31,7 @@ struct StoreTables {
 ///
 /// Used under the lock of the store.
 final class StoreState {
-    /// What the last commit stored of the state in memory.
+    /// The part of the state in memory that the last commit stored.
     struct Committed {
         /// The table `facts`.
         var facts: [String: Int64]
