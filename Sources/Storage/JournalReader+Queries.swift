@@ -130,7 +130,10 @@ extension JournalReader {
             for name in try String.fetchAll(database, sql: known, arguments: [key]) where wanted.contains(name) {
                 records[name, default: PathRecord()].isKnown = true
             }
-            for job in try Self.jobs(database, "path = ? ORDER BY id DESC", [key]) where wanted.contains(job.rule) {
+            let jobs = "SELECT \(Self.columns) FROM jobs WHERE path = ? ORDER BY id DESC"
+            let rows = try Row.fetchCursor(database, sql: jobs, arguments: [key])
+            while let job = try rows.next().map(Self.job) {
+                guard wanted.contains(job.rule) else { continue }
                 var record = records[job.rule] ?? PathRecord()
                 switch job.state {
                 case .pending, .running: record.open.insert(job, at: 0)

@@ -196,10 +196,14 @@ package struct DireventImport {
             environment.append(YAMLText.literal(parts[0] + "=") + CommandPiece.template(value))
         }
         rule.arguments = ["/usr/bin/env", "-C", "${directory}"] + environment
-        let words = CommandWords(pieces)
-        if !isShell, words.isOpen { rule.addChange("a quote is not closed") }
-        let line = ["/bin/sh", "-c", YAMLText.literal(CommandPiece.shellLine(pieces))]
-        rule.arguments += isShell ? line : words.arguments
-        rule.converted.append(isShell ? "the shell command, which receives the name in a variable" : "the arguments")
+        if isShell {
+            rule.arguments += ["/bin/sh", "-c", YAMLText.literal(CommandPiece.shellLine(pieces))]
+            rule.converted.append("the shell command, which receives the name in a variable")
+        } else {
+            let words = CommandWords(pieces)
+            if words.isOpen { rule.addChange("a quote is not closed") }
+            rule.arguments += words.arguments
+            rule.converted.append("the arguments")
+        }
     }
 }

@@ -233,13 +233,14 @@ struct ActionDecoder: RulePart {
         }
         var errors = 0
         for token in PlaceholderScan(line).tokens {
-            let range = mark(entry.value, offset: token.range.lowerBound, length: token.range.count)
-            recordCapture(token, Placeholder(word: token.word), at: range, isInShell: true)
+            // Finding the range takes time proportional to the length of the string.
+            func range() -> Range<Int> { mark(entry.value, offset: token.range.lowerBound, length: token.range.count) }
+            recordCapture(token, Placeholder(word: token.word), at: range(), isInShell: true)
             guard errors < Self.errorsPerText, let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
-                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'", at: range, help: help
-            )
+                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'", at: range(),
+                help: help)
         }
         return errors == 0 ? line : nil
     }

@@ -30,12 +30,12 @@ extension RulePart {
         var (unknown, early) = (0, 0)
         let scan = PlaceholderScan(text)
         for token in scan.tokens {
-            let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
+            func range() -> Range<Int> { mark(node, offset: token.range.lowerBound, length: token.range.count) }
             let placeholder = Placeholder(word: token.word)
             let isVariable = token.word.hasPrefix("env:")
             add(upTo: token.range.lowerBound, endsPart: !isVariable)
             start = token.range.upperBound
-            recordCapture(token, placeholder, at: range)
+            recordCapture(token, placeholder, at: range())
             if isVariable, let value = surroundings.environment(String(token.word.dropFirst(4))) {
                 literal += value.utf8
             } else if let placeholder, !isVariable {
@@ -44,10 +44,10 @@ extension RulePart {
                     continue
                 }
                 early += 1
-                reportStep(named, in: step, at: range)
+                reportStep(named, in: step, at: range())
             } else if unknown < Self.errorsPerText {
                 unknown += 1
-                reportUnknown(token.word, at: range)
+                reportUnknown(token.word, at: range())
             }
         }
         if let unclosed = scan.unclosed, unknown < Self.errorsPerText {
@@ -88,10 +88,11 @@ extension RulePart {
 
     /// Records a placeholder that stands for a group.
     func recordCapture(
-        _ token: PlaceholderToken, _ placeholder: Placeholder?, at range: Range<Int>, isInShell: Bool = false
+        _ token: PlaceholderToken, _ placeholder: Placeholder?, at range: @autoclosure () -> Range<Int>,
+        isInShell: Bool = false
     ) {
         guard placeholder?.isCapture == true else { return }
-        decoder.captures.uses.append(CaptureUse(word: token.word, range: range, isInShell: isInShell))
+        decoder.captures.uses.append(CaptureUse(word: token.word, range: range(), isInShell: isInShell))
     }
 
     // MARK: - Parameters

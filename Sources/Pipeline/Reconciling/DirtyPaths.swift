@@ -56,7 +56,7 @@ struct DirtyPaths: ~Copyable {
     /// The minimum quiet time of a missing path whose file may be at another path.
     ///
     /// The kernel queues the halves of a rename up to 21 ms apart.
-    private static let renameGap = Duration.milliseconds(100)
+    static let renameGap = Duration.milliseconds(100)
     /// The time for which a file has to be open for writing to be in ``held``.
     private static let heldTimeout = Duration.seconds(60)
     /// The time for which a file has to be open for writing to cause a warning.
@@ -160,15 +160,11 @@ struct DirtyPaths: ~Copyable {
     }
 
     /// Makes a missing path wait for the other half of a rename.
-    ///
-    /// - Returns: False if it has waited for long enough.
-    mutating func awaitOtherHalf(_ key: Key, _ entry: Entry, _ scan: UInt32?, at now: ContinuousClock.Instant) -> Bool {
-        guard now - entry.since < Self.renameGap else { return false }
+    mutating func awaitOtherHalf(_ key: Key, _ entry: Entry, _ scan: UInt32?) {
         var entry = entry
         scans.begin(scan)
         entry.note.scan = scan
         settler.putBack(key, entry, until: entry.since + Self.renameGap)
-        return true
     }
 
     mutating func putBack(_ key: Key, _ entry: Entry, until time: ContinuousClock.Instant) {

@@ -231,7 +231,10 @@ package struct Reconciler: ~Copyable {
                 settled(key, snapshot, entry.note, &others)
                 if isForced { shared.dirty.addAgain(key, entry.note, at: now) }
             case .gone:
-                if awaitsHalf(key), shared.dirty.awaitOtherHalf(key, entry, scan, at: now) { continue }
+                if now - entry.since < DirtyPaths.renameGap, awaitsHalf(key) {
+                    shared.dirty.awaitOtherHalf(key, entry, scan)
+                    continue
+                }
                 settled(key, nil, entry.note, &others)
             case .unreadable(let errno):
                 if unreadable.insert(key.path.parent).inserted {

@@ -86,7 +86,7 @@ extension ViewReconciler {
 
     /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
     ///
-    /// The reconciler must not be changed between ``nextCandidate(_:at:)`` and this call.
+    /// The reconciler must not be changed between ``nextCandidate(at:)`` and this call.
     package mutating func lease(_ candidate: Reconciler.Candidate) -> Offer {
         if let old = candidate.retried, let offer = again(old.number, candidate.event) { return offer }
         return make(candidate.event)

@@ -58,7 +58,13 @@ struct ListingQueue {
     var nextDue: ContinuousClock.Instant? { postponed.isEmpty ? nil : postponedUntil }
 
     mutating func add(_ visit: Visit) {
-        if visit.isScan, !scans.isEmpty { scans[0].visits.append(visit) } else { visits.append(visit) }
+        guard visit.isScan, !scans.isEmpty else {
+            var visit = visit
+            // A change of the roots has ended the scan.
+            visit.isScan = false
+            return visits.append(visit)
+        }
+        scans[0].visits.append(visit)
     }
 
     mutating func takeVisit() -> Visit? { visits.popLast() }

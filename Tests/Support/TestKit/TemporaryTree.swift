@@ -64,7 +64,7 @@ package enum TestFile {
         var rest = bytes
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { return errno }
+            guard count > 0 else { return count < 0 ? errno : EIO }
             rest = rest.dropFirst(count)
         }
         return 0

@@ -31,7 +31,10 @@ struct FileTransfer {
 
     /// A file and its copy at the destination.
     struct Copy {
-        var source: SourceFile
+        /// The path of the file.
+        var path: PathBytes
+        /// The file, which a move removes; nil for a copy, so that it holds no descriptors of the source.
+        var source: SourceFile?
         var place: FilePlace
         var file: StagedFile
         /// The copy, opened for reading, and its metadata when it was complete; nil if neither is needed.
@@ -55,7 +58,10 @@ struct FileTransfer {
         self.verb = verb
         self.newName = newName
         self.trash = trash
-        options = CopyOptions(invocation, default: verb.kept)
+        var options = CopyOptions(invocation, default: verb.kept)
+        // A move removes the source, so its copy is always flushed.
+        if verb != .copied { options.isDurable = true }
+        self.options = options
     }
 
     /// Transfers the file.
@@ -68,7 +74,7 @@ struct FileTransfer {
         case .placed(let copy, let name):
             if options.isDurable { copy.place.directory.flush() }
             let outcome = try finish(copy, name)
-            if verb != .copied { copy.source.directory.flush() }
+            copy.source?.directory.flush()
             return outcome
         }
     }
@@ -157,7 +163,7 @@ struct FileTransfer {
         _ source: SourceFile, _ content: OpenFile, to place: FilePlace, isFlushed: Bool
     ) throws(FileError) -> Copy {
         let file = try FileCopy(source, content, options, isFlushed: isFlushed, limit: invocation.limit).run(to: place)
-        var copy = Copy(source: source, place: place, file: file)
+        var copy = Copy(path: source.path, source: verb == .copied ? nil : source, place: place, file: file)
         if verb != .copied || place.conflict == .deduplicate {
             let opened = try OpenFile.reading(file)
             copy.reading = (opened, try opened.metadata())
@@ -257,21 +263,21 @@ struct FileTransfer {
     func publish(_ copy: Copy) throws(FileError) -> Stage {
         var copy = copy
         defer { copy.file.discard() }
-        let source = copy.source
+        let (source, sourcePath) = (copy.source, copy.path)
         let temporary = try copy.file.name()
         // One directory through two mounts with different device numbers: a file created in one appears in the other.
-        if verb != .copied, try source.directory.metadata(of: temporary) != nil {
+        if let source, try source.directory.metadata(of: temporary) != nil {
             throw Self.oneFile(source, copy.place.name, copy.place)
         }
         switch try copy.place.place(temporary, content: copy.reading?.file) {
         case .skipped: return .over(copy.place.skipped)
-        case .duplicate(let name) where verb == .copied:
+        case .duplicate(let name):
+            if let source { return .over(try removeDuplicate(source, name, &copy.place)) }
             return .over(copy.place.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
-        case .duplicate(let name): return .over(try removeDuplicate(source, name, &copy.place))
         case .placed(let name):
             // Recorded now, since other processes may take the name before the source is removed.
             try copy.place.note(name) { path in
-                verb == .copied ? .made(path, source: source.path) : .moved(from: source.path, to: path)
+                source == nil ? .made(path, source: sourcePath) : .moved(from: sourcePath, to: path)
             }
             return .placed(copy, name)
         }
@@ -280,9 +286,8 @@ struct FileTransfer {
     /// Removes the source of a move, since the copy is durable under its final name; the caller then flushes its
     /// directory.
     func finish(_ copy: Copy, _ name: PathBytes) throws(FileError) -> Outcome {
-        let source = copy.source
         var place = copy.place
-        guard verb != .copied else { return succeeded(name, place) }
+        guard let source = copy.source else { return succeeded(name, place) }
         let ending: Removal.Ending
         do throws(FileError) {
             ending = try source.remove(besides: name, in: place.directory)

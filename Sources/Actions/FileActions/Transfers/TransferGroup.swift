@@ -55,9 +55,9 @@ struct TransferGroup {
         var wanted: Set<PathBytes> = []
         for index in stages.indices {
             guard case .staged(let copy)? = stages[index] else { continue }
-            // If two files have the same destination, the second is published after the transfer of the first has
+            // If two files are moved to the same destination, the second is published after the move of the first has
             // finished.
-            if !wanted.insert(copy.place.path).inserted { finish() }
+            if copy.source != nil, !wanted.insert(copy.place.path).inserted { finish() }
             stages[index] = Self.stage { () throws(FileError) in
                 if transfers[index].options.isDurable { try flush(copy) }
                 return try transfers[index].publish(copy)
@@ -81,7 +81,7 @@ struct TransferGroup {
         var sources = DirectoryFlush()
         for (index, stage) in stages.enumerated() {
             guard case .placed(let copy, let name)? = stage else { continue }
-            if transfers[index].verb != .copied { sources.add(copy.source.directory) }
+            if let source = copy.source { sources.add(source.directory) }
             stages[index] = .over(Outcome.of { () throws(FileError) in try transfers[index].finish(copy, name) })
         }
         sources.flush()

@@ -3,8 +3,10 @@ import Configuration
 import ControlAPI
 import FileObserving
 import JSON
+import Pipeline
 import Rules
 import Storage
+import Watching
 
 /// The exit status of the program.
 ///
@@ -52,6 +54,8 @@ extension HandlerProblem {
         case let error as StorageError: self.init(message: error.description, help: error.help)
         case let error as JournalError: self.init(message: error.description, help: error.help)
         case let error as ObservationError: self.init(message: error.description, help: error.help)
+        case let error as StartError: self.init(message: error.description, help: error.help)
+        case let error as WatchError: self.init(message: error.description, help: error.help)
         default: return nil
         }
     }

@@ -201,8 +201,8 @@ package struct ParameterCheck {
             tail.last != UInt8(ascii: "/")
         else { return [] }
         // The name of a file may precede it.
-        let name = template.parts.count == 1 ? tail : Array("x".utf8) + tail
-        guard !DestinationExtensions.has(name, extensions) else { return [] }
+        let file = template.parts.count == 1 ? tail : Array("x".utf8) + tail
+        guard !DestinationExtensions.has(file, extensions) else { return [] }
         let end = tail[(tail.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
         return problem(
             "\(name) can't end in '\(String(decoding: end, as: UTF8.self))'",
