@@ -62,6 +62,17 @@ struct CommandTests {
         }
     }
 
+    @Test func `a run that cannot start names the directory that is missing, and the rule`() {
+        withTempTree { tree in
+            TestFile.write(
+                tree.path("rules.yaml"), "rules:\n  - { name: never, path: none/*, action: log, missing: fail }\n")
+            let (status, program) = Self.run(tree, ["run", "rules.yaml"])
+            #expect(status == 1)
+            let message = "rule 'never' needs the directory '\(tree.path("none"))', which does not exist"
+            #expect(program.error.contains(message), "\(program.error)")
+        }
+    }
+
     @Test func `check reports how many directories would be watched, and the limit`() throws {
         try withTempTree { tree in
             let rules = """

@@ -96,9 +96,9 @@ struct Exit: Error {
 }
 
 extension Reporter {
-    /// Reports an error that has a message and a help.
+    /// Reports an error.
     func say(_ error: any Error) {
-        guard let problem = HandlerProblem(error) else { return }
+        let problem = HandlerProblem(error) ?? HandlerProblem(message: String(describing: error), help: nil)
         say(.error, Display.text(problem.message), help: problem.help)
     }
 
