@@ -4,7 +4,7 @@ import System
 
 /// Reads whole regular files up to a size limit.
 enum FileReading {
-    enum Kind { case file, folder, other(String), missing(Int32) }
+    enum Kind { case file, directory, other(String), missing(Int32) }
 
     /// Returns the kind of file at a path, following symbolic links.
     static func kind(of path: PathBytes) -> Kind {
@@ -12,7 +12,7 @@ enum FileReading {
         guard path.withCString({ stat($0, &status) }) == 0 else { return .missing(errno) }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return .file
-        case S_IFDIR: return .folder
+        case S_IFDIR: return .directory
         case S_IFIFO: return .other("a pipe")
         case S_IFSOCK: return .other("a socket")
         default: return .other("a device")
@@ -26,7 +26,7 @@ enum FileReading {
     static func read(_ path: PathBytes, limit: Int) throws(HandlerProblem) -> [UInt8] {
         switch kind(of: path) {
         case .missing(let error): throw missing(error)
-        case .folder: throw HandlerProblem(message: "this is a directory, not a file", help: nil)
+        case .directory: throw HandlerProblem(message: "this is a directory, not a file", help: nil)
         case .other(let noun): throw HandlerProblem(message: "this is \(noun), not a file", help: "give a regular file")
         case .file: break
         }
@@ -76,9 +76,9 @@ enum FileReading {
     }
 
     /// Returns the names in a directory, sorted by their bytes.
-    static func names(in folder: PathBytes) throws(HandlerProblem) -> [[UInt8]] {
+    static func names(in directory: PathBytes) throws(HandlerProblem) -> [[UInt8]] {
         do throws(SystemError) {
-            return try DiskProbe.names(following: folder).map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
+            return try DiskProbe.names(following: directory).map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
         } catch {
             let reason = error.errno == EACCES ? "permission denied" : text(of: error.errno)
             throw HandlerProblem(message: "cannot read the directory: \(reason)", help: nil)

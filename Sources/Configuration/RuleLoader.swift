@@ -11,9 +11,9 @@ package struct RuleLoader: Sendable {
         /// Returns the value of an environment variable, for `${env:NAME}`.
         package var environment: @Sendable (String) -> String?
         /// The absolute directory to which the paths of rules files are relative.
-        package var currentFolder: PathBytes
+        package var currentDirectory: PathBytes
         /// The directories in which `exec` searches for a program without a slash; also the PATH of plugins.
-        let programFolders = ["/usr/local/bin", "/usr/bin", "/bin"]
+        let programDirectories = ["/usr/local/bin", "/usr/bin", "/bin"]
         /// The limits and restrictions that programs can be given.
         package var machine = Machine()
         /// Returns a problem if the process runs as root and a user other than root could change the file.
@@ -28,12 +28,12 @@ package struct RuleLoader: Sendable {
         package var maximumFileSize: Int
 
         package init(
-            home: String?, environment: @escaping @Sendable (String) -> String?, currentFolder: PathBytes,
+            home: String?, environment: @escaping @Sendable (String) -> String?, currentDirectory: PathBytes,
             maximumFileSize: Int = 4 << 20
         ) {
             self.home = home
             self.environment = environment
-            self.currentFolder = currentFolder
+            self.currentDirectory = currentDirectory
             self.maximumFileSize = maximumFileSize
         }
     }
@@ -89,7 +89,7 @@ package struct RuleLoader: Sendable {
             let yaml = try YAMLFile(file.path, shown: file.shown, surroundings)
             let problems = yaml.problems
             let decoder = RuleDecoder(
-                source: yaml.source, folder: file.path.parent, stem: file.stem, surroundings: surroundings,
+                source: yaml.source, directory: file.path.parent, stem: file.stem, surroundings: surroundings,
                 catalog: catalog, names: names, problems: problems, omissions: yaml.omissions)
             return (yaml.isReadable ? decoder.rules(from: yaml.root) : [], { problems.sorted() })
         } catch { return ([], { [error] }) }
@@ -117,11 +117,11 @@ package struct RuleLoader: Sendable {
             [.failure(Diagnostic(.error, file: path.isEmpty ? "''" : path, message: message, help: help))]
         }
         guard !path.isEmpty else { return refused("the path is empty", help: nil) }
-        let absolute = surroundings.currentFolder.resolving(named.bytes).normalized
+        let absolute = surroundings.currentDirectory.resolving(named.bytes).normalized
         switch FileReading.kind(of: absolute) {
-        case .folder:
+        case .directory:
             do throws(HandlerProblem) {
-                let files = try filesInFolder(absolute, shown: path)
+                let files = try filesInDirectory(absolute, shown: path)
                 guard files.isEmpty else { return files }
             } catch { return refused(error.message, help: error.help) }
             let help = "give rules files a name that ends in '.yaml' or '.yml'"
@@ -133,13 +133,13 @@ package struct RuleLoader: Sendable {
         }
     }
 
-    private func filesInFolder(
-        _ folder: PathBytes, shown: String
+    private func filesInDirectory(
+        _ directory: PathBytes, shown: String
     ) throws(HandlerProblem) -> [Result<RulesFile, Diagnostic>] {
         let prefix = shown.hasSuffix("/") ? shown : shown + "/"
-        return try FileReading.names(in: folder).filter(Self.isRulesFile).map { name in
-            let file = RulesFile(path: folder.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
-            guard case .folder = FileReading.kind(of: file.path) else { return .success(file) }
+        return try FileReading.names(in: directory).filter(Self.isRulesFile).map { name in
+            let file = RulesFile(path: directory.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
+            guard case .directory = FileReading.kind(of: file.path) else { return .success(file) }
             return .failure(
                 Diagnostic(
                     .warning, file: file.shown, message: "this is a directory; rules in it are not read",

@@ -245,7 +245,7 @@ struct DiskStoreRulesTests {
     @Test(arguments: [true, false])
     func `files on a device with a new number after a reboot are recognized`(isLoaded: Bool) throws {
         let directory = bench.root.appending("mounted")
-        TestFile.makeFolder(directory)
+        TestFile.makeDirectory(directory)
         let identity = try #require(DiskProbe.identity(of: directory))
         var former = identity
         former.deviceMinor &+= 7

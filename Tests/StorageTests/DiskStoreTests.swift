@@ -216,7 +216,7 @@ struct DiskStoreTests {
 
     @Test func `changes to files are found with the results of their undo`() throws {
         var outcome = Outcome(.succeeded)
-        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeFolder($0), left: .blank) }
+        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeDirectory($0), left: .blank) }
         try bench.end(.leased(1), .succeeded, outcome, isNew: true)
         let started = bench.wall
         bench.kill()

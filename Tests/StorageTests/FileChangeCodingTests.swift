@@ -20,7 +20,7 @@ struct FileChangeCodingTests {
         let odd = PathBytes([.slash, 0xFF, 0x0A, 0x22])
         var outcome = Outcome(.succeeded, "moved", outputs: [odd])
         outcome.changes = [
-            FileChange(.madeFolder("/out"), left: left), FileChange(.overwritten(odd), left: left),
+            FileChange(.madeDirectory("/out"), left: left), FileChange(.overwritten(odd), left: left),
             FileChange(.trashed(from: odd, to: "/T/files/a", info: "/T/info/a.trashinfo"), left: left),
             FileChange(.removed(odd, twin: "/out/twin"), left: left),
             FileChange(.made(odd, source: "/in/a"), left: left), FileChange(.moved(from: "/in/a", to: odd), left: left),

@@ -166,7 +166,7 @@ struct JournalCopyTests {
         TestFile.write(bench.path, "no journal at all")
         #expect(throws: JournalError.notJournal(bench.path)) { try Self.copy(bench) }
         TestFile.removeTree(bench.path)
-        TestFile.makeFolder(bench.path)
+        TestFile.makeDirectory(bench.path)
         #expect(throws: JournalError.isDirectory(bench.path)) { try Self.copy(bench) }
     }
 

@@ -77,9 +77,9 @@ struct JournalOpeningTests {
     @Test func `a journal has one lock, whatever links lead to it`() throws {
         _ = try bench.store
         let link = bench.root.appending("link.db")
-        let folder = bench.root.appending("folder")
-        try #require(symlink("\(bench.path)", "\(link)") == 0 && symlink("\(bench.path.parent)", "\(folder)") == 0)
-        for name in [link, folder.appending("journal.db")] {
+        let directory = bench.root.appending("folder")
+        try #require(symlink("\(bench.path)", "\(link)") == 0 && symlink("\(bench.path.parent)", "\(directory)") == 0)
+        for name in [link, directory.appending("journal.db")] {
             #expect(refusal(of: name) == .held(bench.path, pid: getpid()))
         }
         bench.kill()
@@ -116,7 +116,7 @@ struct JournalOpeningTests {
         try #require(unlink("\(file)") == 0 && link("\(other)", "\(file)") == 0)
         #expect(isRefused())
         try #require(unlink("\(file)") == 0)
-        TestFile.makeFolder(file)
+        TestFile.makeDirectory(file)
         #expect(isRefused())
         #expect(TestFile.read(other) == [])
         try #require(rmdir("\(file)") == 0)
@@ -148,7 +148,7 @@ struct JournalOpeningTests {
     }
 
     @Test(arguments: [0, 7]) func `a file of another program is refused`(application: Int) throws {
-        TestFile.makeFolder(bench.path.parent)
+        TestFile.makeDirectory(bench.path.parent)
         try bench.look {
             try $0.execute(sql: "PRAGMA application_id = \(application); CREATE TABLE music (title TEXT)")
         }
@@ -205,7 +205,7 @@ struct JournalOpeningTests {
 
     @Test func `a directory is refused, and nothing is created beside it`() throws {
         let folder = bench.root.appending("folder")
-        TestFile.makeFolder(folder)
+        TestFile.makeDirectory(folder)
         #expect(refusal(of: folder) == .isDirectory(folder))
         #expect(refusal(of: "/etc") == .isDirectory("/etc"))
         #expect(TestFile.names(in: bench.root).count == 1)
@@ -233,31 +233,33 @@ struct JournalOpeningTests {
         _ = try makeJournal()
         guard geteuid() == 0 else { return }
         // Root can write to anything except a read-only mount.
-        let folder = bench.path.parent
-        guard folder.withCString({ mount($0, $0, nil, UInt(MS_BIND), nil) }) == 0 else {
+        let directory = bench.path.parent
+        guard directory.withCString({ mount($0, $0, nil, UInt(MS_BIND), nil) }) == 0 else {
             print("skipped: can't mount (errno \(errno))")
             return
         }
-        defer { _ = folder.withCString { umount2($0, Int32(MNT_DETACH)) } }
+        defer { _ = directory.withCString { umount2($0, Int32(MNT_DETACH)) } }
         let flags = UInt(MS_BIND) | UInt(MS_REMOUNT) | UInt(MS_RDONLY)
-        let isReadOnly = folder.withCString { mount($0, $0, nil, flags, nil) } == 0
+        let isReadOnly = directory.withCString { mount($0, $0, nil, flags, nil) } == 0
         try #require(isReadOnly)
         let error = try #require(refusal())
         #expect(error == .noAccess(PathBytes("\(bench.path)-lock"), errno: EROFS))
         #expect(error.description.hasSuffix("can't be written: Read-only file system"))
-        #expect(refusal(of: folder.appending("new/journal.db")) == .noDirectory(folder.appending("new"), errno: EROFS))
+        #expect(
+            refusal(of: directory.appending("new/journal.db")) == .noDirectory(directory.appending("new"), errno: EROFS)
+        )
     }
 
     @Test func `a full disk is reported, and nothing is lost`() throws {
-        let folder = bench.root.appending("small")
-        TestFile.makeFolder(folder)
-        guard folder.withCString({ mount("alight-test", $0, "tmpfs", 0, "size=256k") }) == 0 else {
+        let directory = bench.root.appending("small")
+        TestFile.makeDirectory(directory)
+        guard directory.withCString({ mount("alight-test", $0, "tmpfs", 0, "size=256k") }) == 0 else {
             print("skipped: can't mount a small file system (errno \(errno))")
             return
         }
-        defer { _ = folder.withCString { umount2($0, Int32(MNT_DETACH)) } }
-        let path = folder.appending("journal.db")
-        let filler = folder.appending("filler")
+        defer { _ = directory.withCString { umount2($0, Int32(MNT_DETACH)) } }
+        let path = directory.appending("journal.db")
+        let filler = directory.appending("filler")
         // Fills the disk to the last byte.
         func fill() {
             let descriptor = filler.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600) }

@@ -139,7 +139,7 @@ struct JournalReaderTests {
         try withTempTree { tree in
             TestFile.write(tree.path("text"), String(repeating: "no database", count: 1000))
             TestFile.write(tree.path("empty"), "")
-            TestFile.makeFolder(tree.path("folder"))
+            TestFile.makeDirectory(tree.path("folder"))
             _ = try JournalFile(tree.path("newer"), version: 99)
             _ = try JournalFile(tree.path("unfinished"), version: 0)
             let other = try DatabaseQueue(path: tree.path("other").description)

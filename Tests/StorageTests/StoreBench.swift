@@ -23,7 +23,7 @@ final class StoreBench: Sendable {
 
     init(_ name: String = "journal.db", keeping retention: JournalRetention = JournalRetention()) {
         self.retention = retention
-        root = TestFile.makeTemporaryFolder()
+        root = TestFile.makeTemporaryDirectory()
         path = root.appending(name)
     }
 

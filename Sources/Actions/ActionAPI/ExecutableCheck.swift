@@ -7,8 +7,8 @@ package enum ExecutableCheck {
     /// Returns the executable of the given name in ``ProgramEnvironment/searchPath``; nil when there is none.
     package static func find(_ name: String) -> PathBytes? {
         guard !name.isEmpty, !name.contains("/") else { return nil }
-        for folder in ProgramEnvironment.searchPath.split(separator: ":") {
-            let path = PathBytes(String(folder)).appending(name)
+        for directory in ProgramEnvironment.searchPath.split(separator: ":") {
+            let path = PathBytes(String(directory)).appending(name)
             if problem(with: path) == nil { return path }
         }
         return nil

@@ -45,19 +45,19 @@ package struct FileSelection: Sendable, Hashable {
         let files = WatchedPaths(roots: roots)
         for root in roots {
             var pending = [root]
-            while let folder = pending.popLast() {
+            while let current = pending.popLast() {
                 if isStopped() { return .stopped }
                 // One root may be inside another.
-                guard seen.insert(folder).inserted else { continue }
+                guard seen.insert(current).inserted else { continue }
                 var names: [PathBytes] = []
                 var error: Int32 = 0
                 do throws(SystemError) {
-                    names = try files.names(in: folder)
+                    names = try files.names(in: current)
                 } catch let fault {
                     error = fault.errno
                 }
                 for name in names {
-                    let path = folder.appending(name.bytes)
+                    let path = current.appending(name.bytes)
                     let holder = self.root(taking: path)
                     let reaches = filter.reaches(below: path.bytes)
                     guard holder != nil || reaches, case .present(let snapshot) = files.look(at: path) else { continue }
@@ -71,8 +71,8 @@ package struct FileSelection: Sendable, Hashable {
                 }
                 if isStopped() { return .stopped }
                 let isGone = error == ENOENT || error == ENOTDIR || error == ELOOP
-                if folder == root, !isGone { hasRoot = true }
-                if error != 0, folder == root || !isGone { unseen.append((folder, error)) }
+                if current == root, !isGone { hasRoot = true }
+                if error != 0, current == root || !isGone { unseen.append((current, error)) }
             }
         }
         return hasRoot ? .found(found, unseen: unseen) : .rootMissing

@@ -51,7 +51,7 @@ package struct Invocation: Sendable {
     /// The location of the rule: file, line and column.
     package var rule: SourcePlace
     /// The absolute directory of the rule file, to which relative paths in parameters are relative.
-    package var folder: PathBytes
+    package var baseDirectory: PathBytes
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
@@ -94,7 +94,7 @@ package struct Invocation: Sendable {
     package var progress: @Sendable (Double, String?) -> Void
 
     package init(
-        job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
+        job: Job, rule: SourcePlace, baseDirectory: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
         selection: FileSelection, now: Timestamp, captures: Captures = Captures(), timeout: Duration,
         batch: Int? = nil, steps: [Outcome] = [],
         environment: [(name: String, value: [UInt8])] = [], directory: ProgramPath? = nil, stop: StopSignal,
@@ -103,7 +103,7 @@ package struct Invocation: Sendable {
     ) {
         self.job = job
         self.rule = rule
-        self.folder = folder
+        self.baseDirectory = baseDirectory
         self.maximumAttempts = maximumAttempts
         self.parameters = parameters
         self.selection = selection
@@ -146,7 +146,7 @@ extension Invocation {
         literalHeads = [:]
         guard case .object(let members) = with else { return }
         for (name, member) in members {
-            if case .text(let template) = member { literalHeads[name] = template.literalHead(in: folder) }
+            if case .text(let template) = member { literalHeads[name] = template.literalHead(in: baseDirectory) }
         }
     }
 }

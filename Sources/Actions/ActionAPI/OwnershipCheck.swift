@@ -29,10 +29,10 @@ package enum OwnershipCheck {
     /// when there is none, or this process is not root.
     package static func untrustedLink(on path: PathBytes) -> (path: PathBytes, others: String)? {
         guard isMeaningful else { return nil }
-        return walk(path) { place, status, folder in
-            guard status.st_mode & S_IFMT == S_IFLNK, let above = self.status(of: folder) else { return nil }
+        return walk(path) { place, status, directory in
+            guard status.st_mode & S_IFMT == S_IFLNK, let above = self.status(of: directory) else { return nil }
             guard let owner = [status.st_uid, above.st_uid].first(where: { $0 != 0 }) else {
-                return problem(at: folder, above).map { _ in (place, "other users") }
+                return problem(at: directory, above).map { _ in (place, "other users") }
             }
             return (place, "user \(owner)")
         }
@@ -40,7 +40,7 @@ package enum OwnershipCheck {
 
     /// Visits `/`, the directories on the path, and links with their targets, until the body returns a finding.
     private static func walk<Finding>(
-        _ path: PathBytes, _ body: (PathBytes, stat, _ folder: PathBytes) -> Finding?
+        _ path: PathBytes, _ body: (PathBytes, stat, _ directory: PathBytes) -> Finding?
     ) -> Finding? {
         var done: PathBytes = "/"
         if let finding = status(of: done).flatMap({ body(done, $0, done) }) { return finding }

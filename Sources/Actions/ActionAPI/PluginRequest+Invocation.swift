@@ -39,7 +39,7 @@ extension PluginRequest {
 
 extension Invocation {
     /// The absolute path of the rules file; relative paths in a plugin's parameters are relative to its directory.
-    fileprivate var rulesFile: PathBytes { folder.appending(Array(PathBytes(rule.file).lastComponent)) }
+    fileprivate var rulesFile: PathBytes { baseDirectory.appending(Array(PathBytes(rule.file).lastComponent)) }
 }
 
 extension PreviousAttempt {

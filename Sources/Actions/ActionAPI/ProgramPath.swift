@@ -26,7 +26,7 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
     }
 
     /// Opens the path (`O_PATH`) as a directory.
-    package func openDirectory() throws(SystemError) -> OpenFile { try open(CAL_OPEN_FOLDER, cal_open_root) }
+    package func openDirectory() throws(SystemError) -> OpenFile { try open(CAL_OPEN_DIRECTORY, cal_open_root) }
 
     /// Opens the path (`O_PATH`); opens a symbolic link itself where other users could have named it.
     package func openEntry() throws(SystemError) -> OpenFile { try open(CAL_OPEN_ENTRY, cal_open_target) }
@@ -35,10 +35,12 @@ package struct ProgramPath: Sendable, Hashable, ExpressibleByStringLiteral {
         _ kind: cal_opening, _ openNamed: (UnsafePointer<CChar>?) -> Int32
     ) throws(SystemError) -> OpenFile {
         guard let base, path != base else { return try Self.opened(path.withCString { openNamed($0) }) }
-        let folder = try Self.opened(base.withCString { cal_open_root($0) })
+        let directory = try Self.opened(base.withCString { cal_open_root($0) })
         let relative = PathBytes(path.relative(to: base) ?? path.bytes[...])
         return try Self.opened(
-            withExtendedLifetime(folder) { relative.withCString { cal_open_beneath(folder.descriptor, $0, kind, 1) } })
+            withExtendedLifetime(directory) {
+                relative.withCString { cal_open_beneath(directory.descriptor, $0, kind, 1) }
+            })
     }
 
     private static func opened(_ descriptor: Int32) throws(SystemError) -> OpenFile {
@@ -62,13 +64,13 @@ extension ProgramPath {
     /// - Parameters:
     ///   - path: The template with its placeholders filled in, as an absolute path.
     ///   - template: The template.
-    ///   - folder: The directory that relative paths are relative to.
+    ///   - directory: The directory that relative paths are relative to.
     ///   - event: The event whose values the placeholders have.
-    package init(_ path: PathBytes, of template: Template, in folder: PathBytes, for event: FileEvent) {
+    package init(_ path: PathBytes, of template: Template, in directory: PathBytes, for event: FileEvent) {
         guard template.literal == nil else {
             self.init(path)
             return
         }
-        self.init(path, beneath: template.literalFolder(in: folder) ?? event.root)
+        self.init(path, beneath: template.literalDirectory(in: directory) ?? event.root)
     }
 }

@@ -22,15 +22,16 @@ extension Rule {
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(
-            job: job, rule: place, folder: folder, maximumAttempts: retry.attempts, parameters: .object([:]),
+            job: job, rule: place, baseDirectory: baseDirectory, maximumAttempts: retry.attempts,
+            parameters: .object([:]),
             selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count),
             steps: job.finishedSteps.map(\.outcome),
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
             directory: directory.map { directory in
                 ProgramPath(
-                    folder.resolving(directory.expanded(with: facts)).normalized, of: directory, in: folder,
-                    for: job.event)
+                    baseDirectory.resolving(directory.expanded(with: facts)).normalized, of: directory,
+                    in: baseDirectory, for: job.event)
             }, stop: stop, log: log)
         invocation.confinement = confinement
         invocation.hasFixedSurroundings =

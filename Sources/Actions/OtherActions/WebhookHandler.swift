@@ -104,7 +104,7 @@ package struct WebhookHandler: Handler {
             headers += signature.headers(
                 body: body, id: invocation.job.id.description, seconds: DiskProbe.now().seconds, secret: secret)
         }
-        let authorities = parameters["ca_file"]?.bytes.map { invocation.folder.resolving($0).normalized }
+        let authorities = parameters["ca_file"]?.bytes.map { invocation.baseDirectory.resolving($0).normalized }
         if let authorities, OwnershipCheck.isMeaningful, let problem = OwnershipCheck.problem(with: authorities) {
             throw WebhookProblem(message: "'ca_file': \(problem.message)")
         }

@@ -17,14 +17,14 @@ package final class ServedPlugin: Sendable {
     }
 
     let launcher: ProcessLauncher
-    let scratchFolders: ScratchDirectories
+    let scratchDirectories: ScratchDirectories
     private let state: Mutex<State>
     /// The group of all threads of processes.
     private let threads = DispatchGroup()
 
-    init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchDirectories) {
+    init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchDirectories: ScratchDirectories) {
         self.launcher = launcher
-        self.scratchFolders = scratchFolders
+        self.scratchDirectories = scratchDirectories
         state = Mutex(State(slots: ServeSlots(parallel: parallel, limits: limits)))
     }
 
@@ -143,13 +143,13 @@ package final class ServedPlugins: Sendable {
     private static let pause = Duration.seconds(1)
 
     private let launcher: ProcessLauncher
-    private let scratchFolders: ScratchDirectories
+    private let scratchDirectories: ScratchDirectories
     private let limits: ServeLimits
     private let state = Mutex(State())
 
-    package init(launcher: ProcessLauncher, scratchFolders: ScratchDirectories, limits: ServeLimits) {
+    package init(launcher: ProcessLauncher, scratchDirectories: ScratchDirectories, limits: ServeLimits) {
         self.launcher = launcher
-        self.scratchFolders = scratchFolders
+        self.scratchDirectories = scratchDirectories
         self.limits = limits
     }
 
@@ -158,11 +158,12 @@ package final class ServedPlugins: Sendable {
     package func plugin(_ serving: PersistentPlugin) -> ServedPlugin? {
         let (plugin, others) = state.withLock { state -> (ServedPlugin?, [ServedPlugin]) in
             guard !state.isClosed else { return (nil, []) }
-            if state.plugins.isEmpty { scratchFolders.removeAbandoned() }
+            if state.plugins.isEmpty { scratchDirectories.removeAbandoned() }
             let plugin =
                 state.plugins[serving.place]
                 ?? ServedPlugin(
-                    parallel: serving.parallel, limits: limits, launcher: launcher, scratchFolders: scratchFolders)
+                    parallel: serving.parallel, limits: limits, launcher: launcher,
+                    scratchDirectories: scratchDirectories)
             state.plugins[serving.place] = plugin
             guard state.checked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true else { return (plugin, []) }
             state.checked = .now

@@ -39,10 +39,10 @@ final class ServingProcess {
         var lastLine: String?
         let way: ProgramResult.Termination
         do throws(ScratchFailure) {
-            let folder = try plugin.scratchFolders.make()
-            scratch = folder
-            command.environment.append(("TMPDIR", folder.bytes))
-            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(folder) }
+            let temporary = try plugin.scratchDirectories.make()
+            scratch = temporary
+            command.environment.append(("TMPDIR", temporary.bytes))
+            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(temporary) }
             do throws(LaunchFailure) {
                 let process = try plugin.launcher.start(command)
                 let serving = ServingProcess(number, plugin, request, waker, process)
@@ -54,7 +54,7 @@ final class ServingProcess {
         } catch {
             way = .notLaunched(error.message)
         }
-        if let scratch { try? plugin.scratchFolders.remove(scratch) }
+        if let scratch { try? plugin.scratchDirectories.remove(scratch) }
         if let reason = plugin.end(number, way, lastLine: lastLine) {
             logger.warning("\(request.program.title) \(reason)")
         }

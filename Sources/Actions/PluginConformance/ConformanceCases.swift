@@ -36,7 +36,7 @@ final class ConformanceCases {
     ///
     /// - Throws: The reason why the given sample cannot be read.
     func read() throws(HandlerProblem) {
-        if let folder = ownFolder, let data = Self.content(of: folder.appending("request.json")) {
+        if let directory = ownDirectory, let data = Self.content(of: directory.appending("request.json")) {
             shownRequest = JSONValue(json: data)
         }
         if let path = options.sample {
@@ -57,20 +57,21 @@ final class ConformanceCases {
     }
 
     /// The directory of the plugin; nil for a single-file plugin, which is located among other files.
-    var ownFolder: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
+    var ownDirectory: PathBytes? { plugin.location == plugin.executable ? nil : plugin.location }
 
     /// Whether the plugin accepts directories and no files.
-    var takesFolders: Bool {
+    var takesDirectories: Bool {
         guard let types = plugin.description.types else { return false }
         return !types.contains("file") && !types.contains("any")
     }
 
     /// The directory whose content `request.json` works with.
     var testdata: PathBytes? {
-        guard let folder = ownFolder?.appending("testdata"), case .present(let snapshot) = DiskProbe.look(at: folder),
+        guard let directory = ownDirectory?.appending("testdata"),
+            case .present(let snapshot) = DiskProbe.look(at: directory),
             snapshot.type == .directory
         else { return nil }
-        return folder
+        return directory
     }
 
     func stage(_ name: String) throws(HandlerProblem) -> ConformanceStage {
@@ -107,7 +108,7 @@ final class ConformanceCases {
         for fileName: some Collection<UInt8>, in stage: ConformanceStage, content: [UInt8]? = nil
     ) throws(HandlerProblem) -> [String: JSONValue] {
         let path = stage.files.appending(Array(fileName) + Array(sample.suffix.utf8))
-        stage.write(content ?? sample.content, to: path, asFolder: takesFolders)
+        stage.write(content ?? sample.content, to: path, asDirectory: takesDirectories)
         guard case .present(let snapshot) = DiskProbe.look(at: path) else {
             throw HandlerProblem(message: "cannot write '\(path)'", help: "set TMPDIR to another directory")
         }
@@ -134,13 +135,13 @@ final class ConformanceCases {
 
     func reply(to command: Command, title: String) -> ConformanceReply {
         ConformanceReply(
-            title: title, ended: launcher.run(command, stop: StopSignal()), folder: command.directory.path,
+            title: title, ended: launcher.run(command, stop: StopSignal()), directory: command.directory.path,
             limit: timeout)
     }
 
     /// Returns the contents of the directories that a call must not change.
     func record(of stage: ConformanceStage) -> TreeRecord {
-        TreeRecord([stage.files, stage.home] + (ownFolder.map { [$0] } ?? []), without: [stage.scratch])
+        TreeRecord([stage.files, stage.home] + (ownDirectory.map { [$0] } ?? []), without: [stage.scratch])
     }
 
     static func content(of path: PathBytes) -> [UInt8]? {

@@ -80,11 +80,11 @@ package struct ConformanceOptions: Sendable {
 enum ConformanceToken {
     static let text = "@SCRATCH@"
 
-    static func replaced(in value: JSONValue, by folder: PathBytes) -> JSONValue {
+    static func replaced(in value: JSONValue, by directory: PathBytes) -> JSONValue {
         switch value {
-        case .string(let string): .string(string.replacing(text, with: folder.description))
-        case .array(let elements): .array(elements.map { replaced(in: $0, by: folder) })
-        case .object(let members): .object(members.mapValues { replaced(in: $0, by: folder) })
+        case .string(let string): .string(string.replacing(text, with: directory.description))
+        case .array(let elements): .array(elements.map { replaced(in: $0, by: directory) })
+        case .object(let members): .object(members.mapValues { replaced(in: $0, by: directory) })
         default: value
         }
     }

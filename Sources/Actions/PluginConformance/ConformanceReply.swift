@@ -17,11 +17,11 @@ struct ConformanceReply {
     /// The timeout of the request.
     private let limit: Duration
 
-    init(title: String, ended: ProgramResult, folder: PathBytes, limit: Duration) {
+    init(title: String, ended: ProgramResult, directory: PathBytes, limit: Duration) {
         self.title = title
         self.ended = ended
         self.limit = limit
-        var reader = ResponseReader(folder: folder)
+        var reader = ResponseReader(directory: directory)
         switch reader.read(ended.output) {
         case .nothing: break
         case .response(let response): self.response = response
@@ -33,7 +33,7 @@ struct ConformanceReply {
     /// The outcome that Alight would derive from it.
     var outcome: PluginResponse.Outcome {
         let table = OutcomeTable(
-            program: "the plugin", isIdempotent: true, answers: true, folder: "/", timeout: .seconds(60))
+            program: "the plugin", isIdempotent: true, answers: true, directory: "/", timeout: .seconds(60))
         return table.outcomes(of: ended, count: 1).outcomes.first?.ending ?? .failed
     }
 

@@ -9,7 +9,7 @@ import System
 
 /// The directories of one case: the plugin's files, its home, and its scratch directory.
 struct ConformanceStage {
-    let folder: PathBytes
+    let directory: PathBytes
     /// The directory that `@SCRATCH@` stands for; the watched directory of the events.
     let files: PathBytes
     let home: PathBytes
@@ -23,11 +23,11 @@ struct ConformanceStage {
     ///   - testdata: A directory whose content is copied to `files`.
     /// - Throws: The reason why that failed.
     init(in base: PathBytes, name: String, testdata: PathBytes?) throws(HandlerProblem) {
-        folder = base.appending(name)
-        files = folder.appending("files")
-        home = folder.appending("home")
-        scratch = folder.appending("scratch")
-        for path in [folder, files, home, scratch] where path.withCString({ mkdir($0, 0o700) }) != 0 {
+        directory = base.appending(name)
+        files = directory.appending("files")
+        home = directory.appending("home")
+        scratch = directory.appending("scratch")
+        for path in [directory, files, home, scratch] where path.withCString({ mkdir($0, 0o700) }) != 0 {
             let reason = String(cString: strerror(errno))
             throw HandlerProblem(
                 message: "cannot create the directory '\(path)': \(reason)", help: "set TMPDIR to another directory")
@@ -44,21 +44,21 @@ struct ConformanceStage {
         }
     }
 
-    static func makeFolder(_ path: PathBytes) {
+    static func makeDirectory(_ path: PathBytes) {
         try? FileManager.default.createDirectory(
             atPath: path.description, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
     /// Empties the scratch directory, as for each attempt.
     func renewScratch() {
-        try? ScratchDirectories(base: folder).remove(scratch)
-        Self.makeFolder(scratch)
+        try? ScratchDirectories(base: directory).remove(scratch)
+        Self.makeDirectory(scratch)
     }
 
     /// Writes a file, or a directory with such a file in it if the plugin only accepts directories.
-    func write(_ content: [UInt8], to path: PathBytes, asFolder: Bool) {
+    func write(_ content: [UInt8], to path: PathBytes, asDirectory: Bool) {
         var path = path
-        if asFolder {
+        if asDirectory {
             _ = path.withCString { mkdir($0, 0o755) }
             path = path.appending("file")
         }
@@ -68,10 +68,10 @@ struct ConformanceStage {
     }
 
     func shown(_ path: PathBytes) -> String {
-        path.relative(to: folder).map { PathBytes($0).description } ?? path.description
+        path.relative(to: directory).map { PathBytes($0).description } ?? path.description
     }
 
-    func remove(_ path: PathBytes) { try? ScratchDirectories(base: folder).remove(path) }
+    func remove(_ path: PathBytes) { try? ScratchDirectories(base: directory).remove(path) }
 
     /// Returns the environment that the protocol specifies for a request; without a request, that of every call.
     ///

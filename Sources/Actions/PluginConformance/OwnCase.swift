@@ -9,13 +9,15 @@ struct OwnCase {
     let cases: ConformanceCases
 
     func verdict() throws(HandlerProblem) -> ConformanceCheck.Verdict {
-        guard let folder = cases.ownFolder, ConformanceCases.content(of: folder.appending("request.json")) != nil else {
+        guard let directory = cases.ownDirectory,
+            ConformanceCases.content(of: directory.appending("request.json")) != nil
+        else {
             return .skipped("there is no request.json")
         }
         guard let shown = cases.shownRequest, shown.object != nil else {
             return .failed("request.json is not JSON", help: "write a request as docs/plugin-protocol.md describes it")
         }
-        guard let data = ConformanceCases.content(of: folder.appending("response.json")),
+        guard let data = ConformanceCases.content(of: directory.appending("response.json")),
             let expected = JSONValue(json: data)
         else {
             return .failed("response.json is missing or not JSON", help: "write the members that the answer must have")
@@ -24,7 +26,7 @@ struct OwnCase {
         let request = ConformanceToken.replaced(in: shown, by: stage.files).object ?? [:]
         var command = cases.command("run", in: stage, input: request.input, for: request)
         if let scratch = request["scratch"]?.string {
-            ConformanceStage.makeFolder(PathBytes(scratch))
+            ConformanceStage.makeDirectory(PathBytes(scratch))
             command.directory = ProgramPath(PathBytes(scratch))
         }
         let reply = cases.reply(to: command, title: "own-case")

@@ -61,7 +61,7 @@ package struct PluginConformance {
     private func effectsOfDescribe() throws(HandlerProblem) -> ConformanceCheck.Verdict {
         guard
             ConformanceCases.content(of: cases.plugin.location.appending("plugin.yaml")) == nil
-                || cases.ownFolder == nil
+                || cases.ownDirectory == nil
         else {
             return .skipped("plugin.yaml describes it")
         }

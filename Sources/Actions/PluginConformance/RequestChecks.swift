@@ -60,7 +60,8 @@ final class RequestChecks {
                 skipped: cases.plugin.description.rawPaths == true
                     ? nil : "it declines them: its description has no 'raw_paths: true'"),
             ConformanceRequest(
-                name: "empty-file", title: cases.takesFolders ? "an empty directory" : "an empty file", file: .empty,
+                name: "empty-file", title: cases.takesDirectories ? "an empty directory" : "an empty file",
+                file: .empty,
                 help: "answer with an outcome, such as failed"),
             ConformanceRequest(
                 name: "vanished-file", title: "a file that has vanished", file: .vanished,
@@ -101,7 +102,7 @@ final class RequestChecks {
             for: asked.fileName ?? Array(asked.name.utf8), in: stage, content: asked.file == .empty ? [] : nil)
         let path = Self.path(in: request)
         if asked.file == .vanished { stage.remove(path) }
-        if asked.file == .empty, cases.takesFolders { stage.remove(path.appending("file")) }
+        if asked.file == .empty, cases.takesDirectories { stage.remove(path.appending("file")) }
         if asked.isExtended { Self.extend(&request) }
         let reply = self.reply(to: request, in: stage, title: asked.title)
         if let objection = reply.objection(help: asked.help) { return objection }
@@ -199,7 +200,7 @@ final class RequestChecks {
     private func reply(to request: [String: JSONValue], in stage: ConformanceStage, title: String) -> ConformanceReply {
         stage.renewScratch()
         let before = cases.record(of: stage)
-        let watch = WriteWatch(before.folders)
+        let watch = WriteWatch(before.directories)
         var reply = cases.reply(to: cases.command("run", in: stage, input: request.input, for: request), title: title)
         reply.strayWrites = strayWrites(
             before, cases.record(of: stage), watch.written(), reply.outputs, Self.path(in: request), stage)

@@ -152,7 +152,7 @@ struct ServingChecks {
     /// Returns a message with a request for a file and a scratch directory of its own.
     private func served(_ name: String, in stage: ConformanceStage) throws(HandlerProblem) -> [String: JSONValue] {
         let scratch = stage.scratch.appending(name)
-        ConformanceStage.makeFolder(scratch)
+        ConformanceStage.makeDirectory(scratch)
         let own: [String: JSONValue] = ["type": "run", "scratch": .string(scratch.description)]
         return try cases.request(for: name.utf8, in: stage).merging(own) { $1 }
     }

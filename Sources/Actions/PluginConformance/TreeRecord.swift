@@ -12,10 +12,10 @@ struct TreeRecord: Equatable {
     private(set) var entries: [PathBytes: Entry] = [:]
 
     /// - Parameters:
-    ///   - folders: The directories to record, with everything below.
+    ///   - directories: The directories to record, with everything below.
     ///   - ignored: Directories that are left out.
-    init(_ folders: [PathBytes], without ignored: [PathBytes]) {
-        var rest = folders
+    init(_ directories: [PathBytes], without ignored: [PathBytes]) {
+        var rest = directories
         while let path = rest.popLast() {
             if ignored.contains(path) { continue }
             guard case .present(let snapshot) = DiskProbe.look(at: path) else { continue }
@@ -35,7 +35,7 @@ struct TreeRecord: Equatable {
     }
 
     /// The directories in the record.
-    var folders: [PathBytes] { entries.filter { $0.value.type == .directory }.keys.sorted() }
+    var directories: [PathBytes] { entries.filter { $0.value.type == .directory }.keys.sorted() }
 
     /// Returns the paths that are missing in one of the records or differ, each with a verb.
     func differences(to later: TreeRecord) -> [(path: PathBytes, verb: Verb)] {

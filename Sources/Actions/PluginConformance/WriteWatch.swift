@@ -6,13 +6,13 @@ import System
 /// Directories that are created meanwhile are not watched: they appear in the comparison of before and after.
 final class WriteWatch {
     private let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
-    private var folders: [Int32: PathBytes] = [:]
+    private var directories: [Int32: PathBytes] = [:]
 
     init(_ watched: [PathBytes]) {
         let mask = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | UInt32(IN_MODIFY) | UInt32(IN_ONLYDIR)
-        for folder in watched {
-            let number = folder.withCString { inotify_add_watch(descriptor, $0, mask) }
-            if number >= 0 { folders[number] = folder }
+        for directory in watched {
+            let number = directory.withCString { inotify_add_watch(descriptor, $0, mask) }
+            if number >= 0 { directories[number] = directory }
         }
     }
 
@@ -31,7 +31,9 @@ final class WriteWatch {
                 while offset + header <= count {
                     let event = bytes.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
                     let name = bytes[(offset + header)..<(offset + header + Int(event.len))].prefix { $0 != 0 }
-                    if let folder = folders[event.wd], !name.isEmpty { paths.insert(folder.appending(Array(name))) }
+                    if let directory = directories[event.wd], !name.isEmpty {
+                        paths.insert(directory.appending(Array(name)))
+                    }
                     offset += header + Int(event.len)
                 }
             }

@@ -26,7 +26,7 @@ enum CommandCall {
         }
         let name = first.expanded(with: invocation.facts)
         let wasThere = wasThere(action)
-        guard let executable = executable(name, isLiteral: wasThere, from: invocation.folder) else {
+        guard let executable = executable(name, isLiteral: wasThere, from: invocation.baseDirectory) else {
             let message = "no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)"
             return .failure(HandlerProblem(message: message, help: nil))
         }
@@ -47,9 +47,9 @@ enum CommandCall {
     /// without is searched for.
     ///
     /// A name from a placeholder is never searched for: a file must not select the program by its name.
-    private static func executable(_ name: [UInt8], isLiteral: Bool, from folder: PathBytes) -> PathBytes? {
+    private static func executable(_ name: [UInt8], isLiteral: Bool, from directory: PathBytes) -> PathBytes? {
         if name.first == .slash { return PathBytes(name) }
-        if name.contains(.slash) { return folder.appending(name).normalized }
+        if name.contains(.slash) { return directory.appending(name).normalized }
         return isLiteral ? ExecutableCheck.find(String(decoding: name, as: UTF8.self)) : nil
     }
 }

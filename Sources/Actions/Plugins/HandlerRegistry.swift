@@ -25,16 +25,16 @@ package struct HandlerRegistry: HandlerCatalog {
         builtIn.values.map(\.summary).sorted { $0.reference.name < $1.reference.name }
     }
 
-    package func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+    package func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
         if let handler = builtIn[name] { return .success(handler.summary) }
-        if let found = discovery.find(name, from: folder) { return found.map(\.summary) }
+        if let found = discovery.find(name, from: directory) { return found.map(\.summary) }
         let help: String
         if name.contains("/") {
-            help = "there is no plugin at '\(folder.appending(name).normalized)'"
-        } else if let nearest = Spelling.nearest(to: name, in: names(from: folder)) {
-            help = "write '\(nearest)'; the names are \(names(from: folder).joined(separator: ", "))"
+            help = "there is no plugin at '\(directory.appending(name).normalized)'"
+        } else if let nearest = Spelling.nearest(to: name, in: names(from: directory)) {
+            help = "write '\(nearest)'; the names are \(names(from: directory).joined(separator: ", "))"
         } else {
-            let places = discovery.places(from: folder).map { "'\($0)'" }.joined(separator: ", ")
+            let places = discovery.places(from: directory).map { "'\($0)'" }.joined(separator: ", ")
             help =
                 "built-in handlers: \(builtIn.keys.sorted().joined(separator: ", ")); plugins are searched for in "
                 + "\(places)"
@@ -42,8 +42,8 @@ package struct HandlerRegistry: HandlerCatalog {
         return .failure(HandlerProblem(message: "no handler or plugin '\(name)'", help: help))
     }
 
-    package func names(from folder: PathBytes) -> [String] {
-        Set(builtIn.keys).union(discovery.names(from: folder)).sorted()
+    package func names(from directory: PathBytes) -> [String] {
+        Set(builtIn.keys).union(discovery.names(from: directory)).sorted()
     }
 
     /// Returns the handler that `find` described, or the problem of a plugin that is no longer usable.

@@ -16,7 +16,7 @@ package final class PluginDiscovery: Sendable {
     /// A function that reads a `plugin.yaml`.
     package typealias Parser = @Sendable (PathBytes) -> Result<JSONValue, HandlerProblem>
 
-    private let searchFolders: [PathBytes]
+    private let searchDirectories: [PathBytes]
     private let launcher: ProcessLauncher
     private let environment: ProgramEnvironment
     private let parse: Parser
@@ -27,17 +27,17 @@ package final class PluginDiscovery: Sendable {
     private let unasked = Mutex<Set<PathBytes>>([])
 
     /// - Parameters:
-    ///   - searchFolders: The directories to search after those next to the rules file.
+    ///   - searchDirectories: The directories to search after those next to the rules file.
     ///   - launcher: Starts plugins that have to describe themselves.
     ///   - environment: The environment of these plugins, which also specifies whether Alight is root.
     ///   - startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves. Those that are not
     ///     asked have the name by which they are found, and are assumed to accept everything.
     ///   - parse: Reads a `plugin.yaml`.
     package init(
-        searchFolders: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment,
+        searchDirectories: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment,
         startsPlugins: Bool = true, parse: @escaping Parser
     ) {
-        self.searchFolders = searchFolders
+        self.searchDirectories = searchDirectories
         self.launcher = launcher
         self.environment = environment
         self.startsPlugins = startsPlugins
@@ -50,16 +50,16 @@ package final class PluginDiscovery: Sendable {
     /// Returns the plugin that `use:` names; nil when nothing has that name.
     ///
     /// - Parameters:
-    ///   - name: The word in `use:`; with a slash it is a path relative to `folder`.
-    ///   - folder: The absolute path of the rules file's directory.
+    ///   - name: The word in `use:`; with a slash it is a path relative to `directory`.
+    ///   - directory: The absolute path of the rules file's directory.
     /// - Returns: The plugin, or the reason why it cannot be used.
-    package func find(_ name: String, from folder: PathBytes) -> Result<InstalledPlugin, HandlerProblem>? {
+    package func find(_ name: String, from directory: PathBytes) -> Result<InstalledPlugin, HandlerProblem>? {
         if name.contains("/") {
-            let path = folder.resolving(name.utf8).normalized
+            let path = directory.resolving(name.utf8).normalized
             return kind(of: path).map { _ in usable(path, name: nil) }
         }
         guard !name.isEmpty, !name.hasPrefix(".") else { return nil }
-        let paths = places(from: folder).map { $0.appending(name) }
+        let paths = places(from: directory).map { $0.appending(name) }
         if let path = paths.first(where: { kind(of: $0) != nil }) { return usable(path, name: name) }
         return paths.first(where: exists).map { .failure(nearMiss($0, name: name)) }
     }
@@ -108,8 +108,8 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the names of all plugins that `find` would find.
-    package func names(from folder: PathBytes) -> [String] {
-        let names = places(from: folder).flatMap { place in
+    package func names(from directory: PathBytes) -> [String] {
+        let names = places(from: directory).flatMap { place in
             entries(of: place).filter { kind(of: place.appending($0)) != nil }
         }
         return Set(names).sorted()
@@ -122,12 +122,12 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Returns the directories that are searched for plugins, in order, for a rules file in the given directory.
-    package func places(from folder: PathBytes) -> [PathBytes] {
-        var places = [folder.appending("plugins")]
-        if folder.normalized.lastComponent.elementsEqual("rules".utf8) {
-            places.append(folder.normalized.parent.appending("plugins"))
+    package func places(from directory: PathBytes) -> [PathBytes] {
+        var places = [directory.appending("plugins")]
+        if directory.normalized.lastComponent.elementsEqual("rules".utf8) {
+            places.append(directory.normalized.parent.appending("plugins"))
         }
-        return places + searchFolders
+        return places + searchDirectories
     }
 
     /// Discards all descriptions; for a reload, which may follow the repair of what a plugin needs.
@@ -139,14 +139,14 @@ package final class PluginDiscovery: Sendable {
         /// A directory with `plugin.yaml`.
         case described
         /// A directory with an executable of its name.
-        case folder
+        case directory
         case executable
     }
 
     func kind(of path: PathBytes) -> Kind? {
         if ExecutableCheck.problem(with: path) == nil { return .executable }
         if exists(path.appending("plugin.yaml")) { return .described }
-        return exists(path.appending(path.lastComponent)) ? .folder : nil
+        return exists(path.appending(path.lastComponent)) ? .directory : nil
     }
 
     func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
@@ -169,7 +169,7 @@ package final class PluginDiscovery: Sendable {
         let source =
             switch kind {
             case .described: location.appending("plugin.yaml")
-            case .folder: location.appending(location.lastComponent)
+            case .directory: location.appending(location.lastComponent)
             case .executable: location
             }
         try checkOwner(source, [])
@@ -235,9 +235,9 @@ package final class PluginDiscovery: Sendable {
     ///
     /// The first word is an executable in the plugin's directory, or else a program that is searched for. Of the
     /// others, those that start with `./` or `../` are paths.
-    private func command(_ words: [String], in folder: PathBytes) -> [[UInt8]] {
+    private func command(_ words: [String], in directory: PathBytes) -> [[UInt8]] {
         words.enumerated().map { index, word in
-            let inside = folder.appending(word).normalized
+            let inside = directory.appending(word).normalized
             let isPath = word.hasPrefix("./") || word.hasPrefix("../")
             if word.hasPrefix("/") || (index > 0 && !isPath) { return Array(word.utf8) }
             if !isPath, !exists(inside), let found = ExecutableCheck.find(word) { return found.bytes }

@@ -56,7 +56,7 @@ package struct PluginHandler: Handler {
             isIdempotent: description.idempotent ?? true, answers: true, parameters: description.parameters)
         call.plugin = description.name
         // A single-file plugin is located among other files, which it need not read.
-        call.folder = plugin.location == plugin.executable ? nil : plugin.location
+        call.directory = plugin.location == plugin.executable ? nil : plugin.location
         guard isServed else { return call }
         // With an interpreter, the script. Other paths may be files that the plugin writes, and are not part of it.
         let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }

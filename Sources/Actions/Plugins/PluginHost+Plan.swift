@@ -24,11 +24,11 @@ extension PluginHost {
             return .impossible("\(call.program): \(problem.message)", action, invocations)
         }
         if let problem = ownershipProblem(of: call, for: first) { return .impossible(problem, action, invocations) }
-        var request = PluginRequest(invocations, scratch: scratchFolders.example)
+        var request = PluginRequest(invocations, scratch: scratchDirectories.example)
         request.dryRun = true
         let confinement: ProgramConfinement
         do throws(HandlerProblem) {
-            confinement = try self.confinement(of: call, invocations, scratch: scratchFolders.example)
+            confinement = try self.confinement(of: call, invocations, scratch: scratchDirectories.example)
         } catch {
             return .impossible("\(call.program): \(error.message)", action, invocations)
         }

@@ -47,7 +47,7 @@ extension PluginHost {
             }
             let table = OutcomeTable(
                 program: call.program, isIdempotent: call.isIdempotent, answers: true,
-                folder: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
+                directory: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
             let (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
             for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
             let kept = KeptRequest(request, sent: input, schema: call.parameters)

@@ -13,7 +13,7 @@ import System
 /// Plugins, `exec` and `shell` differ only in the command, and in whether their output is a response.
 package struct PluginHost: Sendable {
     let launcher: ProcessLauncher
-    let scratchFolders: ScratchDirectories
+    let scratchDirectories: ScratchDirectories
     let environment: ProgramEnvironment
     /// How long a program may take to exit after SIGTERM.
     let grace: Duration
@@ -23,16 +23,16 @@ package struct PluginHost: Sendable {
     let ownership = OwnershipRecord()
 
     package init(
-        launcher: ProcessLauncher, scratchFolders: ScratchDirectories, environment: ProgramEnvironment,
+        launcher: ProcessLauncher, scratchDirectories: ScratchDirectories, environment: ProgramEnvironment,
         grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()
     ) {
         self.launcher = launcher
-        self.scratchFolders = scratchFolders
+        self.scratchDirectories = scratchDirectories
         self.environment = environment
         self.grace = grace
         var limits = serveLimits
         limits.grace = grace
-        serving = ServedPlugins(launcher: launcher, scratchFolders: scratchFolders, limits: limits)
+        serving = ServedPlugins(launcher: launcher, scratchDirectories: scratchDirectories, limits: limits)
     }
 
     /// Stops the processes of serving plugins, and waits for their exit; nothing is run afterwards.
@@ -40,7 +40,7 @@ package struct PluginHost: Sendable {
     /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not first end-of-file on their input.
     package func close(isAtOnce: Bool = false) {
         serving.close(isAtOnce: isAtOnce)
-        scratchFolders.giveUp()
+        scratchDirectories.giveUp()
     }
 
     /// Stops the processes of serving plugins that have been replaced or removed, once they have answered.
@@ -64,7 +64,7 @@ package struct PluginHost: Sendable {
         /// How requests are served; nil for a program that is started for each request.
         var serving: PersistentPlugin?
         /// The directory of a plugin, which it can read in a sandbox.
-        var folder: PathBytes?
+        var directory: PathBytes?
     }
 
     /// The maximum size of one request, in bytes.
@@ -101,7 +101,7 @@ package struct PluginHost: Sendable {
         if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
         let scratch: PathBytes
         do throws(ScratchFailure) {
-            scratch = try scratchFolders.make(user: first.confinement.user)
+            scratch = try scratchDirectories.make(user: first.confinement.user)
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
@@ -181,7 +181,7 @@ package struct PluginHost: Sendable {
     ) throws(HandlerProblem) -> ProgramConfinement {
         guard let first = invocations.first else { return ProgramConfinement() }
         return try ProgramConfinement(
-            first.confinement, invocations, executable: call.executable, folder: call.folder, scratch: scratch)
+            first.confinement, invocations, executable: call.executable, directory: call.directory, scratch: scratch)
     }
 
     /// Runs the program once, in the environment of the first event; the request is created once, while the program
@@ -213,7 +213,7 @@ package struct PluginHost: Sendable {
         log.finish(unread: ended.unread)
         let (request, input) = made ?? makeRequest()
         let table = OutcomeTable(
-            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory.path,
+            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, directory: directory.path,
             timeout: invocation.timeout, limits: confinement.limits)
         let (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
@@ -224,7 +224,7 @@ package struct PluginHost: Sendable {
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {
         do throws(ScratchFailure) {
-            try scratchFolders.remove(scratch)
+            try scratchDirectories.remove(scratch)
         } catch {
             log.warning("\(error.message)")
         }

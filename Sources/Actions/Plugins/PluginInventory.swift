@@ -28,15 +28,16 @@ extension PluginDiscovery {
     /// ones.
     ///
     /// - Parameters:
-    ///   - folder: The absolute path of the rules file's directory.
+    ///   - directory: The absolute path of the rules file's directory.
     ///   - first: The directories that are searched before the others.
     ///   - builtIn: The names of built-in handlers, which take precedence.
     /// - Returns: The plugins that were found; a directory that does not exist is not an error.
-    package func inventory(from folder: PathBytes, first: [PathBytes] = [], builtIn: Set<String>) -> [PluginListing] {
+    package func inventory(from directory: PathBytes, first: [PathBytes] = [], builtIn: Set<String>) -> [PluginListing]
+    {
         var taken: [String: PathBytes] = [:]
         var seen: Set<PathBytes> = []
         var listings: [PluginListing] = []
-        for place in first + places(from: folder) where seen.insert(place.normalized).inserted {
+        for place in first + places(from: directory) where seen.insert(place.normalized).inserted {
             for name in entries(of: place) {
                 let path = place.appending(name)
                 var listing: PluginListing

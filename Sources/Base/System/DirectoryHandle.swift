@@ -70,26 +70,26 @@ package final class DirectoryHandle: Sendable {
     }
 
     /// Renames a name of this directory; returns 0 or the errno: EEXIST if the new name exists and may not be replaced.
-    package func rename(_ name: PathBytes, to folder: DirectoryHandle, _ new: PathBytes, _ how: cal_renaming) -> Int32 {
+    package func rename(_ name: PathBytes, to target: DirectoryHandle, _ new: PathBytes, _ how: cal_renaming) -> Int32 {
         let error = name.withCString { from in
-            new.withCString { cal_rename(descriptor, from, folder.descriptor, $0, how) }
+            new.withCString { cal_rename(descriptor, from, target.descriptor, $0, how) }
         }
         guard error == EINVAL || error == ENOSYS, how == CAL_RENAME_NEW else { return error }
-        return renameToNew(name, to: folder, new)
+        return renameToNew(name, to: target, new)
     }
 
     /// Renames to a name that must not exist, without RENAME_NOREPLACE, as on NFS; returns 0 or the errno.
     ///
     /// The name is first claimed in a way that can succeed only once: as a directory, by a hard link, or, where there
     /// are no hard links, as an empty file. A directory or an empty file is then replaced.
-    package func renameToNew(_ name: PathBytes, to folder: DirectoryHandle, _ new: PathBytes) -> Int32 {
+    package func renameToNew(_ name: PathBytes, to target: DirectoryHandle, _ new: PathBytes) -> Int32 {
         guard let snapshot = try? stat(name) else { return ENOENT }
         if snapshot.type == .directory {
-            guard new.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else { return errno }
+            guard new.withCString({ mkdirat(target.descriptor, $0, 0o700) }) == 0 else { return errno }
             // A directory can replace only an empty directory.
-            return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
+            return replace(name, in: target, new) { unlinkat(target.descriptor, $0, AT_REMOVEDIR) }
         }
-        let linked = name.withCString { from in new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) } }
+        let linked = name.withCString { from in new.withCString { linkat(descriptor, from, target.descriptor, $0, 0) } }
         if linked == 0 {
             // A file that another process has put there in the meantime is a different file, and remains.
             guard (try? stat(name))?.identity == snapshot.identity else { return 0 }
@@ -97,17 +97,17 @@ package final class DirectoryHandle: Sendable {
         }
         guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else { return errno }
         let flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC
-        let placeholder = new.withCString { openat(folder.descriptor, $0, flags, 0o600) }
+        let placeholder = new.withCString { openat(target.descriptor, $0, flags, 0o600) }
         guard placeholder >= 0 else { return errno }
         close(placeholder)
-        return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, 0) }
+        return replace(name, in: target, new) { unlinkat(target.descriptor, $0, 0) }
     }
 
     /// Replaces the placeholder that was created for a name; removes the placeholder if that fails.
     private func replace(
-        _ name: PathBytes, in folder: DirectoryHandle, _ new: PathBytes, remove: (UnsafePointer<CChar>) -> Int32
+        _ name: PathBytes, in target: DirectoryHandle, _ new: PathBytes, remove: (UnsafePointer<CChar>) -> Int32
     ) -> Int32 {
-        let renamed = name.withCString { from in new.withCString { renameat(descriptor, from, folder.descriptor, $0) } }
+        let renamed = name.withCString { from in new.withCString { renameat(descriptor, from, target.descriptor, $0) } }
         guard renamed != 0 else { return 0 }
         let error = errno
         _ = new.withCString { remove($0) }

@@ -107,13 +107,13 @@ package struct DirectoryReader {
 
 extension DiskProbe {
     /// Returns the names in a directory; none if it cannot be listed.
-    package static func names(in folder: PathBytes) -> [PathBytes] {
-        (try? names(opened: folder.withCString { cal_open_folder(AT_FDCWD, $0) })) ?? []
+    package static func names(in directory: PathBytes) -> [PathBytes] {
+        (try? names(opened: directory.withCString { cal_open_directory(AT_FDCWD, $0) })) ?? []
     }
 
     /// Returns the names in a directory, following links.
-    package static func names(following folder: PathBytes) throws(SystemError) -> [PathBytes] {
-        try names(in: AT_FDCWD, folder)
+    package static func names(following directory: PathBytes) throws(SystemError) -> [PathBytes] {
+        try names(in: AT_FDCWD, directory)
     }
 
     /// Returns the names in an open directory, which stays open.

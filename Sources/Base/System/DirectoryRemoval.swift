@@ -27,25 +27,26 @@ package struct DirectoryRemoval {
     /// Removes a directory, or any other entry of that name; stops at the first entry that cannot be removed.
     ///
     /// - Returns: 0, or the errno: EBUSY for a mount point, EINTR when it was stopped.
-    package static func remove(_ name: PathBytes, in folder: DirectoryHandle, isStopped: @escaping () -> Bool) -> Int32
+    package static func remove(_ name: PathBytes, in directory: DirectoryHandle, isStopped: @escaping () -> Bool)
+        -> Int32
     {
         var removal = DirectoryRemoval(isOwn: false, isStopped: isStopped)
-        return removal.removeFolder(name, in: folder, nil)
+        return removal.removeDirectory(name, in: directory, nil)
     }
 
     /// Removes a directory of Alight's own, or any other entry of that name; a missing one is not an error.
     ///
     /// - Throws: The reason why it stays; everything in it that could be removed is gone.
-    package static func removeOwn(_ folder: PathBytes) -> (error: Int32, mount: PathBytes?) {
+    package static func removeOwn(_ directory: PathBytes) -> (error: Int32, mount: PathBytes?) {
         // Its space is freed when the descriptor is closed, which takes a millisecond on some file systems. That must
         // not happen within rmdir(2), during which no directory can be created next to it.
-        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        let descriptor = directory.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         defer { if descriptor >= 0 { close(descriptor) } }
-        if folder.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return (0, nil) }
+        if directory.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return (0, nil) }
         var removal = DirectoryRemoval(isOwn: true) { false }
-        switch DirectoryHandle.opened(folder.parent) {
+        switch DirectoryHandle.opened(directory.parent) {
         case .success(let parent):
-            let error = removal.removeFolder(PathBytes(folder.lastComponent), in: parent, nil)
+            let error = removal.removeDirectory(PathBytes(directory.lastComponent), in: parent, nil)
             return (error == ENOENT ? 0 : error, removal.mount)
         case .failure(let failure): return (failure.errno == ENOENT ? 0 : failure.errno, nil)
         }
@@ -54,15 +55,15 @@ package struct DirectoryRemoval {
     private var goesOn: Bool { error == 0 || isOwn }
 
     /// Removes a directory inside the root, or the root itself if `root` is nil.
-    private mutating func removeFolder(
-        _ name: PathBytes, in folder: DirectoryHandle, _ root: DirectoryHandle?, level: Int = 0
+    private mutating func removeDirectory(
+        _ name: PathBytes, in directory: DirectoryHandle, _ root: DirectoryHandle?, level: Int = 0
     ) -> Int32 {
-        let path = folder.path(of: name)
-        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
-        guard opened >= 0 else { return note(opened == -EXDEV ? EBUSY : folder.unlink(name), path) }
+        let path = directory.path(of: name)
+        let opened = name.withCString { cal_open_unmounted(directory.descriptor, $0) }
+        guard opened >= 0 else { return note(opened == -EXDEV ? EBUSY : directory.unlink(name), path) }
         let inner = DirectoryHandle(opened, path)
         if let root, level > Self.mostLevels {
-            let failure = folder.rename(name, to: root, TemporaryName.staged("deep"), CAL_RENAME_NEW)
+            let failure = directory.rename(name, to: root, TemporaryName.staged("deep"), CAL_RENAME_NEW)
             if failure == 0 { hasMoved = true }
             return note(failure, path)
         }
@@ -75,25 +76,25 @@ package struct DirectoryRemoval {
             } while hasMoved && goesOn
         }
         guard goesOn else { return error }
-        return note(name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno, path)
+        return note(name.withCString { unlinkat(directory.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno, path)
     }
 
-    private mutating func empty(_ folder: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
-        if isOwn { _ = cal_change_mode(folder.descriptor, 0o700) }
-        guard let names = try? DiskProbe.names(in: folder.descriptor) else {
-            _ = note(EACCES, folder.path)
+    private mutating func empty(_ directory: DirectoryHandle, _ root: DirectoryHandle, level: Int) {
+        if isOwn { _ = cal_change_mode(directory.descriptor, 0o700) }
+        guard let names = try? DiskProbe.names(in: directory.descriptor) else {
+            _ = note(EACCES, directory.path)
             return
         }
         for name in names where goesOn {
             if isStopped() {
-                _ = note(EINTR, folder.path)
+                _ = note(EINTR, directory.path)
                 return
             }
-            let failure = folder.unlink(name)
+            let failure = directory.unlink(name)
             if failure == EISDIR || failure == EPERM {
-                _ = removeFolder(name, in: folder, root, level: level)
+                _ = removeDirectory(name, in: directory, root, level: level)
             } else {
-                _ = note(failure, folder.path(of: name))
+                _ = note(failure, directory.path(of: name))
             }
         }
     }

@@ -79,7 +79,8 @@ package struct KernelFileSystem: FileSystem {
     }
 
     package func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory {
-        try OpenDirectory(opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_FOLDER, 0) })
+        try OpenDirectory(
+            opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_DIRECTORY, 0) })
     }
 
     package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
@@ -87,7 +88,7 @@ package struct KernelFileSystem: FileSystem {
     }
 
     package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
-        try DiskProbe.names(opened: place.name.withCString { cal_open_folder(place.descriptor, $0) })
+        try DiskProbe.names(opened: place.name.withCString { cal_open_directory(place.descriptor, $0) })
     }
 
     package func writers(of place: DiskProbe.Place) -> DiskProbe.Holders { DiskProbe.writers(of: place) }

@@ -30,8 +30,8 @@ package enum FileSystemType {
     }
 
     /// Returns the same for a directory that can be opened.
-    package static func untold(at folder: PathBytes) -> String? {
-        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
+    package static func untold(at directory: PathBytes) -> String? {
+        let descriptor = directory.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         return untold(descriptor)

@@ -56,9 +56,10 @@ public struct PathBytes: Hashable, Sendable {
     }
 
     /// Whether this path is the directory itself or is below it.
-    public func isInside(_ folder: PathBytes) -> Bool {
-        guard bytes.starts(with: folder.bytes) else { return false }
-        return bytes.count == folder.bytes.count || folder.bytes.last == .slash || bytes[folder.bytes.count] == .slash
+    public func isInside(_ directory: PathBytes) -> Bool {
+        guard bytes.starts(with: directory.bytes) else { return false }
+        return bytes.count == directory.bytes.count || directory.bytes.last == .slash
+            || bytes[directory.bytes.count] == .slash
     }
 
     /// Whether the path has the form of stored paths: absolute, and without `..` components that lead out of a
@@ -68,9 +69,9 @@ public struct PathBytes: Hashable, Sendable {
     }
 
     /// Returns the part of this path below the directory, without a leading slash; nil if it is not inside.
-    public func relative(to folder: PathBytes) -> ArraySlice<UInt8>? {
-        guard isInside(folder) else { return nil }
-        let rest = bytes[folder.bytes.count...]
+    public func relative(to directory: PathBytes) -> ArraySlice<UInt8>? {
+        guard isInside(directory) else { return nil }
+        let rest = bytes[directory.bytes.count...]
         return rest.first == .slash ? rest.dropFirst() : rest
     }
 

@@ -51,9 +51,9 @@ package final class WatchedPaths {
     /// Returns the names in a directory, in the order of the file system.
     ///
     /// - Throws: The error if it cannot be listed, or not to its end.
-    package func names(in folder: PathBytes) throws(SystemError) -> [PathBytes] {
-        guard let root = root(holding: folder) else { return try fileSystem.names(in: DiskProbe.Place(folder)) }
-        return try fileSystem.names(in: DiskProbe.Place(directory(folder, below: root), "."))
+    package func names(in path: PathBytes) throws(SystemError) -> [PathBytes] {
+        guard let root = root(holding: path) else { return try fileSystem.names(in: DiskProbe.Place(path)) }
+        return try fileSystem.names(in: DiskProbe.Place(directory(path, below: root), "."))
     }
 
     /// Checks whether a process can still write to the regular file.

@@ -76,7 +76,7 @@ package enum WriterSearch {
             guard left > 0 else { return }
             guard let number = Int32("\(process)"),
                 let descriptors = try? DirectoryReader(
-                    opened: "/proc/\(number)/fd".withCString { cal_open_folder(AT_FDCWD, $0) })
+                    opened: "/proc/\(number)/fd".withCString { cal_open_directory(AT_FDCWD, $0) })
             else { continue }
             defer { descriptors.close() }
             try? descriptors.forEach { descriptor in

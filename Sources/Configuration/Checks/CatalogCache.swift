@@ -9,17 +9,17 @@ final class CatalogCache {
 
     init(_ catalog: any HandlerCatalog) { self.catalog = catalog }
 
-    func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
-        if let known = found[folder]?[name] { return known }
-        let result = catalog.find(name, from: folder)
-        found[folder, default: [:]][name] = result
+    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        if let known = found[directory]?[name] { return known }
+        let result = catalog.find(name, from: directory)
+        found[directory, default: [:]][name] = result
         return result
     }
 
-    func names(from folder: PathBytes) -> [String] {
-        if let known = names[folder] { return known }
-        let list = catalog.names(from: folder)
-        names[folder] = list
+    func names(from directory: PathBytes) -> [String] {
+        if let known = names[directory] { return known }
+        let list = catalog.names(from: directory)
+        names[directory] = list
         return list
     }
 }

@@ -61,9 +61,9 @@ struct LoopCheck {
         let rule = rules[source].rule
         for destination in rules[source].destinations {
             let endings = destination.endings(of: rule)
-            let targets = destination.folders(of: rule).flatMap { folder in
-                index.candidates(inside: folder.bytes).filter {
-                    endings.canMeet(self.endings[$0]) && rules[$0].rule.reaches(below: folder)
+            let targets = destination.directories(of: rule).flatMap { directory in
+                index.candidates(inside: directory.bytes).filter {
+                    endings.canMeet(self.endings[$0]) && rules[$0].rule.reaches(below: directory)
                 }
             }
             for target in Set(targets).sorted() {
@@ -71,7 +71,7 @@ struct LoopCheck {
                 if source == target, rule.ownWrites == .ignore { continue }
                 guard mayTake(other, destination, of: rule) else { continue }
                 let globs = destination.paths(of: rule, like: other).map { path in
-                    other.glob(matching: path) ?? (other.filter.isTree ? other.glob(matchingFolderOf: path) : nil)
+                    other.glob(matching: path) ?? (other.filter.isTree ? other.glob(matchingDirectoryOf: path) : nil)
                 }
                 guard let glob = globs.lazy.compactMap(\.self).first else { continue }
                 let isCertain =

@@ -12,20 +12,21 @@ enum ProgramSearch {
     /// - Parameters:
     ///   - name: The program; a leading `~/` is expanded.
     ///   - written: The program as it is in the rules file.
-    ///   - folder: The directory of the rules file.
-    ///   - folders: The directories to search.
+    ///   - directory: The directory of the rules file.
+    ///   - directories: The directories to search.
     /// - Returns: The path.
     /// - Throws: The reason why there is none.
     static func find(
-        _ name: [UInt8], written: String, from folder: PathBytes, in folders: [String]
+        _ name: [UInt8], written: String, from directory: PathBytes, in directories: [String]
     ) throws(HandlerProblem) -> PathBytes {
         let program = quoted(written)
         let isPath = name.contains(.slash)
-        let candidates = isPath ? [folder.resolving(name).normalized] : folders.map { PathBytes($0).appending(name) }
+        let candidates =
+            isPath ? [directory.resolving(name).normalized] : directories.map { PathBytes($0).appending(name) }
         for path in candidates where !name.isEmpty {
             switch FileReading.kind(of: path) {
             case .file where path.withCString { access($0, X_OK) } == 0: return path
-            case .folder where isPath:
+            case .directory where isPath:
                 throw HandlerProblem(message: "\(program) is a directory, not a program", help: nil)
             case .other(let noun) where isPath:
                 throw HandlerProblem(message: "\(program) is \(noun), not a program", help: nil)
@@ -37,7 +38,7 @@ enum ProgramSearch {
         }
         guard isPath else {
             throw HandlerProblem(
-                message: "program \(program) not found in \(folders.joined(separator: ":"))",
+                message: "program \(program) not found in \(directories.joined(separator: ":"))",
                 help: written.contains(" ")
                     ? "write each argument as a separate element" : "install it, or write its path with a '/'")
         }

@@ -76,7 +76,7 @@ extension RuleChecks {
             )
         }
         guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()),
-            samples.count == 1, case .folder = FileReading.kind(of: PathBytes(samples[0]))
+            samples.count == 1, case .directory = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
             "this is a directory, and the rule does not match directories",

@@ -30,7 +30,8 @@ extension ActionDecoder {
             return removal(
                 "renames",
                 to: Destination(
-                    template: path, folder: folder, handler: handler.reference.name, isBuiltIn: true, written: "",
+                    template: path, baseDirectory: directory, handler: handler.reference.name, isBuiltIn: true,
+                    written: "",
                     range: range, problems: problems))
         default: return nil
         }
@@ -126,7 +127,7 @@ struct RemovalCheck {
         let isUnit = rule.types.isDisjoint(with: other.types)
         if isUnit, !rule.types.contains(.directory) { return [] }
         let words = PathWords(of: rule.patterns + other.patterns, for: rule.globs + other.globs)
-        if isUnit { return other.samples(words).filter { rule.glob(matchingFolderOf: $0) != nil } }
+        if isUnit { return other.samples(words).filter { rule.glob(matchingDirectoryOf: $0) != nil } }
         return other.samples(words).filter { rule.glob(matching: $0) != nil }
             + rule.samples(words).filter { other.glob(matching: $0) != nil }
     }

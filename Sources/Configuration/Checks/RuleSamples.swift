@@ -25,7 +25,7 @@ extension Rule {
     var endings: [[UInt8]] { filter.isTree ? [[]] : globs.flatMap(\.endings) }
 
     /// Returns the glob by which the rule matches a parent directory of the path.
-    func glob(matchingFolderOf path: [UInt8]) -> Glob? {
+    func glob(matchingDirectoryOf path: [UInt8]) -> Glob? {
         let ends = path.indices.dropFirst().filter { path[$0] == .slash }
         return ends.lazy.compactMap { self.glob(matching: Array(path[..<$0])) }.first
     }

@@ -2,7 +2,7 @@
 enum CommandPiece: Hashable {
     case text(String)
     /// The directory of the file, or the watched file.
-    case folder
+    case directory
     /// The file's name.
     case name
     /// The name of the event.
@@ -14,7 +14,7 @@ enum CommandPiece: Hashable {
     var placeholder: String {
         switch self {
         case .text(let text): YAMLText.literal(text)
-        case .folder: "${directory}"
+        case .directory: "${directory}"
         case .name: "${name}"
         case .event: "${event}"
         case .path: "${path}"
@@ -25,7 +25,7 @@ enum CommandPiece: Hashable {
     var variable: String? {
         switch self {
         case .text: nil
-        case .folder: "${ALIGHT_PATH%/*}"
+        case .directory: "${ALIGHT_PATH%/*}"
         case .name: "${ALIGHT_PATH##*/}"
         case .event: "$ALIGHT_EVENT"
         case .path: "$ALIGHT_PATH"
@@ -42,7 +42,7 @@ enum CommandPiece: Hashable {
             if case .text(let text) = piece, case .text(let before) = result.last {
                 result[result.count - 1] = .text(before + text)
             } else if piece == .name, result.count >= 2, case .text(let slash) = result[result.count - 1],
-                !slash.isEmpty, slash.allSatisfy({ $0 == "/" }), result[result.count - 2] == .folder
+                !slash.isEmpty, slash.allSatisfy({ $0 == "/" }), result[result.count - 2] == .directory
             {
                 result.removeLast(2)
                 result.append(.path)

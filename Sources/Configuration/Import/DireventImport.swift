@@ -103,9 +103,9 @@ package struct DireventImport {
         let globs = globs(for: patterns, in: &rule)
         for path in paths {
             let texts = path.texts
-            let folder = PathBytes(texts[0]).normalized
-            let nature = nature(folder)
-            let glob = YAMLText.literal(YAMLText.glob(folder.bytes))
+            let directory = PathBytes(texts[0]).normalized
+            let nature = nature(directory)
+            let glob = YAMLText.literal(YAMLText.glob(directory.bytes))
             if nature == .file {
                 rule.paths.append(glob)
                 continue

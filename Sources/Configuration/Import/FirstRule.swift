@@ -13,7 +13,7 @@ package struct FirstRule {
 
     package var name: String
     /// The absolute path of the directory.
-    package var folder: PathBytes
+    package var directory: PathBytes
     /// The value of `~`; nil if there is no home directory.
     package var home: PathBytes?
     package var events: [String]
@@ -21,9 +21,9 @@ package struct FirstRule {
 
     /// Creates a rule; without events, they are `created` and `modified`, or those that the handler accepts and
     /// needs.
-    package init(name: String, folder: PathBytes, home: PathBytes?, events: [String]?, work: Work) {
+    package init(name: String, directory: PathBytes, home: PathBytes?, events: [String]?, work: Work) {
         self.name = name
-        self.folder = folder
+        self.directory = directory
         self.home = home
         self.events = events ?? Self.events(for: work)
         self.work = work
@@ -37,8 +37,8 @@ package struct FirstRule {
     }
 
     /// Returns a rule name for this directory.
-    package static func name(for folder: PathBytes) -> String {
-        let word = folder.lastComponent.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
+    package static func name(for directory: PathBytes) -> String {
+        let word = directory.lastComponent.filter { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
         return word.isEmpty ? "first" : String(decoding: word.prefix(40), as: UTF8.self)
     }
 
@@ -73,10 +73,10 @@ package struct FirstRule {
     }
 
     private var glob: String {
-        if let home, let relative = folder.relative(to: home), home != "/" {
+        if let home, let relative = directory.relative(to: home), home != "/" {
             return relative.isEmpty ? "~/*" : "~/\(YAMLText.literal(YAMLText.glob(Array(relative))))/*"
         }
-        let glob = YAMLText.literal(YAMLText.glob(folder.bytes))
+        let glob = YAMLText.literal(YAMLText.glob(directory.bytes))
         return glob == "/" ? "/*" : glob + "/*"
     }
 

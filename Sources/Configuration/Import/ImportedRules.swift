@@ -2,12 +2,12 @@ package import System
 
 /// The kind of file at a path on this machine, for tables that treat files and directories differently.
 package enum PathNature: Sendable {
-    case file, folder, missing
+    case file, directory, missing
 
     /// Returns the current kind, following symbolic links.
     package static func now(at path: PathBytes) -> PathNature {
         switch FileReading.kind(of: path) {
-        case .folder: .folder
+        case .directory: .directory
         case .missing: .missing
         case .file, .other: .file
         }

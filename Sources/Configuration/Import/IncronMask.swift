@@ -12,7 +12,7 @@ struct IncronMask {
     static let closeNoWrite: UInt32 = 0x10, open: UInt32 = 0x20, movedFrom: UInt32 = 0x40, movedTo: UInt32 = 0x80
     static let create: UInt32 = 0x100, delete: UInt32 = 0x200, deleteSelf: UInt32 = 0x400, moveSelf: UInt32 = 0x800
     static let unmount: UInt32 = 0x2000, overflow: UInt32 = 0x4000, ignored: UInt32 = 0x8000
-    static let onlyFolders: UInt32 = 0x0100_0000, dontFollow: UInt32 = 0x0200_0000, once: UInt32 = 0x8000_0000
+    static let onlyDirectories: UInt32 = 0x0100_0000, dontFollow: UInt32 = 0x0200_0000, once: UInt32 = 0x8000_0000
     static let allEvents: UInt32 = 0xFFF
     static let writing = modify | closeWrite
 
@@ -20,7 +20,7 @@ struct IncronMask {
         ("IN_ACCESS", access), ("IN_MODIFY", modify), ("IN_ATTRIB", attrib), ("IN_CLOSE_WRITE", closeWrite),
         ("IN_CLOSE_NOWRITE", closeNoWrite), ("IN_OPEN", open), ("IN_MOVED_FROM", movedFrom), ("IN_MOVED_TO", movedTo),
         ("IN_CREATE", create), ("IN_DELETE", delete), ("IN_DELETE_SELF", deleteSelf), ("IN_MOVE_SELF", moveSelf),
-        ("IN_UNMOUNT", unmount), ("IN_Q_OVERFLOW", overflow), ("IN_IGNORED", ignored), ("IN_ONLYDIR", onlyFolders),
+        ("IN_UNMOUNT", unmount), ("IN_Q_OVERFLOW", overflow), ("IN_IGNORED", ignored), ("IN_ONLYDIR", onlyDirectories),
         ("IN_DONT_FOLLOW", dontFollow), ("IN_EXCL_UNLINK", 0x0400_0000), ("IN_MASK_ADD", 0x2000_0000),
         ("IN_ISDIR", 0x4000_0000), ("IN_ONESHOT", once), ("IN_MOVE", movedFrom | movedTo),
         ("IN_CLOSE", closeWrite | closeNoWrite), ("IN_ALL_EVENTS", allEvents),

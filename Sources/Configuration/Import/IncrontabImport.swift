@@ -96,8 +96,8 @@ package struct IncrontabImport {
         let isFile = nature == .file
         let events = mask.events(ofFile: isFile)
         guard !events.isEmpty else {
-            let isFolderEvent = isFile && !mask.events(ofFile: false).isEmpty
-            let reason = isFolderEvent ? "a file has none of these events" : "the mask contains no event"
+            let isDirectoryEvent = isFile && !mask.events(ofFile: false).isEmpty
+            let reason = isDirectoryEvent ? "a file has none of these events" : "the mask contains no event"
             return .dropped(origin: origin, reason: ([reason] + mask.unknown.map { "'\($0)'" }).joined(separator: " "))
         }
         var rule = ImportedRule(origin: origin, name: names.name(for: written, line: line))
@@ -108,8 +108,8 @@ package struct IncrontabImport {
             known[path] = line
         }
         let glob = isWild ? YAMLText.wildGlob(path.bytes) : YAMLText.glob(path.bytes)
-        let folder = glob == "/" ? "" : glob
-        rule.paths = [isFile ? glob : folder + (mask.isRecursive ? "/**" : "/*")]
+        let directory = glob == "/" ? "" : glob
+        rule.paths = [isFile ? glob : directory + (mask.isRecursive ? "/**" : "/*")]
         if !isFile, mask.isRecursive, !mask.entersHidden { rule.exclude = ["**/.*/**"] }
         rule.events = events
         rule.types = mask.coversDirectories && !isFile ? ["any"] : ["file"]
@@ -117,7 +117,7 @@ package struct IncrontabImport {
         rule.converted.append(isFile ? "one file" : "the directory \(extent)")
         rule.changes += mask.changes(ofFile: isFile)
         switch (isFile, isWild, nature) {
-        case (true, _, _) where mask.has(IncronMask.onlyFolders):
+        case (true, _, _) where mask.has(IncronMask.onlyDirectories):
             rule.isEnabled = false
             rule.changes.append("the rule is disabled: the path is a file, and IN_ONLYDIR requires a directory")
         case (_, true, .missing):
@@ -160,7 +160,7 @@ package struct IncrontabImport {
             switch mark {
             case "$": add("$")
             case "@":
-                pieces.append(isSelf ? .path : .folder)
+                pieces.append(isSelf ? .path : .directory)
                 if hasSlash { add("/") }
             case "#": if !isSelf { pieces.append(.name) }
             case "%", "&":

@@ -93,12 +93,12 @@ struct ActionDecoder: RulePart {
         }
         let parameters = parameters(with, number: number)
         let description: HandlerDescription
-        switch decoder.catalog.find(name, from: folder) {
+        switch decoder.catalog.find(name, from: directory) {
         case .success(let found): description = found
         case .failure(let problem):
             let help =
                 problem.help
-                ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: folder), noun: "handlers")
+                ?? Spelling.help(for: name, candidates: decoder.catalog.names(from: directory), noun: "handlers")
             return reject(problem.message, at: node.range, help: help)
         }
         if let schema = description.parameters, let with { hideSecrets(in: with.value, schema) }
@@ -167,7 +167,7 @@ struct ActionDecoder: RulePart {
         guard case .object(let members) = parameters else { return }
         for (name, property) in schema?.properties ?? [:] where property.role == ParameterSchema.trusted {
             guard case .text(let template)? = members[name], let path = template.literal, let entry = node?.entry(name),
-                let problem = surroundings.distrust(folder.resolving(path).normalized)
+                let problem = surroundings.distrust(directory.resolving(path).normalized)
             else { continue }
             problems.error(problem.message, at: mark(entry), help: problem.help)
         }
@@ -217,7 +217,7 @@ struct ActionDecoder: RulePart {
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
         return converted(at: node.range) { () throws(HandlerProblem) in
-            try ProgramSearch.find(bytes, written: text, from: folder, in: surroundings.programFolders)
+            try ProgramSearch.find(bytes, written: text, from: directory, in: surroundings.programDirectories)
         }.map { Template(parts: [.literal($0.bytes)]) }
     }
 

@@ -8,7 +8,7 @@ import System
 struct Destination {
     /// The path; a relative one is relative to the directory of the rules file.
     var template: Template
-    var folder: PathBytes
+    var baseDirectory: PathBytes
     /// The name of the handler.
     var handler: String
     /// Whether the handler is built in; built-in handlers skip a file that is already at its destination.
@@ -65,7 +65,7 @@ struct Destination {
             }
         }
         let paths = PathWords.combinations(of: lists, limit: limit).map { text in
-            let path = folder.resolving(text.last == .slash ? text + input.lastComponent : text).normalized
+            let path = baseDirectory.resolving(text.last == .slash ? text + input.lastComponent : text).normalized
             // A name without one of the extensions gets the first one, unless the template ends in a literal name.
             guard let first = extensions.first, !isWrittenOut, !DestinationExtensions.has(path.bytes, extensions) else {
                 return path.bytes
@@ -79,17 +79,17 @@ struct Destination {
     private var isWrittenOut: Bool { template.parts.last?.literal.map { $0.last != .slash } ?? false }
 
     /// Returns directories that together contain every path that the destination can expand to.
-    func folders(of rule: Rule) -> [PathBytes] {
-        let leavesFolder = template.parts.dropFirst().compactMap(\.literal).contains { bytes in
+    func directories(of rule: Rule) -> [PathBytes] {
+        let leavesDirectory = template.parts.dropFirst().compactMap(\.literal).contains { bytes in
             bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
         }
-        if leavesFolder { return ["/"] }
+        if leavesDirectory { return ["/"] }
         switch template.parts.first {
         case .literal(let bytes):
             let end = bytes.lastIndex(of: .slash).map { $0 + 1 } ?? 0
-            return [folder.resolving(bytes[..<end]).normalized]
+            return [baseDirectory.resolving(bytes[..<end]).normalized]
         case .placeholder(.path), .placeholder(.directory), .placeholder(.root): return rule.roots
-        default: return [folder]
+        default: return [baseDirectory]
         }
     }
 
@@ -119,7 +119,7 @@ extension ActionDecoder {
         case .text(let template) where schema.role == ParameterSchema.destination:
             return [
                 Destination(
-                    template: template, folder: folder, handler: handler.reference.name,
+                    template: template, baseDirectory: directory, handler: handler.reference.name,
                     isBuiltIn: handler.reference.location == nil, extensions: extensions, written: node.text ?? "",
                     range: mark(node), problems: problems)
             ]

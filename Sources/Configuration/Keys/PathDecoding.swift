@@ -56,7 +56,9 @@ extension RulePart {
             if isAbsolute, written == pattern, PathPrefix.normalized(pattern) == pattern { return glob }
             isAbsolute = isAbsolute || (skipped == 0 && glob.root.first == .slash)
         }
-        if !isAbsolute { pattern = Glob.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern }
+        if !isAbsolute {
+            pattern = Glob.escaped(directory.bytes) + (directory.bytes == [.slash] ? [] : [.slash]) + pattern
+        }
         return parsed(PathPrefix.normalized(pattern), written: text, node, options: options)
     }
 
@@ -152,8 +154,8 @@ enum PathPrefix {
     /// Returns the length of the literal start up to and including its last `..`.
     static func parentsLength(of pattern: [UInt8]) -> Int {
         let head = pattern.prefix { !wild.contains($0) }
-        let folders = head.count == pattern.count ? head : head[...(head.lastIndex(of: .slash) ?? -1)]
-        guard let parents = folders.split(separator: .slash).last(where: { $0.elementsEqual([.dot, .dot]) }) else {
+        let directories = head.count == pattern.count ? head : head[...(head.lastIndex(of: .slash) ?? -1)]
+        guard let parents = directories.split(separator: .slash).last(where: { $0.elementsEqual([.dot, .dot]) }) else {
             return 0
         }
         return min(parents.endIndex + 1, pattern.count)
@@ -168,8 +170,8 @@ enum PathPrefix {
         let end = wildcard.map { pattern[..<$0].lastIndex(of: .slash) ?? 0 } ?? pattern.count
         let head = pattern[..<end]
         guard head.split(separator: .slash).contains(where: { $0.elementsEqual([.dot, .dot]) }) else { return pattern }
-        let folder = PathBytes(head).normalized.bytes
-        return (folder == [.slash] && end < pattern.count ? [] : folder) + pattern[end...]
+        let directory = PathBytes(head).normalized.bytes
+        return (directory == [.slash] && end < pattern.count ? [] : directory) + pattern[end...]
     }
 
     /// Whether the byte is a backslash that escapes another byte, or is itself escaped.

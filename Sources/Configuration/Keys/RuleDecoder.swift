@@ -20,7 +20,7 @@ struct DecodedRule {
 struct RuleDecoder: RulePart {
     let source: SourceText
     /// The absolute directory of the file.
-    let folder: PathBytes
+    let directory: PathBytes
     /// The name of the file without its extension, from which the names of unnamed rules are derived.
     let stem: String
     let surroundings: RuleLoader.Environment
@@ -100,7 +100,8 @@ struct RuleDecoder: RulePart {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
         var draft = RuleDraft(
-            Rule(name: "", place: source.place(at: node.range.lowerBound), folder: folder), node, over: defaults)
+            Rule(name: "", place: source.place(at: node.range.lowerBound), baseDirectory: directory), node,
+            over: defaults)
         let usesBefore = captures.uses.count
         Self.keys.read(draft.entries, by: self, into: &draft)
         draft.rule.name = name(draft.name, at: mark(node), number: number)

@@ -10,7 +10,7 @@ extension RulePart {
     var surroundings: RuleLoader.Environment { decoder.surroundings }
     var problems: DiagnosticCollector { decoder.problems }
     /// The absolute directory of the file.
-    var folder: PathBytes { decoder.folder }
+    var directory: PathBytes { decoder.directory }
 
     /// Reports a user or a group that this machine does not have; returns nil.
     func unknown<Value>(_ kind: String, _ name: String, at range: Range<Int>) -> Value? {

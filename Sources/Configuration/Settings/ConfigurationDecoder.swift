@@ -7,7 +7,7 @@ struct ConfigurationDecoder: NodeReading {
     let surroundings: RuleLoader.Environment
     let problems: DiagnosticCollector
     /// The absolute directory to which the file's paths are relative; nil for an environment variable.
-    let folder: PathBytes?
+    let directory: PathBytes?
     /// The environment variable that is read; nil for the file.
     var variable: String?
 
@@ -121,7 +121,7 @@ struct ConfigurationDecoder: NodeReading {
             return nil
         }
         bytes += written.replacing("$${".utf8, with: "${".utf8)
-        if let folder { return folder.resolving(bytes).normalized }
+        if let directory { return directory.resolving(bytes).normalized }
         guard bytes.first == .slash else {
             return reject(
                 "\(name) must be an absolute path, not \(quoted(text))", at: range, help: "write the full path")

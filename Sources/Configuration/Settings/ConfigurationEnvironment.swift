@@ -23,7 +23,7 @@ package struct ConfigurationEnvironment {
             let source = SourceText(file: name, bytes: Array(text.utf8))
             let problems = DiagnosticCollector(source)
             let decoder = ConfigurationDecoder(
-                source: source, surroundings: surroundings, problems: problems, folder: nil, variable: name)
+                source: source, surroundings: surroundings, problems: problems, directory: nil, variable: name)
             let entry = YAMLNode.Entry(
                 key: Self.scalar(key.name, in: source), value: Self.value(text, of: key, in: source))
             key.read(decoder, entry, &configuration)

@@ -18,7 +18,7 @@ package struct ConfigurationLoader: Sendable {
             let file = try YAMLFile(path, shown: shown, surroundings)
             if let root = file.root {
                 let decoder = ConfigurationDecoder(
-                    source: file.source, surroundings: surroundings, problems: file.problems, folder: path.parent)
+                    source: file.source, surroundings: surroundings, problems: file.problems, directory: path.parent)
                 decoder.read(root, into: &configuration)
             }
             return file.problems.sorted()

@@ -11,7 +11,7 @@ public enum SourceReport: Sendable, Hashable {
     /// Everything that the listing found has been hinted.
     case listed(PathBytes, EventOrigin)
     /// The initial listing of all roots is done.
-    case ready(folders: Int)
+    case ready(directories: Int)
     /// Hints are missing; listings of all roots follow.
     case overflow
     /// The listings after an overflow or on request are done.
@@ -91,7 +91,7 @@ public final class ManualSource: HintSource {
         var reports = roots.map { SourceReport.listing($0, .scan) }
         reports += found.map { .hint(Hint(path: $0, signs: .listed, origin: .scan)) }
         reports += roots.map { .listed($0, .scan) }
-        send(reports + [.ready(folders: roots.count)])
+        send(reports + [.ready(directories: roots.count)])
     }
 
     /// Sends a listing of each root without hints, so that all known paths are compared.
@@ -152,12 +152,12 @@ extension SourceReport {
         case .hint: nil
         case .listing(let root, let origin): .listing(root, origin)
         case .listed(let root, let origin): .listed(root, origin)
-        case .ready(let folders): .ready(folders: folders)
+        case .ready(let directories): .ready(directories: directories)
         case .overflow: .overflow
         case .rescanned: .rescanned
         case .rootMissing(let root): .rootMissing(root, watching: root.parent)
         case .rootAppeared(let root): .rootAppeared(root)
-        case .unmounted(let folder): .unmounted(folder, point: folder)
+        case .unmounted(let directory): .unmounted(directory, point: directory)
         }
     }
 }

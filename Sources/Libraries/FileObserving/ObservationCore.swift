@@ -20,7 +20,7 @@ final class ObservationCore: Sendable {
         var consumers: [ObjectIdentifier: Consumer] = [:]
         /// The consumer that collects events since the start, for the first reader.
         var unclaimed: Consumer?
-        var folders: Int?
+        var directories: Int?
         var termination: Termination?
         /// Whether the thread has released all resources.
         var hasEnded = false
@@ -118,7 +118,7 @@ final class ObservationCore: Sendable {
 
     private static func start(_ state: State) -> Result<Int, ObservationError>? {
         if case .failed(let error) = state.termination { return .failure(error) }
-        return state.folders.map { .success($0) } ?? (state.termination == nil ? nil : .success(0))
+        return state.directories.map { .success($0) } ?? (state.termination == nil ? nil : .success(0))
     }
 
     func waitUntilEnded() async {
@@ -173,13 +173,13 @@ final class ObservationCore: Sendable {
         state.withLock { state in if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer } }
     }
 
-    func setReady(folders: Int) {
+    func setReady(directories: Int) {
         let waiters = state.withLock { state in
-            state.folders = folders
+            state.directories = directories
             defer { state.startWaiters = [] }
             return state.startWaiters
         }
-        for waiter in waiters { waiter.resume(returning: .success(folders)) }
+        for waiter in waiters { waiter.resume(returning: .success(directories)) }
     }
 
     /// Finishes all sequences; no more events are delivered.

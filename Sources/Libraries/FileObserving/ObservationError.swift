@@ -11,7 +11,7 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
     /// A pattern is invalid; `offset` is the byte offset in it, `help` the remedy.
     case invalidGlob(PathBytes, offset: Int, reason: String, help: String)
     /// The root is not a directory.
-    case notFolder(PathBytes)
+    case notDirectory(PathBytes)
     /// The root does not exist, and the options require it.
     case missingRoot(PathBytes)
     /// The system refuses to watch, list or create it.
@@ -25,7 +25,7 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         switch self {
         case .noRoots: "there is nothing to observe"
         case .invalidGlob(_, _, let reason, _): reason
-        case .notFolder(let path): "cannot watch '\(path)': it is not a directory"
+        case .notDirectory(let path): "cannot watch '\(path)': it is not a directory"
         case .missingRoot(let path): "cannot watch '\(path)': it does not exist"
         case .refused(let path, let errno): "cannot watch '\(path)': \(Self.text(errno))"
         case .noDescriptor(let errno): "cannot open a descriptor: \(Self.text(errno))"
@@ -37,7 +37,7 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         switch self {
         case .noRoots: "name a directory and a pattern"
         case .invalidGlob(_, _, _, let help): help
-        case .notFolder: "name the directory, and the file in the globs"
+        case .notDirectory: "name the directory, and the file in the globs"
         case .missingRoot: "create the directory, or wait for it with missing: .wait"
         case .refused(let path, let errno):
             switch errno {
@@ -56,7 +56,7 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
 extension ObservationError {
     init(_ error: WatchError) {
         switch error {
-        case .notFolder(let path): self = .notFolder(path)
+        case .notDirectory(let path): self = .notDirectory(path)
         // These are not paths, but the names of the resources that were not available.
         case .refused("thread", _): self = .noThread
         case .refused("eventfd", let errno), .refused("inotify", let errno): self = .noDescriptor(errno: errno)

@@ -149,14 +149,14 @@ struct ObservationLoop: ~Copyable {
     /// Forwards a report of the watcher; returns an error when the observation can't continue.
     private mutating func take(_ report: WatchReport) -> ObservationError? {
         switch report {
-        case .ready(let folders):
+        case .ready(let directories):
             isReady = true
-            core.setReady(folders: folders)
+            core.setReady(directories: directories)
         case .failure(let error) where !isReady:
             let error = ObservationError(error)
             switch error {
             // Without an error, a root that can't be watched from the start would never cause an event.
-            case .notFolder(let path), .refused(let path, _):
+            case .notDirectory(let path), .refused(let path, _):
                 if core.plan.roots.contains(path) { return error }
             default: break
             }

@@ -7,9 +7,9 @@ import Watching
 /// No action is necessary: no events are lost in any of these cases, though they may be late.
 public enum ObservationNotice: Sendable, Hashable {
     /// Every existing directory is watched or polled; with the number of directories.
-    case ready(folders: Int)
+    case ready(directories: Int)
     /// The initial listing takes long; with the number of directories listed so far.
-    case progress(folders: Int)
+    case progress(directories: Int)
     /// The kernel queue overflowed; all paths are compared again.
     case overflow
     /// A comparison of all paths has finished.
@@ -39,18 +39,18 @@ extension ObservationNotice {
     /// Creates the notice for a report of the watcher; nil when there is none.
     init?(_ report: WatchReport) {
         switch report {
-        case .ready(let folders): self = .ready(folders: folders)
-        case .progress(let folders): self = .progress(folders: folders)
+        case .ready(let directories): self = .ready(directories: directories)
+        case .progress(let directories): self = .progress(directories: directories)
         case .overflow: self = .overflow
         case .rescanned: self = .rescanned
         case .rootMissing(let root, _): self = .rootMissing(root)
         case .rootAppeared(let root): self = .rootAppeared(root)
-        case .unmounted(let folder, _): self = .unmounted(folder)
-        case .mounted(let folder): self = .mounted(folder)
-        case .polling(let folder, let reason, let interval):
+        case .unmounted(let directory, _): self = .unmounted(directory)
+        case .mounted(let directory): self = .mounted(directory)
+        case .polling(let directory, let reason, let interval):
             switch reason {
-            case .asked: self = .polling(folder, fileSystem: nil, every: interval)
-            case .fileSystem(let name): self = .polling(folder, fileSystem: name, every: interval)
+            case .asked: self = .polling(directory, fileSystem: nil, every: interval)
+            case .fileSystem(let name): self = .polling(directory, fileSystem: name, every: interval)
             }
         case .limited(let shortage):
             self = .watchLimit(

@@ -23,8 +23,8 @@ struct ObservationPlan: Sendable {
         for pattern in options.globs {
             let relative = try Self.glob(pattern, hidden: options.hidden)
             for root in roots {
-                let folder = Self.absolute(root).bytes
-                let prefix = Glob.escaped(folder) + (folder == [.slash] ? [] : [.slash])
+                let directory = Self.absolute(root).bytes
+                let prefix = Glob.escaped(directory) + (directory == [.slash] ? [] : [.slash])
                 globs.append(try Self.glob(PathBytes(prefix + relative.pattern), hidden: options.hidden, isWhole: true))
             }
         }
@@ -65,7 +65,7 @@ struct ObservationPlan: Sendable {
         for root in roots {
             var status = stat()
             if root.withCString({ stat($0, &status) }) == 0 {
-                guard status.st_mode & S_IFMT == S_IFDIR else { throw .notFolder(root) }
+                guard status.st_mode & S_IFMT == S_IFDIR else { throw .notDirectory(root) }
                 continue
             }
             let error = errno
@@ -96,7 +96,7 @@ struct ObservationPlan: Sendable {
         var scope = WatchScope(
             roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
             isRaw: !options.events.isDisjoint(with: .raw),
-            hintsFoundFolders: options.types.contains(.directory),
+            hintsFoundDirectories: options.types.contains(.directory),
             reaches: { [filter] in filter.reaches(below: $0.bytes) },
             takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty },
             mayTake: { [filter] in filter.mayTake(in: $0.bytes) })

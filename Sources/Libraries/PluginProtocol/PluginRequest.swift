@@ -243,8 +243,8 @@ extension PluginRequest {
         let slash = UInt8(ascii: "/")
         if path.first == slash { return path }
         let file = Array(rule.file.utf8)
-        let folder = file.lastIndex(of: slash).map { file[..<$0] } ?? []
-        return folder + [slash] + path
+        let directory = file.lastIndex(of: slash).map { file[..<$0] } ?? []
+        return directory + [slash] + path
     }
 }
 

@@ -21,7 +21,7 @@ package struct Explanation: Sendable {
         case noEvents
         case rootMissing(PathBytes)
         /// The root exists and is not a directory.
-        case rootNotFolder(PathBytes, FileType)
+        case rootNotDirectory(PathBytes, FileType)
         case disabled
         /// A condition fails, for this reason.
         case condition(String)
@@ -89,7 +89,7 @@ extension Explanation {
         /// The companion file that shows that the transfer is not complete; nil for none.
         package var companion: PathBytes?
         /// Returns the metadata of a directory without following a link.
-        package var folder: @Sendable (PathBytes) -> DiskProbe.StatResult
+        package var directory: @Sendable (PathBytes) -> DiskProbe.StatResult
         /// Returns the metadata of a root, which may be a link to a directory.
         package var root: @Sendable (PathBytes) -> DiskProbe.StatResult
         /// Returns the reason why a directory must be polled; nil if the kernel reports all changes there.
@@ -101,11 +101,11 @@ extension Explanation {
 
         package init(
             path: DiskProbe.StatResult, writers: DiskProbe.Holders = .nobody, locks: DiskProbe.Holders = .nobody,
-            folder: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
+            directory: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
             root: @escaping @Sendable (PathBytes) -> DiskProbe.StatResult,
             polling: @escaping @Sendable (PathBytes) -> PollingReason?
         ) {
-            (self.path, self.writers, self.locks, self.folder) = (path, writers, locks, folder)
+            (self.path, self.writers, self.locks, self.directory) = (path, writers, locks, directory)
             (self.root, self.polling) = (root, polling)
         }
     }
@@ -129,11 +129,11 @@ extension Explanation {
             verdict = .left(.name(refusal))
             let root = PathBytes(refusal.glob.root)
             if path.isInside(root) {
-                polling = Self.polling([rule], Self.folders(from: root, to: path), sights.polling)
+                polling = Self.polling([rule], Self.directories(from: root, to: path), sights.polling)
             }
             return
         }
-        polling = Self.polling([rule], Self.folders(from: root, to: path), sights.polling)
+        polling = Self.polling([rule], Self.directories(from: root, to: path), sights.polling)
         let place = Place(root: root, relative: PathBytes(path.relative(to: root) ?? []), unit: unit)
         if let reason = Self.obstacle(rule, path, place, sights) ?? (isEnabled ? nil : .disabled) {
             verdict = .left(reason)
@@ -155,12 +155,12 @@ extension Explanation {
         switch sights.root(place.root) {
         case .absent: return .rootMissing(place.root)
         case .present(let snapshot) where snapshot.type != .directory:
-            return .rootNotFolder(place.root, snapshot.type)
+            return .rootNotDirectory(place.root, snapshot.type)
         case .present, .unreadable: break
         }
-        for folder in folders(from: place.root, to: path).dropFirst() {
-            if case .present(let snapshot) = sights.folder(folder), snapshot.type == .symlink {
-                return .belowLink(folder)
+        for parent in directories(from: place.root, to: path).dropFirst() {
+            if case .present(let snapshot) = sights.directory(parent), snapshot.type == .symlink {
+                return .belowLink(parent)
             }
         }
         switch sights.path {
@@ -187,10 +187,10 @@ extension Explanation {
 
     /// Returns the reason why a root of these rules is polled; nil if the kernel reports changes.
     package static func polling(
-        _ rules: [Rule], _ folders: [PathBytes], _ reason: (PathBytes) -> PollingReason?
+        _ rules: [Rule], _ directories: [PathBytes], _ reason: (PathBytes) -> PollingReason?
     ) -> PollingReason? {
         if rules.contains(where: { $0.backend == .poll }) { return .asked }
-        return rules.contains { $0.backend == .auto } ? folders.lazy.compactMap(reason).first : nil
+        return rules.contains { $0.backend == .auto } ? directories.lazy.compactMap(reason).first : nil
     }
 
     private static func holds(_ rule: Rule, _ sights: Inspection, isPolled: Bool) -> [Hold] {
@@ -210,13 +210,13 @@ extension Explanation {
     }
 
     /// Returns the root and the directories below it that lead to the path, without the path.
-    package static func folders(from root: PathBytes, to path: PathBytes) -> [PathBytes] {
-        var folders: [PathBytes] = []
-        var folder = path.parent
-        while folder != root, folder.isInside(root) {
-            folders.append(folder)
-            folder = folder.parent
+    package static func directories(from root: PathBytes, to path: PathBytes) -> [PathBytes] {
+        var directories: [PathBytes] = []
+        var directory = path.parent
+        while directory != root, directory.isInside(root) {
+            directories.append(directory)
+            directory = directory.parent
         }
-        return [root] + folders.reversed()
+        return [root] + directories.reversed()
     }
 }

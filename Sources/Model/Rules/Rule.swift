@@ -59,7 +59,7 @@ package struct Rule: Sendable {
     /// The start of the entry.
     package var place: SourcePlace
     /// The absolute directory of the rules file, which relative paths are relative to.
-    package var folder: PathBytes
+    package var baseDirectory: PathBytes
     package var summary: String?
     /// The paths that the rule matches by name.
     package var filter: PathFilter
@@ -116,12 +116,12 @@ package struct Rule: Sendable {
     package var confinement = Confinement()
 
     package init(
-        name: String, place: SourcePlace, folder: PathBytes = "/", filter: PathFilter = PathFilter(globs: []),
+        name: String, place: SourcePlace, baseDirectory: PathBytes = "/", filter: PathFilter = PathFilter(globs: []),
         types: Set<FileType> = [.file], events: EventMask = [.created, .modified],
         settle: SettlePolicy = SettlePolicy(), backend: Backend = .auto, actions: [Action] = [],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
-        (self.name, self.place, self.folder, self.filter) = (name, place, folder, filter)
+        (self.name, self.place, self.baseDirectory, self.filter) = (name, place, baseDirectory, filter)
         (self.types, self.events, self.settle, self.backend) = (types, events, settle, backend)
         (self.actions, self.timeout, self.concurrency, self.retry) = (actions, timeout, concurrency, retry)
     }
@@ -138,7 +138,7 @@ package struct Rule: Sendable {
     package var needsAuthor: Bool { tellsAuthor || condition?.asksForAuthor ?? false }
 
     /// Whether the rule could match a path strictly below this directory.
-    package func reaches(below folder: PathBytes) -> Bool { filter.reaches(below: folder.bytes) }
+    package func reaches(below directory: PathBytes) -> Bool { filter.reaches(below: directory.bytes) }
 }
 
 /// An environment variable that a rule sets for its programs.

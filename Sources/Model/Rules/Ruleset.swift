@@ -42,10 +42,10 @@ package struct Ruleset: Sendable {
     package func takes(_ path: PathBytes) -> Bool { filters.takes(path.bytes) }
 
     /// Whether any rule could match a path strictly below the directory, so that it needs a watch.
-    package func reaches(below folder: PathBytes) -> Bool { filters.reaches(below: folder.bytes) }
+    package func reaches(below directory: PathBytes) -> Bool { filters.reaches(below: directory.bytes) }
 
     /// Whether any rule could match a path directly in the directory, so that writes there must be reported.
-    package func mayTake(in folder: PathBytes) -> Bool { filters.mayTake(in: folder.bytes) }
+    package func mayTake(in directory: PathBytes) -> Bool { filters.mayTake(in: directory.bytes) }
 
     package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
 

@@ -177,7 +177,8 @@ package struct EngineLoop: ~Copyable {
             let rules = dispatcher.jobs.rules.count
             engine.report(
                 run.reloads == 0
-                    ? .ready(folders: directories, rules: rules) : .reloaded(folders: directories, rules: rules))
+                    ? .ready(directories: directories, rules: rules) : .reloaded(directories: directories, rules: rules)
+            )
         case .failure(let error) where !run.isReady && run.reloads == 0 && isFatal(error):
             // A rule that cannot be watched from the start would never run and never report it.
             run.fault = error
@@ -188,7 +189,7 @@ package struct EngineLoop: ~Copyable {
 
     private func isFatal(_ error: WatchError) -> Bool {
         switch error {
-        case .notFolder(let path), .refused(let path, _): dispatcher.jobs.rules.ruleset.roots.contains(path)
+        case .notDirectory(let path), .refused(let path, _): dispatcher.jobs.rules.ruleset.roots.contains(path)
         }
     }
 

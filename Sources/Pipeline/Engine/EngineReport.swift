@@ -8,9 +8,9 @@ package import Watching
 /// The reports of the engine, delivered on its thread and in order.
 package enum EngineReport: Sendable {
     /// Every watch is live.
-    case ready(folders: Int, rules: Int)
+    case ready(directories: Int, rules: Int)
     /// Other rules run now, and all their watches are live.
-    case reloaded(folders: Int, rules: Int)
+    case reloaded(directories: Int, rules: Int)
     /// Other rules can't run; the previous ones are still running.
     case notReloaded(StartError)
     /// Events have become the given jobs.

@@ -14,7 +14,7 @@ extension Ruleset {
         let markers = MarkerIndex(rules)
         return WatchScope(
             roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
-            hintsFoundFolders: rules.contains { $0.types.contains(.directory) },
+            hintsFoundDirectories: rules.contains { $0.types.contains(.directory) },
             reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
             mayTake: { mayTake(in: $0) || !markers.isEmpty })
     }

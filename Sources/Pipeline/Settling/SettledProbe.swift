@@ -126,7 +126,7 @@ package enum SettledProbe {
     }
 
     private static func judgeTree(
-        _ folder: Snapshot, _ look: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
+        _ directory: Snapshot, _ look: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
     ) -> Verdict {
         switch look.tree {
         case .absent: return .gone
@@ -134,8 +134,8 @@ package enum SettledProbe {
         case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
         case nil: return .wait(treePause(round: round), sample: sample)
         case .resting(let facts):
-            var folder = folder
-            folder.digest = facts.fingerprint
+            var directory = directory
+            directory.digest = facts.fingerprint
             // The kernel's timestamps use this machine's clock only where the kernel reports every change.
             let isAhead = isPolled || facts.changed > look.time
             if !isAhead {
@@ -144,7 +144,7 @@ package enum SettledProbe {
                 if rested < quiet { return .wait(quiet - rested, sample: sample) }
             }
             let isUncertain = facts.isUncertain || isAhead
-            return compare(folder, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
+            return compare(directory, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
         }
     }
 

@@ -47,13 +47,13 @@ extension FileSystem {
     /// 20,000 files took 0.26 s instead of 0.13 s, without optimisation.
     ///
     /// - Parameters:
-    ///   - folder: The directory.
+    ///   - location: The directory.
     ///   - askingWriters: Whether a regular file with a writer stops the walk.
     /// - Returns: The result of the walk.
-    package func tree(at folder: DiskProbe.Place, askingWriters: Bool = true) -> DiskProbe.TreeResult {
+    package func tree(at location: DiskProbe.Place, askingWriters: Bool = true) -> DiskProbe.TreeResult {
         let root: OpenDirectory
         do throws(SystemError) {
-            root = try open(folder)
+            root = try open(location)
         } catch {
             switch error.errno {
             // A symbolic link, or a file in place of the directory.
@@ -69,16 +69,16 @@ extension FileSystem {
         }
         var fingerprint = TreeFingerprint()
         var facts = TreeFacts(fingerprint: [], entries: 0, size: 0, changed: top.changed, isUncertain: false)
-        var folders = [PathBytes(".")]
-        while let folder = folders.popLast() {
+        var directories = [PathBytes(".")]
+        while let current = directories.popLast() {
             let directory: OpenDirectory
             let names: [PathBytes]
             do throws(SystemError) {
-                directory = try open(folder, beneath: root)
+                directory = try open(current, beneath: root)
                 names = try self.names(in: DiskProbe.Place(directory, "."))
             } catch {
                 if error.errno == ENOENT || error.errno == ENOTDIR || error.errno == ELOOP { return .busy }
-                if folder == "." { return .unreadable(errno: error.errno) }
+                if current == "." { return .unreadable(errno: error.errno) }
                 facts.isUncertain = true
                 continue
             }
@@ -92,11 +92,11 @@ extension FileSystem {
                     facts.isUncertain = true
                     continue
                 }
-                let path = folder.appending(name.bytes)
+                let path = current.appending(name.bytes)
                 fingerprint.add(path, entry)
                 facts.entries += 1
                 facts.changed = max(facts.changed, entry.changed)
-                if entry.type == .directory { folders.append(path) }
+                if entry.type == .directory { directories.append(path) }
                 guard entry.type == .file else { continue }
                 facts.size &+= entry.size
                 guard askingWriters else { continue }
@@ -112,9 +112,9 @@ extension FileSystem {
     }
 
     /// Opens a directory, which must not be a symbolic link.
-    private func open(_ folder: DiskProbe.Place) throws(SystemError) -> OpenDirectory {
-        if let directory = folder.directory { return try open(folder.name, beneath: directory) }
-        return try open(PathBytes(folder.name.lastComponent), beneath: open(root: folder.name.parent))
+    private func open(_ location: DiskProbe.Place) throws(SystemError) -> OpenDirectory {
+        if let directory = location.directory { return try open(location.name, beneath: directory) }
+        return try open(PathBytes(location.name.lastComponent), beneath: open(root: location.name.parent))
     }
 }
 

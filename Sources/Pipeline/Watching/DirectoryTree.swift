@@ -251,7 +251,7 @@ struct DirectoryTree: ~Copyable {
 
     /// The numbers of directories in a tree.
     struct Counts {
-        var folders = 0
+        var directories = 0
         var polled = 0
         /// The number of polled directories that have no watch because the limit is reached.
         var short = 0
@@ -264,7 +264,7 @@ struct DirectoryTree: ~Copyable {
         var counts = Counts()
         forEach(in: directory) { index in
             let flags = records[Int(index)].flags
-            counts.folders += 1
+            counts.directories += 1
             if flags.isPolled { counts.polled += 1 }
             if flags.contains(.short) { counts.short += 1 }
         }

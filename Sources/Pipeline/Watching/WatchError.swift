@@ -6,13 +6,13 @@ package import System
 /// `description` is the message for users, `help` the remedy.
 package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The root is not a directory.
-    case notFolder(PathBytes)
+    case notDirectory(PathBytes)
     /// The kernel refused the request.
     case refused(PathBytes, errno: Int32)
 
     package var description: String {
         switch self {
-        case .notFolder(let path):
+        case .notDirectory(let path):
             "cannot watch '\(path)': it is not a directory"
         case .refused(let path, let errno):
             "cannot watch '\(path)': \(String(cString: strerror(errno)))"
@@ -21,7 +21,7 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var help: String {
         switch self {
-        case .notFolder: "a rule for one file names the file itself; Alight watches its directory"
+        case .notDirectory: "a rule for one file names the file itself; Alight watches its directory"
         case .refused(let path, let errno):
             switch errno {
             case EACCES: "let Alight's user read and enter the directory"

@@ -76,7 +76,7 @@ extension WatchLoop {
         let path = PathBytes(listing.prefix, entry.name)
         let (directory, origin) = (listing.visit.directory, listing.visit.origin)
         let isDirectory = listing.reader.isDirectory(entry)
-        let isHinted = (scope.hintsFoundFolders || !isDirectory || origin != .scan) && scope.takes(path)
+        let isHinted = (scope.hintsFoundDirectories || !isDirectory || origin != .scan) && scope.takes(path)
         let isEntered = isDirectory && isEntered(path, listing.root)
         if listing.contents != nil, isHinted || isEntered {
             var status = cal_stat()

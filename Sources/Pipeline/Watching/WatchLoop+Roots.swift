@@ -91,7 +91,7 @@ extension WatchLoop {
             }
             drop(index)
             roots[index].presence = .missing
-            if isOther { reports.append(.failure(.notFolder(root.path))) }
+            if isOther { reports.append(.failure(.notDirectory(root.path))) }
             reports.append(.rootMissing(root.path, watching: nearest))
         case .denied(let errno):
             // A root that can't be read is not missing.

@@ -191,7 +191,7 @@ final class WatchLoop {
                 progress.start = nil
             } else if now - max(start, progress.lastReport) >= .seconds(1) {
                 progress.lastReport = now
-                reports.append(.progress(folders: tree.count))
+                reports.append(.progress(directories: tree.count))
             }
         } else if !listings.scans.isEmpty {
             progress.start = now
@@ -202,7 +202,7 @@ final class WatchLoop {
             // The roots of the old scope, after the new one is completely watched.
             for index in roots.innerFirst(roots.retired) { drop(index) }
             reportShortage(at: now)
-            reports.append(.ready(folders: tree.count - tree.failedCount))
+            reports.append(.ready(directories: tree.count - tree.failedCount))
         }
         if progress.isRescan {
             progress.isRescan = false
@@ -255,7 +255,7 @@ final class WatchLoop {
             if isPolled { reason = root.wantsPoll ? .asked : PollingReason.untoldFileSystem(of: root.path) ?? .asked }
             return WatchStatus.Root(
                 path: root.path, means: isPolled || kernel.inotify == nil ? .polling : .inotify, polling: reason,
-                folders: counts.folders, polled: counts.polled, short: counts.short)
+                directories: counts.directories, polled: counts.polled, short: counts.short)
         }
         return WatchStatus(
             roots: present.sorted { $0.path < $1.path }, watches: kernel.inotify == nil ? 0 : watchCount,

@@ -4,9 +4,9 @@ package import System
 /// A report from a watcher, in addition to hints.
 package enum WatchReport: Sendable, Hashable {
     /// Every existing directory is watched or polled, and has been listed; with the number of directories.
-    case ready(folders: Int)
+    case ready(directories: Int)
     /// The initial listing takes long; with the number of directories listed so far.
-    case progress(folders: Int)
+    case progress(directories: Int)
     /// The kernel queue overflowed and events are missing; all roots are being listed again.
     case overflow
     /// Another overflow, before the listing after the first one has started.

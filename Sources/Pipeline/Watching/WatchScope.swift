@@ -26,7 +26,7 @@ package struct WatchScope: Sendable {
     /// Whether opening, reading, and closing without a write are reported, too.
     package var isRaw: Bool
     /// Whether directories found by the initial listing are hinted; those that appear later always are.
-    package var hintsFoundFolders: Bool
+    package var hintsFoundDirectories: Bool
     /// The pause after each read of the kernel queue, for use where no consumer waits for events; nil for a pause only
     /// during an event storm.
     package var rest: Duration?
@@ -43,14 +43,14 @@ package struct WatchScope: Sendable {
     package var mayTake: @Sendable (_ directory: PathBytes) -> Bool
 
     package init(
-        roots: [WatchRoot], isRaw: Bool = false, hintsFoundFolders: Bool = true,
+        roots: [WatchRoot], isRaw: Bool = false, hintsFoundDirectories: Bool = true,
         reaches: @escaping @Sendable (PathBytes) -> Bool,
         takes: @escaping @Sendable (PathBytes) -> Bool,
         mayTake: @escaping @Sendable (_ directory: PathBytes) -> Bool = { _ in true }
     ) {
         self.roots = roots
         self.isRaw = isRaw
-        self.hintsFoundFolders = hintsFoundFolders
+        self.hintsFoundDirectories = hintsFoundDirectories
         self.reaches = reaches
         self.takes = takes
         self.mayTake = mayTake

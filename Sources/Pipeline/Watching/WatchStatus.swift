@@ -19,7 +19,7 @@ package struct WatchStatus: Sendable, Hashable {
         /// Whether it can't be read, as opposed to not existing.
         package var isDenied = false
         /// The number of directories in it, including itself.
-        package var folders = 0
+        package var directories = 0
         /// The number of polled directories.
         package var polled = 0
         /// The number of polled directories that have no watch because the limit is reached.

@@ -5,11 +5,11 @@ package import System
 /// The resources that watching a scope would need, determined without watching.
 package struct WatchSurvey: Sendable {
     /// The number of directories that would each have a watch.
-    package private(set) var folders = 0
+    package private(set) var directories = 0
     /// Whether all directories were counted; false when the count stopped at a limit.
     package private(set) var isComplete = true
     /// The top directories of the polled trees, and the reasons.
-    package private(set) var polled: [(folder: PathBytes, reason: PollingReason)] = []
+    package private(set) var polled: [(directory: PathBytes, reason: PollingReason)] = []
     /// The limit of watches in effect.
     package let limit = InotifyLimit.watches
     /// The number of watches that the user's processes use now; nil when it can't be determined.
@@ -29,24 +29,24 @@ package struct WatchSurvey: Sendable {
             if backends.contains(.poll) { polled.append((path, .asked)) }
             if !backends.contains(where: { $0 != .poll }) { continue }
             var pending: [(path: PathBytes, device: UInt64?)] = [(path, nil)]
-            while let (folder, device) = pending.popLast() {
-                if folders >= most || .now >= deadline {
+            while let (directory, device) = pending.popLast() {
+                if directories >= most || .now >= deadline {
                     isComplete = false
                     return
                 }
-                if wanted.count > 1, folder != path, wanted[folder] != nil {
-                    guard seen.insert(folder).inserted else { continue }
+                if wanted.count > 1, directory != path, wanted[directory] != nil {
+                    guard seen.insert(directory).inserted else { continue }
                 }
-                guard let reader = try? DirectoryReader(folder, below: path) else { continue }
+                guard let reader = try? DirectoryReader(directory, below: path) else { continue }
                 defer { reader.close() }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.untoldFileSystem {
-                    polled.append((folder, .fileSystem(name)))
+                    polled.append((directory, .fileSystem(name)))
                     continue
                 }
-                folders += 1
+                directories += 1
                 try? reader.forEach { entry in
                     guard reader.isDirectory(entry) else { return }
-                    let path = folder.appending(entry.name)
+                    let path = directory.appending(entry.name)
                     if scope.reaches(path) { pending.append((path, reader.device)) }
                 }
             }
@@ -57,10 +57,10 @@ package struct WatchSurvey: Sendable {
     private static func usedWatches() -> Int? {
         var count: Int?
         for process in DiskProbe.names(in: "/proc") where Int32("\(process)") != nil {
-            let folder = PathBytes("/proc").appending(process.bytes)
+            let directory = PathBytes("/proc").appending(process.bytes)
             var status = stat()
-            guard folder.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { continue }
-            let descriptors = folder.appending("fdinfo")
+            guard directory.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid() else { continue }
+            let descriptors = directory.appending("fdinfo")
             for name in DiskProbe.names(in: descriptors) {
                 count = (count ?? 0) + watches(in: descriptors.appending(name.bytes))
             }

@@ -84,7 +84,7 @@ extension ProcessFacts: JSONRecord {
 
 // The JSON of an undoable change: an object with the word `did` and its paths.
 extension FileChange: JSONRecord {
-    package static var blank: FileChange { FileChange(.madeFolder(""), left: .blank) }
+    package static var blank: FileChange { FileChange(.madeDirectory(""), left: .blank) }
 
     package mutating func code(with json: inout JSONCoder) {
         var did = kind.word

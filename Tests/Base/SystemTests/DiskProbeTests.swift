@@ -147,7 +147,7 @@ struct DiskProbeTests {
         return snapshot
     }
 
-    @Test func `S45 a folder's children are counted, hidden ones too`() {
+    @Test func `S45 a directory's children are counted, hidden ones too`() {
         withTempTree { tree in
             #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.root)) == 0)
             TestFile.write(tree.path("a"), "x")

@@ -11,7 +11,7 @@ struct WatchedPathsTests {
     @Test func `nothing behind a link below the root is visible or readable`() {
         withTempTree { tree in
             TestFile.write(tree.path("outside/secret"), "x")
-            TestFile.makeFolder(tree.path("in/sub"))
+            TestFile.makeDirectory(tree.path("in/sub"))
             link(tree.path("in/link"), to: "../outside")
             link(tree.path("in/inner"), to: "sub")
             link(tree.path("in/file"), to: "../outside/secret")
@@ -42,7 +42,7 @@ struct WatchedPathsTests {
             TestFile.write(tree.path("real/sub/a"), "x")
             link(tree.path("root"), to: "real")
             let files = WatchedPaths(roots: [tree.path("root")])
-            func names(_ folder: PathBytes) -> [PathBytes]? { try? files.names(in: folder) }
+            func names(_ directory: PathBytes) -> [PathBytes]? { try? files.names(in: directory) }
             #expect(names(tree.path("root")) == ["sub"])
             #expect(names(tree.path("root/sub")) == ["a"])
             #expect(names(tree.path("real/sub")) == ["a"])
@@ -52,7 +52,7 @@ struct WatchedPathsTests {
     @Test func `a root that is a link is followed, also inside another root`() {
         withTempTree { tree in
             TestFile.write(tree.path("real/sub/a"), "x")
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             link(tree.path("in/root"), to: "../real")
             let (outer, inner) = (tree.path("in"), tree.path("in/root"))
             #expect(isPresent(WatchedPaths(roots: [outer, inner]).look(at: inner.appending("sub/a"))))

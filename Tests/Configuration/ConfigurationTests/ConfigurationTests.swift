@@ -9,12 +9,12 @@ struct ConfigurationTests {
     /// Loads a string as the file `config.yaml` of the directory `/etc/alight`.
     private static func load(
         _ text: String, distrust: @escaping @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
-    ) -> (configuration: Configuration, diagnostics: [Diagnostic], folder: PathBytes) {
+    ) -> (configuration: Configuration, diagnostics: [Diagnostic], directory: PathBytes) {
         withTempTree { tree in
             TestFile.write(tree.path("config.yaml"), text)
             let environment = ["STORE": "/srv/store"]
             var surroundings = RuleLoader.Environment(
-                home: "/home/ada", environment: { environment[$0] }, currentFolder: tree.root)
+                home: "/home/ada", environment: { environment[$0] }, currentDirectory: tree.root)
             surroundings.distrust = distrust
             var configuration = Configuration()
             let diagnostics = ConfigurationLoader(surroundings: surroundings).load(
@@ -24,7 +24,7 @@ struct ConfigurationTests {
     }
 
     @Test func `every key is read, with its location`() {
-        let (found, diagnostics, folder) = Self.load(
+        let (found, diagnostics, directory) = Self.load(
             """
             journal: jobs.db
             retention:
@@ -44,7 +44,7 @@ struct ConfigurationTests {
         func at(_ line: Int, _ column: Int = 1) -> SettingOrigin {
             .file(SourcePlace(file: "config.yaml", line: line, column: column))
         }
-        #expect(found.journal == Setting(.file(folder.appending("jobs.db")), from: at(1)))
+        #expect(found.journal == Setting(.file(directory.appending("jobs.db")), from: at(1)))
         #expect(found.retentionPeriod == Setting(.seconds(90 * 86_400), from: at(3, 3)))
         #expect(found.retentionJobs == Setting(5000, from: at(4, 3)))
         #expect(found.retentionSize == Setting(64 << 20, from: at(5, 3)))
@@ -54,8 +54,8 @@ struct ConfigurationTests {
         #expect(found.logFormat == Setting(.journal, from: at(9, 8)))
         #expect(found.logLevel == Setting(.warning, from: at(9, 25)))
         #expect(found.plugins == Setting(["/home/ada/plugins"], from: at(10)))
-        let more = folder.parent.appending("more/one.yaml")
-        #expect(found.rules == Setting([folder.appending("rules"), more, "/etc/alight/rules"], from: at(11)))
+        let more = directory.parent.appending("more/one.yaml")
+        #expect(found.rules == Setting([directory.appending("rules"), more, "/etc/alight/rules"], from: at(11)))
         #expect(found.externalURLs == Setting(["https://alight.example.org", "http://[::1]:81"], from: at(12)))
     }
 
@@ -182,7 +182,7 @@ struct ConfigurationTests {
     @Test func `rules that root must not trust are not read`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules: [{ path: in/*, action: log }]\n")
-            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentFolder: tree.root)
+            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentDirectory: tree.root)
             surroundings.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
             let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
             #expect(loaded.diagnostics.map(\.message) == ["'\(tree.path("rules.yaml"))' is open"])
@@ -196,7 +196,7 @@ struct ConfigurationTests {
     private static func read(
         _ variables: [String: String], over configuration: Configuration = Configuration()
     ) throws -> Configuration {
-        let surroundings = RuleLoader.Environment(home: "/home/ada", environment: { _ in nil }, currentFolder: "/")
+        let surroundings = RuleLoader.Environment(home: "/home/ada", environment: { _ in nil }, currentDirectory: "/")
         var configuration = configuration
         try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &configuration)
         return configuration

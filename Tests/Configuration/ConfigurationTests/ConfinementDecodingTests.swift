@@ -13,7 +13,7 @@ struct ConfinementDecodingTests {
         return withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), text)
             var surroundings = RuleLoader.Environment(
-                home: "/home/ada", environment: { _ in nil }, currentFolder: tree.root)
+                home: "/home/ada", environment: { _ in nil }, currentDirectory: tree.root)
             surroundings.machine = machine
             return RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
         }

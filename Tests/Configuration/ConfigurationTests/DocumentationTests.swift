@@ -97,11 +97,11 @@ struct DocumentationTests {
 
     /// A catalog that contains every handler that a rules file names.
     private struct OpenCatalog: HandlerCatalog {
-        func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
             .success(HandlerDescription(reference: HandlerReference(name: name), parameters: nil))
         }
 
-        func names(from folder: PathBytes) -> [String] { [] }
+        func names(from directory: PathBytes) -> [String] { [] }
     }
 
     @Test func `the shipped rules load`() {
@@ -111,7 +111,7 @@ struct DocumentationTests {
         let loader = RuleLoader(
             catalog: OpenCatalog(),
             surroundings: RuleLoader.Environment(
-                home: "/home/ada", environment: { _ in nil }, currentFolder: Places.checkout))
+                home: "/home/ada", environment: { _ in nil }, currentDirectory: Places.checkout))
         for path in ["rules"] + examples {
             let loaded = loader.load([path])
             #expect(DiagnosticText.text(of: loaded.diagnostics) == "")

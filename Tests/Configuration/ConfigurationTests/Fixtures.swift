@@ -89,7 +89,7 @@ struct FakeCatalog: HandlerCatalog {
                     type: "string", role: ParameterSchema.destination, extensions: .fixed([".webp", ".jpg"]))
             ], required: ["to"], additionalProperties: false))
 
-    func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
         if name == "keywords" { return .success(Self.keywords) }
         if name == "preview" { return .success(Self.preview) }
         if ["delete", "rename", "trash"].contains(name) {
@@ -104,16 +104,16 @@ struct FakeCatalog: HandlerCatalog {
         return .failure(HandlerProblem(message: "there is no handler or plugin '\(name)'", help: nil))
     }
 
-    func names(from folder: PathBytes) -> [String] { Self.handlers.map(\.reference.name) }
+    func names(from directory: PathBytes) -> [String] { Self.handlers.map(\.reference.name) }
 }
 
 /// Creates a loader whose environment is the same on every machine.
-func makeLoader(in folder: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoader {
+func makeLoader(in directory: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoader {
     let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": ""]
     return RuleLoader(
         catalog: FakeCatalog(),
         surroundings: RuleLoader.Environment(
-            home: "/home/ada", environment: { environment[$0] }, currentFolder: folder,
+            home: "/home/ada", environment: { environment[$0] }, currentDirectory: directory,
             maximumFileSize: maximumFileSize))
 }
 
@@ -143,13 +143,13 @@ func rule(_ text: String) throws -> Rule {
 ///
 /// `RECORD=1` rewrites them.
 enum Golden {
-    static let folder = PathBytes(#filePath).parent.appending("Golden")
+    static let directory = PathBytes(#filePath).parent.appending("Golden")
 
     /// Returns the recorded text.
     ///
     /// When recording, this is the new text, so that the comparison succeeds.
     static func text(_ name: String, recording text: String) -> String {
-        let path = folder.appending("\(name).txt")
+        let path = directory.appending("\(name).txt")
         if isRecording { TestFile.write(path, text) }
         return TestFile.read(path).map { String(decoding: $0, as: UTF8.self) } ?? "(nothing is recorded)\n"
     }

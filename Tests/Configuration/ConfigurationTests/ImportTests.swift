@@ -6,21 +6,21 @@ import TestKit
 import Testing
 
 struct ImportTests {
-    private static let folder = Golden.folder.appending("Import")
+    private static let directory = Golden.directory.appending("Import")
 
     private static func tables(_ suffix: String) -> [String] {
-        TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }
+        TestFile.names(in: directory).map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }
     }
 
     /// Treats a path with an extension as a file and any other path as a directory.
     private static func nature(_ path: PathBytes) -> PathNature {
         let name = String(decoding: path.lastComponent, as: UTF8.self)
         if path == "/srv/a" { return .missing }
-        return name.contains(".") ? .file : .folder
+        return name.contains(".") ? .file : .directory
     }
 
     private static func rules(_ name: String) -> String {
-        let table = TestFile.read(folder.appending(name)) ?? []
+        let table = TestFile.read(directory.appending(name)) ?? []
         return name.hasSuffix(".direvent")
             ? DireventImport.rules(from: table, source: name, nature: nature)
             : IncrontabImport.rules(from: table, source: name, nature: nature)
@@ -31,11 +31,11 @@ struct ImportTests {
     @Test func `there are enough tables`() {
         #expect(Self.tables(".incrontab").count >= 3)
         let lines = Self.tables(".incrontab").reduce(0) { count, name in
-            count + (TestFile.read(Self.folder.appending(name)) ?? []).count { $0 == UInt8(ascii: "\n") }
+            count + (TestFile.read(Self.directory.appending(name)) ?? []).count { $0 == UInt8(ascii: "\n") }
         }
         #expect(lines >= 50)
         let blocks = Self.tables(".direvent").reduce(0) { count, name in
-            let text = String(decoding: TestFile.read(Self.folder.appending(name)) ?? [], as: UTF8.self)
+            let text = String(decoding: TestFile.read(Self.directory.appending(name)) ?? [], as: UTF8.self)
             return count + text.split(separator: "\n").count { $0.hasPrefix("watcher") }
         }
         #expect(blocks >= 12)
@@ -147,7 +147,8 @@ struct ImportTests {
 
 struct FirstRuleTests {
     private static func text(_ folder: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
-        FirstRule(name: FirstRule.name(for: folder), folder: folder, home: "/home/ada", events: events, work: work).text
+        FirstRule(name: FirstRule.name(for: folder), directory: folder, home: "/home/ada", events: events, work: work)
+            .text
     }
 
     @Test(

@@ -8,14 +8,14 @@ import Testing
 /// A handler that requires certain events.
 struct NeededEventsTests {
     private struct Catalog: HandlerCatalog {
-        func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
             .success(
                 HandlerDescription(
                     reference: HandlerReference(name: name), parameters: nil,
                     neededEvents: [.created, .modified, .deleted]))
         }
 
-        func names(from folder: PathBytes) -> [String] { ["mirror"] }
+        func names(from directory: PathBytes) -> [String] { ["mirror"] }
     }
 
     private static let cases: [(String, String)] = [
@@ -46,7 +46,7 @@ struct NeededEventsTests {
             TestFile.write(tree.path("rules.yaml"), rules)
             let loader = RuleLoader(
                 catalog: Catalog(),
-                surroundings: RuleLoader.Environment(home: nil, environment: { _ in nil }, currentFolder: tree.root))
+                surroundings: RuleLoader.Environment(home: nil, environment: { _ in nil }, currentDirectory: tree.root))
             let text = loader.load(["rules.yaml"]).diagnostics.map(\.description).joined(separator: "\n")
             #expect(text == expected)
         }

@@ -12,15 +12,15 @@ import Testing
 /// end would change the error there. `[unseen]` marks the problems that the JSON Schema cannot detect; see
 /// `Tests/PluginTests/test_schema.py`.
 struct RuleFixture: CustomTestStringConvertible {
-    static let folder = Places.checkout.appending("Tests/Fixtures/rules")
+    static let directory = Places.checkout.appending("Tests/Fixtures/rules")
 
     /// The path relative to the directory.
     var name: String
-    var path: PathBytes { Self.folder.appending(name) }
+    var path: PathBytes { Self.directory.appending(name) }
     var testDescription: String { name }
 
-    static let all: [RuleFixture] = TestFile.names(in: folder).flatMap { key in
-        TestFile.names(in: folder.appending(key)).filter { $0.suffix(5).elementsEqual(".yaml".utf8) }
+    static let all: [RuleFixture] = TestFile.names(in: directory).flatMap { key in
+        TestFile.names(in: directory.appending(key)).filter { $0.suffix(5).elementsEqual(".yaml".utf8) }
             .map { RuleFixture(name: String(decoding: key + [.slash] + $0, as: UTF8.self)) }
     }
 

@@ -54,7 +54,7 @@ struct RuleLoaderTests {
     @Test func `a link to a file and a file of any name are read`() {
         withTempTree { tree in
             TestFile.write(tree.path("conf"), good)
-            TestFile.makeFolder(tree.path("rules"))
+            TestFile.makeDirectory(tree.path("rules"))
             tree.path("rules/l.yaml").withCString { _ = symlink("../conf", $0) }
             let loaded = makeLoader(in: tree.root).load(["conf", "rules"])
             #expect(loaded.diagnostics.isEmpty)
@@ -103,9 +103,9 @@ struct RuleLoaderTests {
 
     @Test func `directories without rules and directories with a file extension are loaded`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("empty"))
+            TestFile.makeDirectory(tree.path("empty"))
             TestFile.write(tree.path("other/readme.txt"), "x")
-            TestFile.makeFolder(tree.path("mixed/folder.yaml"))
+            TestFile.makeDirectory(tree.path("mixed/folder.yaml"))
             TestFile.write(tree.path("mixed/a.yaml"), good)
             TestFile.write(tree.path("named.yaml/b.yaml"), good)
             let loaded = makeLoader(in: tree.root).load(["empty", "other", "mixed", "named.yaml"])
@@ -117,7 +117,7 @@ struct RuleLoaderTests {
     @Test(.timeLimit(.minutes(15)))
     func `pipes, sockets and devices are refused without blocking`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("rules"))
+            TestFile.makeDirectory(tree.path("rules"))
             tree.path("rules/fifo.yaml").withCString { _ = mkfifo($0, 0o644) }
             tree.path("rules/null.yaml").withCString { _ = symlink("/dev/null", $0) }
             tree.path("rules/gone.yaml").withCString { _ = symlink("nowhere", $0) }
@@ -206,7 +206,7 @@ struct RuleLoaderTests {
             TestFile.write(
                 tree.path("rules/b.yaml"),
                 "defaults: { exclude: ['${env:NONE}/*'] }\nrules:\n" + plain.replacing("plain", with: "shared"))
-            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentFolder: tree.root)
+            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentDirectory: tree.root)
             func load() -> LoadedRules {
                 RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules"])
             }

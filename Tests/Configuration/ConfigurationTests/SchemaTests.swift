@@ -27,7 +27,7 @@ struct RuleSchemaTests {
             let file = JSONValue.object(["rules": [.object(rule.merging(more) { $1 })]])
             var loaded = try #require(load(file.line).ruleset.rules.first)
             loaded.place = SourcePlace(file: "", line: 1, column: 1)
-            loaded.folder = "/"
+            loaded.baseDirectory = "/"
             loaded.actions = []
             var text = ""
             dump(loaded, to: &text)

@@ -10,7 +10,7 @@ struct TrustCheckTests {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules:\n  - path: /in/*\n" + rule)
             var surroundings = RuleLoader.Environment(
-                home: "/home/ada", environment: { _ in nil }, currentFolder: tree.root)
+                home: "/home/ada", environment: { _ in nil }, currentDirectory: tree.root)
             surroundings.distrustCommand = { executable, arguments in
                 let isOpen = arguments.contains { String(decoding: $0, as: UTF8.self).contains("open") }
                 return isOpen ? HandlerProblem(message: "\(executable) is open", help: "run: chmod") : nil

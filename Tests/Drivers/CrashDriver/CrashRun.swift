@@ -34,12 +34,12 @@ struct CrashRun: ~Copyable {
         log = WriteAheadLog(of: journal)
         random = SeededGenerator(seed: options.seed, parts: 10)
         Descendants.adopt()
-        TestFile.makeFolder(directory)
+        TestFile.makeDirectory(directory)
         guard TestFile.names(in: directory).isEmpty else {
             throw Failure(text: "'\(directory)' is not an empty directory")
         }
         for name in ["hot", "outside", "copies", "unchanged", "log", "state"] {
-            TestFile.makeFolder(directory.appending(name))
+            TestFile.makeDirectory(directory.appending(name))
         }
         TestFile.write(runs, "")
         TestFile.write(

@@ -42,20 +42,20 @@ struct FileWorker {
         case .append(let path, let size): return write(absolute(path), content(tag, size), O_APPEND)
         case .link(let path, let size):
             let error = after(write(outside, content(tag, size), O_CREAT | O_TRUNC)) {
-                TestFile.makeFolder(absolute(path).parent)
+                TestFile.makeDirectory(absolute(path).parent)
                 return outside.withCString { one in absolute(path).withCString { result(Glibc.link(one, $0)) } }
             }
             _ = outside.withCString { unlink($0) }
             return error
         case .moveIn(let path, let size):
             return after(write(outside, content(tag, size), O_CREAT | O_TRUNC)) {
-                TestFile.makeFolder(absolute(path).parent)
+                TestFile.makeDirectory(absolute(path).parent)
                 return move(outside, absolute(path))
             }
         case .moveOut(let path):
             return after(move(absolute(path), outside)) { outside.withCString { result(unlink($0)) } }
         case .rename(let path, let other):
-            TestFile.makeFolder(absolute(other).parent)
+            TestFile.makeDirectory(absolute(other).parent)
             return move(absolute(path), absolute(other))
         case .remove(let path): return absolute(path).withCString { result(unlink($0)) }
         case .renameDirectory(let path, let other): return move(absolute(path), absolute(other))
@@ -85,7 +85,7 @@ struct FileWorker {
     }
 
     private func write(_ path: PathBytes, _ content: [UInt8], _ flags: Int32, pause: Int? = nil) -> Int32 {
-        TestFile.makeFolder(path.parent)
+        TestFile.makeDirectory(path.parent)
         let descriptor = path.withCString { open($0, O_WRONLY | O_CLOEXEC | flags, 0o644) }
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }

@@ -12,7 +12,7 @@ enum Namespace {
 
     /// Executes the same program in its own mount namespace.
     static func enter(_ words: [String], kills: Int) {
-        let directory = TestFile.makeTemporaryFolder("disk")
+        let directory = TestFile.makeTemporaryDirectory("disk")
         let own = Places.products.appending("crash-driver").description
         // The directory is removed outside the namespace, because it is busy inside.
         let arguments =

@@ -67,16 +67,16 @@ struct Driver: ~Copyable {
         }
         _ = directory.withCString { chmod($0, 0o755) }
         for path in [tree, tree.appending("far"), tree.appending("outside"), directory.appending("log")] + roots {
-            TestFile.makeFolder(path)
+            TestFile.makeDirectory(path)
             if isUnprivileged { _ = path.withCString { chown($0, 65534, 65534) } }
         }
         if isUnprivileged {
             // The program creates its journal in this directory.
             let state = directory.appending(".state")
-            TestFile.makeFolder(state)
+            TestFile.makeDirectory(state)
             _ = state.withCString { chown($0, 65534, 65534) }
             // Other users may not have access to the directory of the products.
-            TestFile.makeFolder(directory.appending("bin"))
+            TestFile.makeDirectory(directory.appending("bin"))
             for program in [alight, alight.parent.appending("alight-launch"), driver] {
                 TestFile.copyTree(program, directory.appending("bin").appending(Array(program.lastComponent)))
             }
@@ -207,7 +207,7 @@ struct Driver: ~Copyable {
 
     private func makeRoots() {
         for root in roots {
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             if isUnprivileged {
                 for path in [root.parent, root] { _ = path.withCString { lchown($0, 65534, 65534) } }
             }

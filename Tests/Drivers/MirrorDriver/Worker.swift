@@ -152,7 +152,7 @@ struct Worker {
     }
 
     private func makeTree(_ path: PathBytes, _ names: [PathBytes], _ size: Int) -> Int32 {
-        TestFile.makeFolder(absolute(path))
+        TestFile.makeDirectory(absolute(path))
         for name in names {
             let error = write(path.appending(name.bytes), O_CREAT, size)
             guard error == 0 else { return error }

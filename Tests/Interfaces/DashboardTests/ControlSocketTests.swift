@@ -73,7 +73,7 @@ struct ControlSocketTests {
             #expect(Self.problem(path)?.message.hasSuffix("is not a socket") == true)
             #expect(TestFile.read(path) == Array("text".utf8))
             let open = tree.path("open")
-            TestFile.makeFolder(open)
+            TestFile.makeDirectory(open)
             _ = open.withCString { chmod($0, 0o777) }
             #expect(Self.problem(open.appending("control.sock"))?.message.contains("other users may write") == true)
         }
@@ -81,9 +81,9 @@ struct ControlSocketTests {
 
     @Test func `a path that is too long for a socket address works as well`() throws {
         try withTempTree { tree in
-            let folder = tree.path(String(repeating: "a", count: 200))
-            _ = try ControlSocket(at: folder.appending("control.sock"))
-            let descriptor = ControlSocket.connected(to: folder.appending("control.sock"))
+            let directory = tree.path(String(repeating: "a", count: 200))
+            _ = try ControlSocket(at: directory.appending("control.sock"))
+            let descriptor = ControlSocket.connected(to: directory.appending("control.sock"))
             #expect(descriptor >= 0)
             close(descriptor)
         }
@@ -92,7 +92,7 @@ struct ControlSocketTests {
     @Test func `a directory that another process has locked is waited for, but not indefinitely`() throws {
         withTempTree { tree in
             let path = tree.path("run/control.sock")
-            TestFile.makeFolder(path.parent)
+            TestFile.makeDirectory(path.parent)
             _ = path.parent.withCString { chmod($0, 0o700) }
             let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
             #expect(flock(folder, LOCK_SH) == 0)

@@ -66,7 +66,7 @@ struct TokenFileTests {
             #expect(Self.problem(path)?.message.hasSuffix("is a link") == true)
             #expect(!TestFile.exists(tree.path("elsewhere")))
             try #require(path.withCString { unlink($0) } == 0)
-            TestFile.makeFolder(path)
+            TestFile.makeDirectory(path)
             #expect(Self.problem(path)?.message.hasSuffix("is not a regular file") == true)
             #expect(Self.problem(tree.path("none/token"))?.message.hasPrefix("cannot create the token file") == true)
         }

@@ -27,8 +27,8 @@ struct ApplyCommandTests {
         // A program runs in its own directory.
         TestFile.write(
             tree.path("rules.yaml"), rules.replacing("out/list", with: "\(tree.path("out/list"))"))
-        TestFile.makeFolder(tree.path("out"))
-        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeDirectory(tree.path("out"))
+        TestFile.makeDirectory(tree.path("in"))
         for name in names { TestFile.write(tree.path("in/\(name)"), "x") }
     }
 

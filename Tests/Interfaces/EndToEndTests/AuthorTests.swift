@@ -21,7 +21,7 @@ struct AuthorTests {
     private static func start(
         _ tree: borrowing TemporaryTree, _ rules: String, prefix: [String] = [], as name: String
     ) -> RunningProgram {
-        for folder in ["in", "rules"] { TestFile.makeFolder(tree.path(folder)) }
+        for directory in ["in", "rules"] { TestFile.makeDirectory(tree.path(directory)) }
         TestFile.write(tree.path("rules/a.yaml"), rules)
         let words = prefix + [Places.alight.description, "run", "rules", "--journal", "journal.db"]
         let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path(name))

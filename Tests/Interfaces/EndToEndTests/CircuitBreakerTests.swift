@@ -9,12 +9,12 @@ struct CircuitBreakerTests {
     @Test(arguments: ["a status of sysexits.h", "a plugin that says failed"])
     func `refused files degrade nothing, and the next good file is handled at once`(_ what: String) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let says = what == "a plugin that says failed" ? #"echo '{"outcome":"failed"}'; exit 0"# : "exit 65"
             let action =
                 what == "a plugin that says failed"
                 ? "{ use: ./refuse }" : "{ shell: 'case $ALIGHT_PATH in */bad*) \(says);; esac' }"
-            TestFile.makeFolder(tree.path("refuse"))
+            TestFile.makeDirectory(tree.path("refuse"))
             TestFile.write(tree.path("refuse/plugin.yaml"), "name: refuse\nversion: 1\nprotocol: [1]\nrun: ./run\n")
             TestFile.write(
                 tree.path("refuse/run"), "#!/bin/sh\ncase $ALIGHT_PATH in */bad*) \(says);; esac\n")

@@ -43,7 +43,7 @@ struct CommandTests {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.write(tree.path("bad.yaml"), "rules:\n  - path: in/*\n    actoin: log\n")
-            TestFile.makeFolder(tree.path("empty"))
+            TestFile.makeDirectory(tree.path("empty"))
             let (status, program) = Self.run(tree, arguments)
             #expect(status == expected, "\(program.output)\(program.error)")
             // Errors go to standard error, results to standard output.
@@ -85,7 +85,7 @@ struct CommandTests {
                   - { name: facts, path: /proc/self/*, action: log }
                 """
             TestFile.write(tree.path("rules.yaml"), rules)
-            for name in ["a", "b", "c/d"] { TestFile.makeFolder(tree.path("in/\(name)")) }
+            for name in ["a", "b", "c/d"] { TestFile.makeDirectory(tree.path("in/\(name)")) }
             let (status, program) = Self.run(tree, ["check", "rules.yaml"])
             #expect(status == 0)
             let line = try #require(program.lines.first { $0.hasPrefix("watches: ") })
@@ -110,7 +110,7 @@ struct CommandTests {
                   - { name: ready, path: shared-ready/*, ready: { min_age: 1m }, action: log }
                 """
             TestFile.write(tree.path("rules.yaml"), rules)
-            for name in ["shared", "theirs", "own", "shared-ready"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["shared", "theirs", "own", "shared-ready"] { TestFile.makeDirectory(tree.path(name)) }
             for name in ["shared", "shared-ready"] { _ = tree.path(name).withCString { chmod($0, 0o1777) } }
             for name in ["shared", "own", "shared-ready"] {
                 _ = tree.path(name).withCString { chown($0, 65_534, 65_534) }
@@ -134,7 +134,7 @@ struct CommandTests {
     @Test func `a user reads one line per action`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = Self.start(tree)
             #expect(program.error.contains("ready: watching 1 directory for 1 rule\n"))
             TestFile.write(tree.path("in/a\u{1B}[31m\nb"), "x")
@@ -151,7 +151,7 @@ struct CommandTests {
     @Test func `JSON output is one object per line`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = Self.start(tree, ["run", "rules.yaml", "--log-format", "json"])
             TestFile.write(tree.root.appending("in").appending([0x61, 0xE9]), "x")
             #expect(Deadline.wait { program.lines.count == 1 })
@@ -203,7 +203,7 @@ struct CommandTests {
                     action:
                       shell: 'setsid sleep 600 & trap "" TERM; echo $$ >"$ALIGHT_ROOT/../pid"; sleep 600; sleep 600'
                 """)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "x")
             let pid = Deadline.poll { () -> Int32? in
@@ -223,7 +223,7 @@ struct CommandTests {
             let quick = Self.rules.replacing("notes", with: "quick").replacing("rules:\n", with: "")
             TestFile.write(
                 tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "10m") + "\n" + quick)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { program.output.contains("quick: created") }, "\(program.error)")
@@ -236,7 +236,7 @@ struct CommandTests {
     @Test func `a second signal ends the program although no process reads its output`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "0"))
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             // The shell has both ends of the pipe open, and reads nothing.
             let script = "mkfifo pipe; exec 3<>pipe; exec '\(Places.alight)' run rules.yaml >&3"
             let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
@@ -268,7 +268,7 @@ struct CommandTests {
                 TestFile.copyTree(Places.products.appending(name), tree.path("bin/\(name)"))
             }
             TestFile.write(tree.path("rules.yaml"), Self.rules)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             for path in [tree.root, tree.path("bin"), tree.path("in")] { _ = path.withCString { chmod($0, 0o777) } }
             let program = RunningProgram(
                 "/usr/bin/setpriv",
@@ -286,7 +286,7 @@ struct CommandTests {
     func `a watch limit that is too low is reported once, with a remedy`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("in/*", with: "in/**"))
-            for number in 0..<30 { TestFile.makeFolder(tree.path("in/\(number)")) }
+            for number in 0..<30 { TestFile.makeDirectory(tree.path("in/\(number)")) }
             let script = """
                 echo 10 >/proc/sys/user/max_inotify_watches && exec '\(Places.alight)' run rules.yaml
                 """
@@ -318,14 +318,14 @@ struct CommandTests {
     ])
     func `rules may have a name that is not UTF-8`(_ command: String) {
         withTempTree { tree in
-            let isFolder = command.contains("/")
-            let name = PathBytes(Array("caf".utf8) + [0xE9] + Array(isFolder ? "".utf8 : ".yaml".utf8))
+            let isDirectory = command.contains("/")
+            let name = PathBytes(Array("caf".utf8) + [0xE9] + Array(isDirectory ? "".utf8 : ".yaml".utf8))
             let place = tree.root.appending(name.bytes)
-            if isFolder { TestFile.makeFolder(place) }
+            if isDirectory { TestFile.makeDirectory(place) }
             TestFile.write(
-                isFolder ? place.appending("r.yaml") : place, "rules: [{ name: r, path: in/x, action: log }]\n")
-            TestFile.makeFolder(tree.path("in"))
-            let suffix = isFolder ? "" : ".yaml"
+                isDirectory ? place.appending("r.yaml") : place, "rules: [{ name: r, path: in/x, action: log }]\n")
+            TestFile.makeDirectory(tree.path("in"))
+            let suffix = isDirectory ? "" : ".yaml"
             let program = RunningProgram(
                 "/bin/sh",
                 ["-c", #"name=$(printf 'caf\351')\#(suffix); exec "$0" \#(command)"#, Places.alight.description],

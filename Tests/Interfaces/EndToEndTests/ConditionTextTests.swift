@@ -17,7 +17,7 @@ struct ConditionTextTests {
 
     private static func make(_ tree: borrowing TemporaryTree) {
         TestFile.write(tree.path("rules.yaml"), rules)
-        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeDirectory(tree.path("in"))
         TestFile.write(tree.path("in/a.png"), Array("GIF89a".utf8) + [1, 0, 1, 0, 0])
         TestFile.write(tree.path("in/b.png"), "only words")
         TestFile.write(tree.path("in/c.png"), "1")
@@ -74,7 +74,7 @@ struct ConditionTextTests {
             #expect(
                 objects.dropFirst().first?["message"] as? String
                     == "'where' does not match: mime is 'text/plain', expected 'image/*'")
-            #expect(objects.last?["where_untold"] as? String != nil)
+            #expect(objects.last?["where_unknown"] as? String != nil)
         }
     }
 }

@@ -91,7 +91,7 @@ struct ConfigCommandTests {
 
     @Test func `run uses the rules and the journal of the configuration, and reloads those rules`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(
                 tree.path("set/rules/a.yaml"), "rules: [{ name: one, path: ../../in/*, action: log, settle: 0 }]\n")
             TestFile.write(tree.path("set/config.yaml"), "rules: [rules]\njournal: ../jobs.db\nlog: { format: json }\n")
@@ -148,7 +148,7 @@ struct ConfigCommandTests {
     @Test(.enabled(if: geteuid() == 0, "only root refuses"), arguments: ["config.yaml", "rules.yaml"])
     func `as root, files that others can write are refused, with a remedy`(name: String) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("config.yaml"), "rules: [rules.yaml]\n")
             TestFile.write(tree.path("rules.yaml"), "rules: [{ path: in/*, action: log }]\n")
             #expect(Self.run(tree, ["check", "--config", "config.yaml"]).status == 0)

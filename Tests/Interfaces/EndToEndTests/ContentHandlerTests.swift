@@ -54,7 +54,7 @@ struct ContentHandlerTests {
             let list = TestFile.names(in: tree.path("src"))
             for number in 0..<count {
                 let arguments = ["--create", "--file", "in/x\(number).tar", "-C", "src", "."]
-                TestFile.makeFolder(tree.path("in"))
+                TestFile.makeDirectory(tree.path("in"))
                 let made = RunningProgram("/bin/tar", arguments, in: tree.root, output: tree.path("tar"))
                 #expect(made.wait() == 0, "\(made.error)")
             }

@@ -83,7 +83,7 @@ struct ControlCommandTests {
     @Test func `disabled rules are listed as off, and cannot be paused`() throws {
         try withTempTree { tree in
             let root = tree.root
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rules = Instance.rules(root).replacing(
                 "  - name: pictures", with: "  - name: pictures\n    enabled: false")
             TestFile.write(tree.path("rules.yaml"), rules + "  - { name: rest, path: in/*.md, action: log }\n")
@@ -238,7 +238,7 @@ struct ControlCommandTests {
         guard geteuid() == 0 else { return }
         try Instance.withProgram(["--no-control"]) { root, _ in
             let journal = root.appending("shared/j.db")
-            TestFile.makeFolder(journal.parent)
+            TestFile.makeDirectory(journal.parent)
             try #require(journal.parent.withCString { chmod($0, 0o777) } == 0)
             let (status, _, error) = Instance.command(root, ["jobs", "--journal", journal.description])
             #expect(status == 1)

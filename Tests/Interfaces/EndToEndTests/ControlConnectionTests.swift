@@ -92,7 +92,7 @@ struct ControlConnectionTests {
         let arguments = ["--listen", "0.0.0.0:\(port)", "--log-level", "error"]
         try withTempTree { tree in
             let root = tree.root
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Instance.rules(root))
             var links: [(place: String, token: String)] = []
             for start in 1...2 {
@@ -146,7 +146,7 @@ struct ControlConnectionTests {
     ])
     func `an invalid address, or an invalid one of a proxy, is refused`(arguments: [String], said: String) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Instance.rules(tree.root))
             let program = RunningProgram.alight(["run", "rules.yaml"] + arguments, in: tree.root)
             #expect(program.wait() == 2)
@@ -201,14 +201,14 @@ struct ControlConnectionTests {
             TestFile.write(
                 tree.path("rules.yaml"),
                 "rules: [{ name: all, path: in/**, settle: 60ms, action: { shell: 'echo done' } }]\n")
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             for path in [tree.root, tree.path("bin"), tree.path("in")] { _ = path.withCString { chmod($0, 0o777) } }
             let user = 1_000_000 + getpid() % 1_000_000 * 2 + number
             let words = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", "\(tree.root)/bin/alight"]
-            let folder = PathBytes("/tmp/alight-\(user)")
-            body(tree, words, folder)
-            TestFile.removeTree(folder)
-            TestFile.removeTree(PathBytes("\(folder)-2"))
+            let directory = PathBytes("/tmp/alight-\(user)")
+            body(tree, words, directory)
+            TestFile.removeTree(directory)
+            TestFile.removeTree(PathBytes("\(directory)-2"))
         }
     }
 
@@ -222,13 +222,14 @@ struct ControlConnectionTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: [false, true])
     func `without XDG_RUNTIME_DIR the instance is found as well`(isTaken: Bool) {
-        Self.withoutRuntimeDirectory(number: isTaken ? 1 : 0) { tree, words, folder in
+        Self.withoutRuntimeDirectory(number: isTaken ? 1 : 0) { tree, words, directory in
             // Another user created the directory first.
-            if isTaken { TestFile.makeFolder(folder) }
+            if isTaken { TestFile.makeDirectory(directory) }
             let program = Self.start(tree, words + ["run", "rules.yaml", "--journal", ":memory:"], output: "run")
             #expect(program.waitUntilReady(), "\(program.error)")
-            #expect(program.error.contains("warning: '\(folder)' is not a private directory of this user") == isTaken)
-            let socket = PathBytes("\(folder)\(isTaken ? "-2" : "")/control.sock")
+            #expect(
+                program.error.contains("warning: '\(directory)' is not a private directory of this user") == isTaken)
+            let socket = PathBytes("\(directory)\(isTaken ? "-2" : "")/control.sock")
             #expect(Deadline.wait { TestFile.exists(socket) }, "\(program.error)")
             let status = Self.start(tree, words + ["status"], output: "status")
             #expect(status.wait() == 0, "\(status.error)")

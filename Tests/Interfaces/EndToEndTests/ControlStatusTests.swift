@@ -10,7 +10,7 @@ struct ControlStatusTests {
     @Test func `a request while the journal is locked does not hide later jobs`() throws {
         try withTempTree { tree in
             let root = tree.root
-            for folder in ["in", ".state", ".state/alight"] { TestFile.makeFolder(tree.path(folder)) }
+            for directory in ["in", ".state", ".state/alight"] { TestFile.makeDirectory(tree.path(directory)) }
             TestFile.write(tree.path("rules.yaml"), Instance.rules(root))
             let file = try JournalFile(tree.path(".state/alight/journal.db"))
             let program = Instance.begin(root)
@@ -151,7 +151,7 @@ struct ControlStatusTests {
 
     @Test func `the followed lines are those of the run`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(
                 tree.path("rules.yaml"),
                 """

@@ -15,21 +15,21 @@ struct ExampleTests {
             for part in ["examples/\(name)", "plugins", "packaging"] {
                 TestFile.copyTree(Places.checkout.appending(part), tree.path(part))
             }
-            let folder = tree.path("examples/\(name)")
-            let prepare = folder.appending("prepare")
+            let directory = tree.path("examples/\(name)")
+            let prepare = directory.appending("prepare")
             if TestFile.exists(prepare) {
-                let preparing = RunningProgram(prepare, [], in: folder, output: tree.path("prepare"))
+                let preparing = RunningProgram(prepare, [], in: directory, output: tree.path("prepare"))
                 #expect(preparing.wait() == 0, "\(preparing.output)\(preparing.error)")
             }
-            TestFile.makeFolder(folder.appending("in"))
+            TestFile.makeDirectory(directory.appending("in"))
 
             let program = RunningProgram(
-                Places.alight, ["run", "rules.yaml"], in: folder, output: tree.path("run"))
+                Places.alight, ["run", "rules.yaml"], in: directory, output: tree.path("run"))
             #expect(program.waitUntilReady())
-            TestFile.copyTree(folder.appending("before"), folder.appending("in"))
+            TestFile.copyTree(directory.appending("before"), directory.appending("in"))
 
             let isDone = Deadline.wait(within: .seconds(120)) {
-                Self.holds(folder.appending("after"), folder) && Self.verifies(folder, tree.path("verify"))
+                Self.holds(directory.appending("after"), directory) && Self.verifies(directory, tree.path("verify"))
             }
             #expect(isDone, "\(program.output)\(program.error)\(Self.said(tree.path("verify")))")
             #expect(program.stop() == 0)
@@ -46,10 +46,10 @@ struct ExampleTests {
         }
     }
 
-    private static func verifies(_ folder: PathBytes, _ output: PathBytes) -> Bool {
-        let verify = folder.appending("verify")
+    private static func verifies(_ directory: PathBytes, _ output: PathBytes) -> Bool {
+        let verify = directory.appending("verify")
         guard TestFile.exists(verify) else { return true }
-        return RunningProgram(verify, [], in: folder, output: output).wait() == 0
+        return RunningProgram(verify, [], in: directory, output: output).wait() == 0
     }
 
     private static func said(_ output: PathBytes) -> String {

@@ -52,7 +52,7 @@ struct ExplainCommandTests {
     private static func make(_ tree: borrowing TemporaryTree) {
         TestFile.write(tree.path("rules.yaml"), rules)
         TestFile.write(tree.path("in/a.jpg"), "hello")
-        TestFile.makeFolder(tree.path("in/x/y/z"))
+        TestFile.makeDirectory(tree.path("in/x/y/z"))
     }
 
     private static let reasons: [(String, rule: String, String)] = [
@@ -189,7 +189,7 @@ struct ExplainCommandTests {
             let recording = try #require(blocks.first { $0.hasPrefix("$ alight explain") })
             TestFile.write(tree.path("rules.yaml"), String(rules))
             TestFile.write(tree.path("inbox/cat.jpg"), "hello")
-            TestFile.makeFolder(tree.path("albums"))
+            TestFile.makeDirectory(tree.path("albums"))
             var shown = ""
             for line in recording.split(separator: "\n") where line.hasPrefix("$ alight ") {
                 let arguments = line.split(separator: " ").dropFirst(2).map(String.init)
@@ -203,7 +203,7 @@ struct ExplainCommandTests {
 
     @Test func `only the system's database determines the content type of a file`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("in/a"), "%PDF-1.4\n")
             let magic = "0 string %PDF own words\n!:mime application/x-own\n"
             TestFile.write(tree.path("own"), magic)

@@ -10,9 +10,9 @@ import Testing
 /// `# explain: ARGUMENTS` runs the command. In the rules, `CLOSED` represents hours that do not include the current
 /// time.
 struct ExplainGoldenTests {
-    private static let folder = PathBytes(#filePath).parent.appending("Golden/Explain")
+    private static let directory = PathBytes(#filePath).parent.appending("Golden/Explain")
 
-    static let cases = TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) }
+    static let cases = TestFile.names(in: directory).map { String(decoding: $0, as: UTF8.self) }
         .filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(5)) }
         .filter { !$0.hasPrefix("landlock-") || hasLandlock }
 
@@ -31,7 +31,7 @@ struct ExplainGoldenTests {
     @Test(arguments: cases)
     func `S58 a situation is explained as recorded`(_ name: String) throws {
         try withTempTree { tree in
-            let source = try #require(TestFile.read(Self.folder.appending("\(name).yaml")))
+            let source = try #require(TestFile.read(Self.directory.appending("\(name).yaml")))
             let rules = String(decoding: source, as: UTF8.self).replacing("CLOSED", with: Self.closedHours)
             TestFile.write(tree.path("rules.yaml"), rules)
             var text = ""
@@ -47,7 +47,7 @@ struct ExplainGoldenTests {
                 }
             }
             text = Self.plain(text, root: tree.root)
-            let golden = Self.folder.appending("\(name).txt")
+            let golden = Self.directory.appending("\(name).txt")
             if getenv("RECORD") != nil { TestFile.write(golden, text) }
             #expect(text == TestFile.read(golden).map { String(decoding: $0, as: UTF8.self) })
         }

@@ -8,7 +8,7 @@ struct FailureTextTests {
     private static func start(_ tree: borrowing TemporaryTree, _ arguments: [String], _ rules: String) -> RunningProgram
     {
         TestFile.write(tree.path("rules.yaml"), rules)
-        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeDirectory(tree.path("in"))
         return RunningProgram.alight(arguments, in: tree.root)
     }
 

@@ -31,7 +31,7 @@ struct FullDiskTests {
                     action: \(action)
 
                 """)
-            TestFile.makeFolder(tree.path("disk"))
+            TestFile.makeDirectory(tree.path("disk"))
             // Random bytes, which no archive can compress.
             var random: UInt64 = 1
             var bytes: [UInt8] = []

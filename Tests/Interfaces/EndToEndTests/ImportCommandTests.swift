@@ -28,7 +28,7 @@ struct ImportCommandTests {
 
     @Test func `an imported incron table runs`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in/deep/.hidden"))
+            TestFile.makeDirectory(tree.path("in/deep/.hidden"))
             let root = tree.root.description
             TestFile.write(
                 tree.path("table"),
@@ -58,7 +58,7 @@ struct ImportCommandTests {
 
     @Test func `an imported direvent configuration runs`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in/deep"))
+            TestFile.makeDirectory(tree.path("in/deep"))
             let root = tree.root.description
             TestFile.write(
                 tree.path("direvent.conf"),
@@ -105,7 +105,7 @@ struct ImportCommandTests {
 
     @Test func `a first rule runs`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let words = ["--event", "created", "--name", "mine", "--output", "rules.yaml", "--exec"]
             let copy = tree.path("copy")
             let made = Self.alight(tree, ["new", "in"] + words + ["cp", "${path}", copy.description])
@@ -122,7 +122,7 @@ struct ImportCommandTests {
     @Test(arguments: ["log", "copy", "move", "index"])
     func `a first rule with a built-in handler is valid`(handler: String) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let events = handler == "index" ? ["--event", "created", "--event", "modified", "--event", "deleted"] : []
             let made = Self.alight(tree, ["new", "in", "--use", handler, "--output", "rules.yaml"] + events)
             #expect(made.exitStatus() == 0)

@@ -38,7 +38,7 @@ enum Instance {
     ) throws {
         try withTempTree { tree in
             let root = tree.root
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), rules(root))
             let program = begin(root, arguments)
             try body(root, program)

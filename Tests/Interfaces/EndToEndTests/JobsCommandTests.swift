@@ -184,7 +184,7 @@ struct JobsCommandTests {
         try withTempTree { (tree) throws in
             let root = tree.root
             let folder = root.appending("kept")
-            TestFile.makeFolder(folder)
+            TestFile.makeDirectory(folder)
             let file = try JournalFile(folder.appending("journal.db"))
             try file.add(Self.jobs)
             try file.close()

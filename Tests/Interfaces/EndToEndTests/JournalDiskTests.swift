@@ -12,8 +12,8 @@ struct JournalDiskTests {
         _ tree: borrowing TemporaryTree, as output: String = "run", options: String = "size=2m",
         script: String = ":"
     ) -> RunningProgram {
-        TestFile.makeFolder(tree.path("in"))
-        TestFile.makeFolder(tree.path("disk"))
+        TestFile.makeDirectory(tree.path("in"))
+        TestFile.makeDirectory(tree.path("disk"))
         TestFile.write(tree.path("rules.yaml"), JournalFileTests.rules)
         let words =
             SmallDisk.words(on: tree.path("disk"), options: options, script: script)
@@ -68,8 +68,8 @@ struct JournalDiskTests {
     @Test func `events that arrive on a full disk are handled after the next start`() {
         withTempTree { tree in
             // Two programs share the disk only if it is mounted once, so the second runs in the same namespace.
-            TestFile.makeFolder(tree.path("in"))
-            TestFile.makeFolder(tree.path("disk"))
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.makeDirectory(tree.path("disk"))
             TestFile.write(tree.path("rules.yaml"), JournalFileTests.rules)
             let alight = "\"\(Places.alight)\" run rules.yaml --journal disk/journal.db"
             let script = """

@@ -16,7 +16,7 @@ struct JournalFileTests {
     static func start(
         _ tree: borrowing TemporaryTree, _ journal: String = "state/journal.db", as output: String = "run"
     ) -> RunningProgram {
-        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeDirectory(tree.path("in"))
         TestFile.write(tree.path("rules.yaml"), rules)
         return RunningProgram(
             Places.alight, ["run", "rules.yaml", "--journal", journal], in: tree.root, output: tree.path(output))
@@ -47,8 +47,8 @@ struct JournalFileTests {
         _ tree: borrowing TemporaryTree, _ message: String, _ journal: String = "state/journal.db",
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        let folder = tree.path(journal).parent
-        let before = contents(folder)
+        let directory = tree.path(journal).parent
+        let before = contents(directory)
         let program = start(tree, journal)
         let status = program.wait()
         let error = program.error
@@ -57,14 +57,14 @@ struct JournalFileTests {
         #expect(error.contains(message), "\(error)", sourceLocation: sourceLocation)
         #expect(error.contains("\n    help: "), "\(error)", sourceLocation: sourceLocation)
         #expect(!error.contains("ready: "), "\(error)", sourceLocation: sourceLocation)
-        #expect(contents(folder) == before, sourceLocation: sourceLocation)
+        #expect(contents(directory) == before, sourceLocation: sourceLocation)
     }
 
     /// Returns the contents of a directory, except the lock file, which contains a process ID.
-    private static func contents(_ folder: PathBytes) -> [[UInt8]: [UInt8]] {
+    private static func contents(_ directory: PathBytes) -> [[UInt8]: [UInt8]] {
         var contents: [[UInt8]: [UInt8]] = [:]
-        for name in TestFile.names(in: folder) where !name.suffix(5).elementsEqual("-lock".utf8) {
-            contents[name] = TestFile.read(folder.appending(name)) ?? []
+        for name in TestFile.names(in: directory) where !name.suffix(5).elementsEqual("-lock".utf8) {
+            contents[name] = TestFile.read(directory.appending(name)) ?? []
         }
         return contents
     }
@@ -112,7 +112,7 @@ struct JournalFileTests {
         withTempTree { tree in
             TestFile.write(tree.path("state/journal.db"), "Dear diary, this is not for machines.\n")
             Self.expectRefusal(tree, "not a journal")
-            TestFile.makeFolder(tree.path("folder/journal.db"))
+            TestFile.makeDirectory(tree.path("folder/journal.db"))
             Self.expectRefusal(tree, "is a directory", "folder/journal.db")
         }
     }
@@ -191,7 +191,7 @@ struct JournalFileTests {
                     settle: 60ms
                     action: { use: log, with: { message: "${event} ${name}" } }
                 """
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), rules)
             let program = RunningProgram.alight(["run", "rules.yaml", "--journal", "in/journal.db"], in: tree.root)
             Self.awaitReady(program)
@@ -225,18 +225,18 @@ struct JournalFileTests {
     func `a journal without write permission is reported at the start`(_ what: String) {
         withTempTree { tree in
             let journal = Self.fill(tree)
-            let folder = journal.parent
-            let names = TestFile.names(in: folder)
+            let directory = journal.parent
+            let names = TestFile.names(in: directory)
             _ = tree.root.withCString { chmod($0, 0o755) }
-            for path in [folder] + names.map({ folder.appending($0) }) {
+            for path in [directory] + names.map({ directory.appending($0) }) {
                 if geteuid() == 0 { _ = path.withCString { lchown($0, 65534, 65534) } }
             }
-            _ = what == "file" ? journal.withCString { chmod($0, 0o400) } : folder.withCString { chmod($0, 0o500) }
+            _ = what == "file" ? journal.withCString { chmod($0, 0o400) } : directory.withCString { chmod($0, 0o500) }
             if what == "folder" {
                 // Without the lock file of the previous run, a new one would have to be created.
                 _ = PathBytes(journal.bytes + Array("-lock".utf8)).withCString { unlink($0) }
             }
-            let before = Self.contents(folder)
+            let before = Self.contents(directory)
             let asOrdinaryUser =
                 geteuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
             let words = [Places.alight.description, "run", "rules.yaml", "--journal", "state/journal.db"]
@@ -244,7 +244,7 @@ struct JournalFileTests {
                 "/usr/bin/env", asOrdinaryUser + words, in: tree.root, output: tree.path("run"))
             #expect(program.wait() == 1, "\(program.error)")
             #expect(program.error.contains("can't be written: Permission denied\n    help: "), "\(program.error)")
-            #expect(Self.contents(folder) == before)
+            #expect(Self.contents(directory) == before)
         }
     }
 
@@ -275,7 +275,7 @@ struct JournalFileTests {
                     settle: 60ms
                     action: { exec: [sh, -c, "echo $ALIGHT_SCRATCH >\(tree.root)/scratch; sleep 60"] }
                 """
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), rules)
             func run(_ root: PathBytes, _ output: String) -> RunningProgram {
                 RunningProgram(

@@ -22,8 +22,8 @@ struct LimitTests {
 
     private static func prepare(_ tree: borrowing TemporaryTree, _ rules: String = Self.rules, files: Int) {
         TestFile.write(tree.path("rules.yaml"), rules)
-        TestFile.makeFolder(tree.path("out"))
-        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeDirectory(tree.path("out"))
+        TestFile.makeDirectory(tree.path("in"))
         for number in 0..<files { TestFile.write(tree.path("in/\(number)"), "x") }
     }
 

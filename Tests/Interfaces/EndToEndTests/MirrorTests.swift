@@ -99,7 +99,7 @@ struct MirrorTests {
     @Test func `a seed produces the same operations each time`() {
         let logs = (0..<2).map { _ in
             withTempTree { tree in
-                for root in ["one", "far/two", "outside"] { TestFile.makeFolder(tree.path("tree/\(root)")) }
+                for root in ["one", "far/two", "outside"] { TestFile.makeDirectory(tree.path("tree/\(root)")) }
                 let (status, driver) = Self.drive(
                     tree, ["--worker", "0", "--seed", "7", "--operations", "300", "--directory", "\(tree.root)"])
                 #expect(status == 0)

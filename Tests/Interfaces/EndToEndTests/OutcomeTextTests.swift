@@ -94,7 +94,7 @@ struct OutcomeTextTests {
                       - { use: copy, with: { to: "../others/${name}" } }
 
                 """)
-            for folder in ["copies", "elsewhere"] { TestFile.makeFolder(tree.path(folder)) }
+            for directory in ["copies", "elsewhere"] { TestFile.makeDirectory(tree.path(directory)) }
             TestFile.write(tree.path("in/a"), "a")
             #expect(JournalCommand.run(tree, ["run", "--once"]).status == 0)
             let listed = JournalCommand.run(tree, ["jobs", "--json"]).output

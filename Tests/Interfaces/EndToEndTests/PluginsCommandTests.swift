@@ -37,7 +37,7 @@ struct PluginsCommandTests {
         """
 
     private static func writePlugins(_ tree: borrowing TemporaryTree) {
-        TestFile.makeFolder(tree.path("rules"))
+        TestFile.makeDirectory(tree.path("rules"))
         TestFile.write(tree.path("plugins/thumbs/plugin.yaml"), yaml)
         TestFile.write(tree.path("plugins/thumbs/main"), Array("#!/bin/sh\n".utf8), mode: 0o755)
         TestFile.write(tree.path("plugins/broken/plugin.yaml"), "name: broken\nprotocol: [1]\n")
@@ -71,7 +71,7 @@ struct PluginsCommandTests {
 
     @Test func `a plugin created by new is found by its name, although the default rules are elsewhere`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path(".config/alight/rules"))
+            TestFile.makeDirectory(tree.path(".config/alight/rules"))
             #expect(Self.alight(tree, ["new", "lines", "--language", "bash"]).exitStatus() == 0)
             for words in [["describe", "lines"], ["test", "lines"]] {
                 let program = Self.alight(tree, words)
@@ -158,7 +158,7 @@ struct PluginsCommandTests {
     func `a new plugin works, and passes its test`(_ language: String) async throws {
         try await Self.turns.run {
             withTempTree { tree in
-                TestFile.makeFolder(tree.path("rules"))
+                TestFile.makeDirectory(tree.path("rules"))
                 let made = Self.alight(tree, ["new", "line-count", "--language", language])
                 #expect(made.exitStatus() == 0, "\(made.error)")
                 let listed = Self.alight(tree, [])
@@ -212,12 +212,12 @@ struct PluginsCommandTests {
     // MARK: - plugins/digest
 
     private static func install(_ tree: borrowing TemporaryTree) {
-        let folder = tree.path("plugins/digest")
+        let directory = tree.path("plugins/digest")
         for name in ["plugin.yaml", "request.json", "response.json", "testdata"] {
-            TestFile.copyTree(Places.checkout.appending("plugins/digest").appending(name), folder.appending(name))
+            TestFile.copyTree(Places.checkout.appending("plugins/digest").appending(name), directory.appending(name))
         }
         _ = Places.products.appending("digest-plugin").withCString { from in
-            folder.appending("digest").withCString { symlink(from, $0) }
+            directory.appending("digest").withCString { symlink(from, $0) }
         }
     }
 

@@ -5,12 +5,12 @@ import Testing
 
 /// Rules that are replaced while the program runs.
 struct ReloadTests {
-    static func rules(_ names: [String], folder: String = "in") -> String {
+    static func rules(_ names: [String], directory: String = "in") -> String {
         "rules:\n"
             + names.map { name in
                 """
                   - name: \(name)
-                    path: ../\(folder)/**
+                    path: ../\(directory)/**
                     settle: 60ms
                     action: { use: log, with: { message: "${rule} ${name}" } }
 
@@ -22,7 +22,7 @@ struct ReloadTests {
         _ arguments: [String] = [], _ body: (borrowing TemporaryTree, RunningProgram) -> Void
     ) {
         withTempTree { tree in
-            for name in ["in", "in/deep", "other", "rules"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["in", "in/deep", "other", "rules"] { TestFile.makeDirectory(tree.path(name)) }
             TestFile.write(tree.path("rules/a.yaml"), rules(["first"]))
             let program = RunningProgram.alight(
                 ["run", "rules", "--journal", "state/journal.db"] + arguments, in: tree.root)
@@ -43,7 +43,7 @@ struct ReloadTests {
             #expect(Self.reloads(program, 1), "\(program.error)")
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { program.output.contains("second a") })
-            TestFile.write(tree.path("rules/b.yaml"), Self.rules(["third"], folder: "other"))
+            TestFile.write(tree.path("rules/b.yaml"), Self.rules(["third"], directory: "other"))
             #expect(Self.reloads(program, 2), "\(program.error)")
             #expect(program.error.contains("reloaded: watching 3 directories for 2 rules"), "\(program.error)")
             TestFile.write(tree.path("other/b"), "x")
@@ -97,9 +97,9 @@ struct ReloadTests {
 
     /// Returns the inotify watches of a process: a number and the inode.
     private static func watches(of process: pid_t) -> Set<String> {
-        let folder = PathBytes("/proc/\(process)/fdinfo")
-        return TestFile.names(in: folder).reduce(into: []) { found, name in
-            let text = String(decoding: TestFile.read(folder.appending(name)) ?? [], as: UTF8.self)
+        let directory = PathBytes("/proc/\(process)/fdinfo")
+        return TestFile.names(in: directory).reduce(into: []) { found, name in
+            let text = String(decoding: TestFile.read(directory.appending(name)) ?? [], as: UTF8.self)
             for line in text.split(separator: "\n") where line.hasPrefix("inotify ") {
                 found.insert(line.split(separator: " ")[1...3].joined(separator: " "))
             }
@@ -113,7 +113,7 @@ struct ReloadTests {
             for number in 0..<1000 {
                 if number % 10 == 0 {
                     let others = number % 20 == 0 ? [] : ["extra"]
-                    TestFile.write(tree.path("rules/b.yaml"), Self.rules(["second"] + others, folder: "other"))
+                    TestFile.write(tree.path("rules/b.yaml"), Self.rules(["second"] + others, directory: "other"))
                     program.signal(SIGHUP)
                 }
                 TestFile.write(tree.path(number % 2 == 0 ? "in/\(number)" : "in/deep/\(number)"), "x")

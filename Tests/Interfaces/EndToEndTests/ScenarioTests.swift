@@ -4,15 +4,15 @@ import Testing
 
 /// Each file in `Scenarios/` is one test of the built program.
 struct ScenarioTests {
-    static let names: [String] = TestFile.names(in: folder)
+    static let names: [String] = TestFile.names(in: directory)
         .map { String(decoding: $0, as: UTF8.self) }
         .filter { $0.hasSuffix(".scenario") }
         .map { String($0.dropLast(".scenario".count)) }
 
-    private static let folder = PathBytes(#filePath).parent.appending("Scenarios")
+    private static let directory = PathBytes(#filePath).parent.appending("Scenarios")
 
     private static func read(_ name: String) -> Scenario {
-        let text = TestFile.read(folder.appending("\(name).scenario")) ?? []
+        let text = TestFile.read(directory.appending("\(name).scenario")) ?? []
         return Scenario(name: name, text: String(decoding: text, as: UTF8.self))
     }
 

@@ -42,7 +42,7 @@ struct SlotTests {
     @Test func `slow actions in all slots block no other rule`() {
         withTempTree { tree in
             let slow = ["s1", "s2", "s3", "s4"]
-            for name in slow + ["quick", "log"] { TestFile.makeFolder(tree.path(name)) }
+            for name in slow + ["quick", "log"] { TestFile.makeDirectory(tree.path(name)) }
             let rules = slow.map { Self.rule($0, "{ exec: \(Self.slow) }") }.joined()
             let program = Self.begin(
                 tree, rules + Self.rule("quick", "{ exec: [\"true\"] }") + Self.rule("log", "log"), ["--jobs", "4"])
@@ -65,7 +65,7 @@ struct SlotTests {
 
     @Test func `status and explain report that no slot is free, and what uses the slots`() {
         withTempTree { tree in
-            for name in ["slow", "quick", "log"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["slow", "quick", "log"] { TestFile.makeDirectory(tree.path(name)) }
             TestFile.write(tree.path("config.yaml"), "jobs: { limit: 1, extra: 0 }\n")
             let rules = Self.rule("slow", "{ exec: \(Self.slow) }") + Self.rule("quick", "{ exec: [\"true\"] }")
             let program = Self.begin(tree, rules + Self.rule("log", "log"), ["--config", "config.yaml"])

@@ -12,7 +12,7 @@ struct TagTests {
     private static func run(_ arguments: [String]) -> (status: Int32?, output: String, error: String) {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), rules)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = RunningProgram.alight(arguments, in: tree.root)
             return (program.wait(), program.output, program.error)
         }

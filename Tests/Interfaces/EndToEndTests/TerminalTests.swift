@@ -16,20 +16,20 @@ struct TerminalTests {
     private final class Session {
         let shell: RunningProgram
         let program: pid_t
-        private let folder: PathBytes
+        private let directory: PathBytes
         private let master: Int32
 
         /// Starts the shell and the program.
         ///
         /// - Parameters:
-        ///   - folder: The directory of the rules.
+        ///   - directory: The directory of the rules.
         ///   - prefix: The words before the program.
         ///   - suffix: The words after it.
         /// - Throws: An error if there is no terminal, or if the program does not start.
-        init(in folder: PathBytes, prefix: String, suffix: String) throws {
-            self.folder = folder
-            TestFile.write(folder.appending("rules.yaml"), TerminalTests.rules(["first"]))
-            TestFile.makeFolder(folder.appending("in"))
+        init(in directory: PathBytes, prefix: String, suffix: String) throws {
+            self.directory = directory
+            TestFile.write(directory.appending("rules.yaml"), TerminalTests.rules(["first"]))
+            TestFile.makeDirectory(directory.appending("in"))
             master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             // unlockpt(3) and ptsname(3), which Swift does not import.
             var isLocked: Int32 = 0
@@ -38,15 +38,15 @@ struct TerminalTests {
             try #require(ioctl(master, 0x8004_5430, &number) == 0)
             let terminal = "/dev/pts/\(number)"
             let bash = "exec setsid --ctty bash --norc --noprofile --noediting -i <\(terminal) >\(terminal) 2>&1"
-            shell = RunningProgram("/bin/sh", ["-c", bash], in: folder, output: folder.appending("shell"))
+            shell = RunningProgram("/bin/sh", ["-c", bash], in: directory, output: directory.appending("shell"))
             TestFile.write(
-                folder.appending("start"),
+                directory.appending("start"),
                 "echo $$ >pid; exec '\(Places.alight)' run rules.yaml --no-auto-reload >run.out 2>run.err")
             let line = Array("\(prefix) sh start \(suffix)\n".utf8)
             try #require(write(master, line, line.count) == line.count)
-            let path = folder.appending("run.err")
+            let path = directory.appending("run.err")
             try #require(Deadline.wait { TerminalTests.text(path).contains("ready: watching") })
-            program = try #require(pid_t(TerminalTests.text(folder.appending("pid")).dropLast()))
+            program = try #require(pid_t(TerminalTests.text(directory.appending("pid")).dropLast()))
         }
 
         deinit { if isRunning { kill(program, SIGKILL) } }
@@ -59,7 +59,7 @@ struct TerminalTests {
         /// Whether the socket exists.
         ///
         /// A program that stops removes it, and a killed one leaves it.
-        var hasSocket: Bool { TestFile.exists(folder.appending(".run/control.sock")) }
+        var hasSocket: Bool { TestFile.exists(directory.appending(".run/control.sock")) }
 
         /// Closes the terminal, which ends the shell.
         func closeTerminal() {
@@ -69,9 +69,9 @@ struct TerminalTests {
 
         /// Changes the rules and returns whether the program reloads them.
         func reloads(_ names: [String]) -> Bool {
-            TestFile.write(folder.appending("rules.yaml"), TerminalTests.rules(names))
+            TestFile.write(directory.appending("rules.yaml"), TerminalTests.rules(names))
             kill(program, SIGHUP)
-            let path = folder.appending("run.err")
+            let path = directory.appending("run.err")
             let said = "reloaded: watching 1 directory for \(names.count) rules"
             return Deadline.wait { TerminalTests.text(path).contains(said) }
         }

@@ -16,7 +16,7 @@ struct TracelessTests {
 
     /// Creates the journal `kept/journal.db` with two jobs, as an instance leaves it.
     private static func leave(_ tree: borrowing TemporaryTree, _ end: End) {
-        TestFile.makeFolder(tree.path("kept"))
+        TestFile.makeDirectory(tree.path("kept"))
         let program = JournalFileTests.start(tree, "kept/journal.db", as: "first")
         JournalFileTests.awaitReady(program)
         for name in ["a", "b"] { TestFile.write(tree.path("in/\(name)"), "x") }
@@ -34,12 +34,12 @@ struct TracelessTests {
     }
 
     /// Returns all files of the directory, with their inode, content and modification time.
-    private static func files(_ folder: PathBytes) -> [[UInt8]: String] {
+    private static func files(_ directory: PathBytes) -> [[UInt8]: String] {
         var files: [[UInt8]: String] = [:]
-        for name in TestFile.names(in: folder) {
+        for name in TestFile.names(in: directory) {
             var status = stat()
-            _ = folder.appending(name).withCString { lstat($0, &status) }
-            let content = TestFile.read(folder.appending(name)) ?? []
+            _ = directory.appending(name).withCString { lstat($0, &status) }
+            let content = TestFile.read(directory.appending(name)) ?? []
             files[name] = "\(status.st_ino) \(status.st_mtim) \(content.hashValue)"
         }
         return files
@@ -82,16 +82,16 @@ struct TracelessTests {
 
     @Test func `a command for jobs of an idle journal leaves it idle`() throws {
         try withTempTree { (tree) throws in
-            let folder = tree.path("kept")
+            let directory = tree.path("kept")
             let job = SampleJob(0, .failed, "/srv/a")
-            let file = try JournalFile(folder.appending("journal.db"))
+            let file = try JournalFile(directory.appending("journal.db"))
             try file.add([job])
             try file.close()
             let (status, output, error) = JournalCommand.run(tree, ["retry", job.id], journal: "kept/journal.db")
             #expect(status == 0, "\(error)")
             #expect(output.contains("will be retried"))
             #expect(
-                TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) } == [
+                TestFile.names(in: directory).map { String(decoding: $0, as: UTF8.self) } == [
                     "journal.db", "journal.db-lock",
                 ])
         }

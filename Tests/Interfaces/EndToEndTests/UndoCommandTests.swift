@@ -7,7 +7,7 @@ import Testing
 struct UndoCommandTests {
     private static func make(_ tree: borrowing TemporaryTree, _ rules: String, _ files: [String]) {
         TestFile.write(tree.path("rules/rules.yaml"), rules)
-        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeDirectory(tree.path("in"))
         for name in files { TestFile.write(tree.path(name), "text of \(name)") }
     }
 

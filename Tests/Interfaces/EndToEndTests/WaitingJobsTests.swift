@@ -21,22 +21,23 @@ struct WaitingJobsTests {
     private static func ask(
         _ arguments: [String], in root: PathBytes, journal: [String] = ["--journal", "journal.db"]
     ) -> (status: Int32?, output: String) {
-        let folder = TestFile.makeTemporaryFolder()
-        defer { TestFile.removeTree(folder) }
+        let directory = TestFile.makeTemporaryDirectory()
+        defer { TestFile.removeTree(directory) }
         let program = RunningProgram(
-            Places.alight, arguments + journal, in: root, environment: ["TZ": "UTC"], output: folder.appending("out"))
+            Places.alight, arguments + journal, in: root, environment: ["TZ": "UTC"], output: directory.appending("out")
+        )
         return (program.wait(), program.output)
     }
 
-    private static func makeFolder(_ rules: String) -> PathBytes {
-        let root = TestFile.makeTemporaryFolder()
+    private static func makeDirectory(_ rules: String) -> PathBytes {
+        let root = TestFile.makeTemporaryDirectory()
         TestFile.write(root.appending("rules.yaml"), rules)
-        TestFile.makeFolder(root.appending("in"))
+        TestFile.makeDirectory(root.appending("in"))
         return root
     }
 
     @Test func `alight jobs shows why a job waits, and alight apply does not wait`() {
-        let root = Self.makeFolder(
+        let root = Self.makeDirectory(
             """
             rules:
               - { name: late, path: in/*, settle: 0, window: "\(Self.later)", action: log }
@@ -67,7 +68,7 @@ struct WaitingJobsTests {
     }
 
     @Test func `a group that waits for a refused file says so, and alight retry continues it`() {
-        let root = Self.makeFolder(
+        let root = Self.makeDirectory(
             """
             rules:
               - name: films
@@ -107,7 +108,7 @@ struct WaitingJobsTests {
     }
 
     @Test func `alight explain names the rule that keeps a path from another`() {
-        let root = Self.makeFolder(
+        let root = Self.makeDirectory(
             """
             rules:
               - { name: all, path: in/*, action: log }

@@ -24,19 +24,19 @@ struct WatchCommandTests {
 
     @Test func `S48 every event is one line of JSON, whatever the name is`() throws {
         try withTempTree { tree in
-            let folder = tree.path("in")
-            TestFile.makeFolder(folder)
+            let directory = tree.path("in")
+            TestFile.makeDirectory(directory)
             let program = Self.start(tree, ["in", "--json", "--settle", "50ms"])
-            let odd = folder.appending([0x63, 0xE9, 0x0A] as [UInt8])
+            let odd = directory.appending([0x63, 0xE9, 0x0A] as [UInt8])
             TestFile.write(odd, "123")
             #expect(Deadline.wait { program.lines.count == 1 })
-            TestFile.write(folder.appending("new/\u{1B}[31m\"quoted\""), "1")
+            TestFile.write(directory.appending("new/\u{1B}[31m\"quoted\""), "1")
             #expect(Deadline.wait { program.lines.count == 3 })
-            _ = odd.withCString { from in folder.appending("b").withCString { rename(from, $0) } }
+            _ = odd.withCString { from in directory.appending("b").withCString { rename(from, $0) } }
             #expect(Deadline.wait { program.lines.count == 4 })
-            TestFile.write(folder.appending("b"), [1, 2, 3, 4], appending: true)
+            TestFile.write(directory.appending("b"), [1, 2, 3, 4], appending: true)
             #expect(Deadline.wait { program.lines.count == 5 })
-            TestFile.removeTree(folder.appending("b"))
+            TestFile.removeTree(directory.appending("b"))
             #expect(Deadline.wait { program.lines.count == 6 })
 
             let objects = try Self.objects(program)
@@ -59,10 +59,10 @@ struct WatchCommandTests {
 
     @Test func `a line for a terminal cannot move the cursor`() {
         withTempTree { tree in
-            let folder = tree.path("in")
-            TestFile.makeFolder(folder)
+            let directory = tree.path("in")
+            TestFile.makeDirectory(directory)
             let program = Self.start(tree, ["in", "--settle", "50ms"])
-            TestFile.write(folder.appending("\u{1B}[2J\nready: x"), "1")
+            TestFile.write(directory.appending("\u{1B}[2J\nready: x"), "1")
             #expect(Deadline.wait { program.lines.count == 1 })
             #expect(
                 program.output.contains("created    ") && program.output.contains("\\u{1b}[2J\\nready: x, 1 byte\n"))
@@ -74,8 +74,8 @@ struct WatchCommandTests {
 
     @Test func `options select the reported events`() throws {
         try withTempTree { tree in
-            let folder = tree.path("in")
-            TestFile.write(folder.appending("old.txt"), "1")
+            let directory = tree.path("in")
+            TestFile.write(directory.appending("old.txt"), "1")
             let program = Self.start(
                 tree,
                 [
@@ -83,10 +83,10 @@ struct WatchCommandTests {
                     "out", "--depth", "1", "--types", "file", "--existing",
                 ])
             #expect(Deadline.wait { program.lines.count == 3 })
-            for name in ["out/a", "one/two/b", ".hidden", "one/c"] { TestFile.write(folder.appending(name), "1") }
-            TestFile.write(folder.appending("old.txt"), "12")
+            for name in ["out/a", "one/two/b", ".hidden", "one/c"] { TestFile.write(directory.appending(name), "1") }
+            TestFile.write(directory.appending("old.txt"), "12")
             #expect(Deadline.wait { program.lines.count == 4 })
-            TestFile.removeTree(folder.appending("old.txt"))
+            TestFile.removeTree(directory.appending("old.txt"))
             #expect(Deadline.wait { program.lines.count == 5 })
             program.signal(SIGUSR1)
             #expect(Deadline.wait { program.lines.count == 7 })
@@ -129,7 +129,7 @@ struct WatchCommandTests {
 
     @Test func `polling is used on request, and reported`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = Self.start(tree, ["in", "--backend", "poll", "--poll", "50ms", "--settle", "50ms"])
             #expect(
                 program.error.contains("polling '") && program.error.contains("every 50 ms: '--backend poll' is set"))
@@ -177,7 +177,7 @@ struct WatchCommandTests {
     func `a usage error is reported`(_ arguments: [String], _ status: Int32, _ message: String) {
         withTempTree { tree in
             TestFile.write(tree.path("file"), "")
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let program = RunningProgram.alight(["watch"] + arguments, in: tree.root, output: "watch")
             #expect(program.wait() == status)
             #expect(program.error.contains(message), "\(program.error)")

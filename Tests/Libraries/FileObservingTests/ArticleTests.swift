@@ -38,7 +38,7 @@ struct ArticleTests {
         }
     }
 
-    private func watchAFolder() async throws {
+    private func watchADirectory() async throws {
         var options = ObservationOptions()
         options.globs = ["**/*.{jpg,png}"]
         options.excludes = ["drafts"]

@@ -16,7 +16,7 @@ struct KernelTests {
     }
 
     @Test func `files, directories and names of any bytes are reported when they have settled`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             #expect(try await observer.waitUntilReady() == 1)
             var events = observer.events.makeAsyncIterator()
@@ -39,7 +39,7 @@ struct KernelTests {
     }
 
     @Test func `a plain thread receives the same events, and its loop ends with the observer`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             try await observer.waitUntilReady()
             let names = (0..<3).map { root.appending("\($0)") }
@@ -69,7 +69,7 @@ struct KernelTests {
     }
 
     @Test func `S31 a file is reported when no process can write to it any more`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             var events = observer.events.makeAsyncIterator()
             try await observer.waitUntilReady()
@@ -85,7 +85,7 @@ struct KernelTests {
     }
 
     @Test func `S11 a single file is observed through its replacement`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             var options = Self.quick
             options.globs = [PathBytes("app[1].conf").escapedForGlob]
             let observer = try FileObserver(roots: [root], options: options)
@@ -103,7 +103,7 @@ struct KernelTests {
     }
 
     @Test func `a slow consumer receives every event of a burst`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             var batches = observer.batches.makeAsyncIterator()
             try await observer.waitUntilReady()
@@ -117,7 +117,7 @@ struct KernelTests {
     }
 
     @Test func `a root that is created later is observed`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             var options = Self.quick
             options.events = [.differences, .rootBack]
             let observer = try FileObserver(roots: [root.appending("later")], options: options)
@@ -131,7 +131,7 @@ struct KernelTests {
     }
 
     @Test func `several consumers receive the same events`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             try await observer.waitUntilReady()
             let names = Set((0..<50).map { root.appending("\($0)") })
@@ -153,7 +153,7 @@ struct KernelTests {
     }
 
     @Test func `changes between two observations are reported as one comparison`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             for name in ["kept", "changed", "gone", "moved"] { TestFile.write(root.appending(name), "1") }
             let first = try FileObserver(roots: [root], options: Self.quick)
             try await first.waitUntilReady()
@@ -188,7 +188,7 @@ struct KernelTests {
     }
 
     @Test func `S28 a rescan that finds nothing tells only its begin and end`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             TestFile.write(root.appending("a"), "1")
             var options = Self.quick
             options.events = [.differences, .lifecycle]
@@ -215,7 +215,7 @@ struct KernelTests {
 
     @Test func `S21 observers give back all descriptors and threads, however they end`() async {
         await #expect(processExitsWith: .success) {
-            try await withTemporaryFolder { root in
+            try await withTemporaryDirectory { root in
                 // The runtime opens its own event counter at the first sleep and does not close it.
                 try await Task.sleep(for: .milliseconds(1))
                 let before = KernelTests.held
@@ -258,9 +258,10 @@ struct KernelTests {
         }
     }
 
-    @Test func `S21 observers that follow each other on one folder each tell what happens in their time`() async throws
+    @Test func `S21 observers that follow each other on one directory each tell what happens in their time`()
+        async throws
     {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             for round in 0..<20 {
                 let observer = try FileObserver(roots: [root], options: Self.quick)
                 var events = observer.events.makeAsyncIterator()
@@ -275,7 +276,7 @@ struct KernelTests {
     }
 
     @Test func `descriptors are not inherited`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let observer = try FileObserver(roots: [root], options: Self.quick)
             try await observer.waitUntilReady()
             let open = TestFile.names(in: "/proc/self/fd").compactMap { Int32(String(decoding: $0, as: UTF8.self)) }

@@ -51,7 +51,7 @@ struct ObserverTests {
     }
 
     @Test func `an event is delivered when its settle time is over, and not before`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root)
             driven.source.list()
             var events = driven.observer.events.makeAsyncIterator()
@@ -79,7 +79,7 @@ struct ObserverTests {
     }
 
     @Test func `a slow consumer receives each path once, in order, with its current state`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root)
             driven.source.list()
             var batches = driven.observer.batches.makeAsyncIterator()
@@ -97,7 +97,7 @@ struct ObserverTests {
     @Test func `a slow consumer receives merged moves and replacements and does not delay the others`()
         async throws
     {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root) { $0.events = [.differences, .lifecycle] }
             driven.source.list()
             for name in ["a", "b", "c"] { driven.write(name, name) }
@@ -126,7 +126,7 @@ struct ObserverTests {
     }
 
     @Test func `the snapshot includes events that a slow consumer has not taken`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let first = try Driven(root)
             first.source.list()
             first.write("a", "1")
@@ -143,7 +143,7 @@ struct ObserverTests {
     }
 
     @Test func `events before the first iteration are delivered to it`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root)
             driven.source.list()
             driven.write("early", "1")
@@ -159,7 +159,7 @@ struct ObserverTests {
     }
 
     @Test func `a later consumer first receives the known files`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root) { $0.events = [.differences, .lifecycle] }
             for name in ["b/2", "a", "b/1"] { TestFile.write(root.appending(name), "1") }
             driven.source.list(root.appending("b/2"), root.appending("a"), root.appending("b/1"))
@@ -179,7 +179,7 @@ struct ObserverTests {
     }
 
     @Test func `S24 existing files are reported between scan_begin and scan_end, even if none`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             for names in [["a", "b"], []] {
                 let driven = try Driven(root) {
                     $0.events = [.differences, .lifecycle]
@@ -191,7 +191,7 @@ struct ObserverTests {
                 for name in names {
                     driven.source.tell(.hint(Hint(path: root.appending(name), signs: .listed, origin: .scan)))
                 }
-                driven.source.tell(.listed(roots[0], .scan), .ready(folders: 1))
+                driven.source.tell(.listed(roots[0], .scan), .ready(directories: 1))
                 await driven.settle()
                 var iterator = driven.observer.batches.makeAsyncIterator()
                 let told = try await iterator.next()?.map { "\($0.kind.rawValue) \($0.origin)" }
@@ -202,7 +202,7 @@ struct ObserverTests {
     }
 
     @Test func `changes between two observations are reported`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let first = try Driven(root)
             for name in ["kept", "changed", "gone", "moved"] { TestFile.write(root.appending(name), "1") }
             let paths = ["kept", "changed", "gone", "moved"].map { root.appending($0) }
@@ -237,7 +237,7 @@ struct ObserverTests {
     }
 
     @Test func `a cancelled task stops waiting at once, and its observer stops`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let source = ManualSource()
             var options = ObservationOptions()
             options.source = source
@@ -256,7 +256,7 @@ struct ObserverTests {
     }
 
     @Test func `an iterator that goes out of scope releases its reader`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root)
             #expect(driven.observer.readers == 1)
             do {
@@ -274,7 +274,7 @@ struct ObserverTests {
     }
 
     @Test func `an invalid root ends every sequence with the error`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root) { $0.missing = .fail }
             var events = driven.observer.events.makeAsyncIterator()
             driven.source.tell(.rootMissing(root))
@@ -301,7 +301,7 @@ struct ObserverTests {
                 }
             }
             #expect(error([]) { _ in } == .noRoots)
-            #expect(error([root.appending("file")]) { _ in } == .notFolder(root.appending("file")))
+            #expect(error([root.appending("file")]) { _ in } == .notDirectory(root.appending("file")))
             #expect(error([root.appending("none")]) { $0.missing = .fail } == .missingRoot(root.appending("none")))
             #expect(error([root.appending("x/y")]) { $0.missing = .create } == nil)
             #expect(TestFile.exists(root.appending("x/y")))
@@ -312,7 +312,7 @@ struct ObserverTests {
     }
 
     @Test func `patterns, excludes, depth and hidden names filter by name`() async throws {
-        try await withTemporaryFolder { root in
+        try await withTemporaryDirectory { root in
             let driven = try Driven(root) {
                 $0.globs = ["**/*.txt", PathBytes("odd[1]").escapedForGlob]
                 $0.excludes = ["out"]
@@ -331,7 +331,7 @@ struct ObserverTests {
 }
 
 /// Calls the body with a new temporary directory.
-func withTemporaryFolder<Result>(_ body: (PathBytes) async throws -> Result) async rethrows -> Result {
+func withTemporaryDirectory<Result>(_ body: (PathBytes) async throws -> Result) async rethrows -> Result {
     let tree = TemporaryTree()
     return try await body(tree.root)
 }

@@ -33,7 +33,7 @@ struct ReaderRowsTests {
     }
 
     /// The event, for a directory instead of a file.
-    static func folder(_ event: FileEvent) -> FileEvent {
+    static func directory(_ event: FileEvent) -> FileEvent {
         var event = event
         event.snapshot.type = .directory
         event.before?.type = .directory
@@ -102,10 +102,10 @@ struct ReaderRowsTests {
                 set(event(.moved, "a", from: "b", before: old), mode: 0o600),
             ], ["attributes a [mode]"]),
         Case(
-            "a folder that was moved, set and filled, and moved back",
+            "a directory that was moved, set and filled, and moved back",
             [
-                folder(set(event(.moved, "b", from: "a", size: 2, before: old), mode: 0o600)),
-                folder(set(event(.moved, "a", from: "b", size: 3, before: old), mode: 0o600)),
+                directory(set(event(.moved, "b", from: "a", size: 2, before: old), mode: 0o600)),
+                directory(set(event(.moved, "a", from: "b", size: 3, before: old), mode: 0o600)),
             ], ["attributes a [mode]"]),
         Case("moved, then deleted", [moved, event(.deleted, "b", before: old)], ["deleted a"]),
         Case(

@@ -14,16 +14,16 @@ struct ExplanationTests {
         var path = DiskProbe.StatResult.present(.sample())
         var writers = DiskProbe.Holders.nobody
         var locks = DiskProbe.Holders.nobody
-        var folders: [PathBytes: DiskProbe.StatResult] = [:]
+        var directories: [PathBytes: DiskProbe.StatResult] = [:]
         var polled: [PathBytes: PollingReason] = [:]
 
         var sights: Explanation.Inspection {
-            let (folders, polled) = (folders, polled)
+            let (directories, polled) = (directories, polled)
             let look: @Sendable (PathBytes) -> DiskProbe.StatResult = {
-                folders[$0] ?? .present(.sample(type: .directory))
+                directories[$0] ?? .present(.sample(type: .directory))
             }
             return Explanation.Inspection(
-                path: path, writers: writers, locks: locks, folder: look, root: look, polling: { polled[$0] })
+                path: path, writers: writers, locks: locks, directory: look, root: look, polling: { polled[$0] })
         }
     }
 
@@ -50,7 +50,7 @@ struct ExplanationTests {
     }
 
     @Test func `a name that does not match is the first reason`() throws {
-        let disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent])
+        let disk = Disk(path: .present(.sample(type: .directory)), directories: ["/in": .absent])
         let verdict = try Self.verdict("/out/a", disk, isEnabled: false)
         let refusal = PathFilter.Refusal(glob: try Glob("/in/**"), reason: .outside)
         #expect(verdict == .left(.name(refusal)))
@@ -58,16 +58,16 @@ struct ExplanationTests {
 
     @Test func `the state of the disk comes next, then the rule itself`() throws {
         let link = DiskProbe.StatResult.present(.sample(type: .symlink))
-        var disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent, "/in/x": link])
+        var disk = Disk(path: .present(.sample(type: .directory)), directories: ["/in": .absent, "/in/x": link])
         func verdict() throws -> Explanation.Verdict {
             try Self.verdict("/in/x/a.txt", disk, isEnabled: false) { $0.events = [.rootGone] }
         }
         #expect(try verdict() == .left(.rootMissing("/in")))
-        disk.folders["/in"] = .present(.sample())
-        #expect(try verdict() == .left(.rootNotFolder("/in", .file)))
-        disk.folders["/in"] = nil
+        disk.directories["/in"] = .present(.sample())
+        #expect(try verdict() == .left(.rootNotDirectory("/in", .file)))
+        disk.directories["/in"] = nil
         #expect(try verdict() == .left(.belowLink("/in/x")))
-        disk.folders["/in/x"] = nil
+        disk.directories["/in/x"] = nil
         #expect(try verdict() == .left(.type(.directory)))
         disk.path = .unreadable(errno: 13)
         #expect(try verdict() == .left(.unreadable(errno: 13)))

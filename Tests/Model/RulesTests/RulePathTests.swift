@@ -89,35 +89,35 @@ struct RulePathTests {
         var ignores = false
         var depth: Int?
         var hidden = false
-        var folder: PathBytes
+        var directory: PathBytes
         var isReached: Bool
-        var testDescription: String { "\(globs) \(isReached ? "reaches" : "does not reach") below \(folder)" }
+        var testDescription: String { "\(globs) \(isReached ? "reaches" : "does not reach") below \(directory)" }
     }
 
     static let reaching = [
-        Reach(globs: ["/in/*"], folder: "/", isReached: true),
-        Reach(globs: ["/in/*"], folder: "/in", isReached: true),
-        Reach(globs: ["/in/*"], folder: "/in/s", isReached: false),
-        Reach(globs: ["/in/*"], folder: "/inside", isReached: false),
-        Reach(globs: ["/in/**"], folder: "/in/s/t", isReached: true),
-        Reach(globs: ["/in/a.txt"], folder: "/in", isReached: true),
-        Reach(globs: ["/in/a.txt"], folder: "/in/a.txt", isReached: false),
-        Reach(globs: ["/in/*/b/*"], folder: "/in/x/b", isReached: true),
-        Reach(globs: ["/in/*/b/*"], folder: "/in/x/c", isReached: false),
-        Reach(globs: ["/in/**"], exclude: ["cache"], folder: "/in/cache", isReached: false),
-        Reach(globs: ["/in/**"], exclude: ["cache"], folder: "/in/cache/x", isReached: false),
-        Reach(globs: ["/in/**"], exclude: ["cache/**"], folder: "/in/s", isReached: true),
-        Reach(globs: ["/in/**", "/in/cache/*"], exclude: ["cache"], folder: "/in/cache", isReached: true),
-        Reach(globs: ["/in/**"], ignores: true, hidden: true, folder: "/in/.git", isReached: false),
-        Reach(globs: ["/in/**"], folder: "/in/.hidden", isReached: false),
-        Reach(globs: ["/in/**"], hidden: true, folder: "/in/.hidden", isReached: true),
-        Reach(globs: ["/in/**"], depth: 0, folder: "/in", isReached: true),
-        Reach(globs: ["/in/**"], depth: 0, folder: "/in/s", isReached: false),
-        Reach(globs: ["/in/**"], depth: 1, folder: "/in/s", isReached: true),
-        Reach(globs: ["/in/**"], depth: 1, folder: "/in/s/t", isReached: false),
-        Reach(globs: ["/**"], depth: 0, folder: "/", isReached: true),
-        Reach(globs: ["/**"], depth: 0, folder: "/s", isReached: false),
-        Reach(globs: ["/in/*", "/in/s/t/*"], folder: "/in/s", isReached: true),
+        Reach(globs: ["/in/*"], directory: "/", isReached: true),
+        Reach(globs: ["/in/*"], directory: "/in", isReached: true),
+        Reach(globs: ["/in/*"], directory: "/in/s", isReached: false),
+        Reach(globs: ["/in/*"], directory: "/inside", isReached: false),
+        Reach(globs: ["/in/**"], directory: "/in/s/t", isReached: true),
+        Reach(globs: ["/in/a.txt"], directory: "/in", isReached: true),
+        Reach(globs: ["/in/a.txt"], directory: "/in/a.txt", isReached: false),
+        Reach(globs: ["/in/*/b/*"], directory: "/in/x/b", isReached: true),
+        Reach(globs: ["/in/*/b/*"], directory: "/in/x/c", isReached: false),
+        Reach(globs: ["/in/**"], exclude: ["cache"], directory: "/in/cache", isReached: false),
+        Reach(globs: ["/in/**"], exclude: ["cache"], directory: "/in/cache/x", isReached: false),
+        Reach(globs: ["/in/**"], exclude: ["cache/**"], directory: "/in/s", isReached: true),
+        Reach(globs: ["/in/**", "/in/cache/*"], exclude: ["cache"], directory: "/in/cache", isReached: true),
+        Reach(globs: ["/in/**"], ignores: true, hidden: true, directory: "/in/.git", isReached: false),
+        Reach(globs: ["/in/**"], directory: "/in/.hidden", isReached: false),
+        Reach(globs: ["/in/**"], hidden: true, directory: "/in/.hidden", isReached: true),
+        Reach(globs: ["/in/**"], depth: 0, directory: "/in", isReached: true),
+        Reach(globs: ["/in/**"], depth: 0, directory: "/in/s", isReached: false),
+        Reach(globs: ["/in/**"], depth: 1, directory: "/in/s", isReached: true),
+        Reach(globs: ["/in/**"], depth: 1, directory: "/in/s/t", isReached: false),
+        Reach(globs: ["/**"], depth: 0, directory: "/", isReached: true),
+        Reach(globs: ["/**"], depth: 0, directory: "/s", isReached: false),
+        Reach(globs: ["/in/*", "/in/s/t/*"], directory: "/in/s", isReached: true),
     ]
 
     @Test(arguments: reaching)
@@ -125,7 +125,7 @@ struct RulePathTests {
         let rule = try Self.rule(
             example.globs, exclude: example.exclude, ignores: example.ignores, depth: example.depth,
             hidden: example.hidden)
-        #expect(rule.reaches(below: example.folder) == example.isReached)
+        #expect(rule.reaches(below: example.directory) == example.isReached)
     }
 
     /// A directory on the way to a match that was not reached would have no watch, and its events would be lost.

@@ -17,7 +17,7 @@ struct EngineAgeTests {
 
     @Test func `a file is handled once when it is old enough`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([Self.rule(tree.root, Self.age(.more, .seconds(1)))])
             let before = ContinuousClock.now
             TestFile.write(tree.path("in/a"), "x")
@@ -32,7 +32,7 @@ struct EngineAgeTests {
 
     @Test func `a change restarts the wait, and a condition that can never hold is not waited for`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let small = Condition.size(Comparisons([Comparisons.Bound(.less, 3)], text: ""))
             let run = EngineRun([Self.rule(tree.root, .all([Self.age(.atLeast, .seconds(2)), small]))])
             TestFile.write(tree.path("in/large"), "xyz")
@@ -49,7 +49,7 @@ struct EngineAgeTests {
 
     @Test func `a run with once leaves the file to the next run`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("in/a"), "x")
             let rule = Self.rule(tree.root, Self.age(.more, .seconds(2)))
             let store = DiskStore.inMemory()

@@ -26,7 +26,7 @@ struct EngineBatchTests {
         runs.map { $0.map { String(decoding: $0.event.path.lastComponent, as: UTF8.self) } }
     }
 
-    static func makeFolder(_ tree: PathBytes) { TestFile.makeFolder(tree.appending("in")) }
+    static func makeDirectory(_ tree: PathBytes) { TestFile.makeDirectory(tree.appending("in")) }
 
     @Test func `S42 what settles together is one run, in order`() async throws {
         try await Blocking.run { Self.runTogether() }
@@ -34,7 +34,7 @@ struct EngineBatchTests {
 
     private static func runTogether() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let runs = Shared<[[Job]]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(3))],
@@ -55,7 +55,7 @@ struct EngineBatchTests {
 
     @Test func `S42 a batch has no more than its files, and a full one waits for nothing`() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let runs = Shared<[[Job]]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, files: 2, wait: .seconds(600))],
@@ -78,7 +78,7 @@ struct EngineBatchTests {
 
     @Test func `S42 events that keep coming are reported after the maximum wait`() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let run = EngineRun([
                 Self.rule(tree.root, files: 100_000, wait: .seconds(600), maximumWait: .milliseconds(400))
             ])
@@ -94,7 +94,7 @@ struct EngineBatchTests {
 
     private static func runWithOutcomes() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let runs = Shared<[[Job]]>([])
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(50), maximumDelay: .milliseconds(50))
             let run = EngineRun(
@@ -123,7 +123,7 @@ struct EngineBatchTests {
 
     @Test func `S42 a step is run for those whose step before has succeeded`() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let seen = Shared<[String]>([])
             let run = EngineRun(
                 [Self.rule(tree.root, wait: .seconds(1), actions: ["one", "two"])],
@@ -153,7 +153,7 @@ struct EngineBatchTests {
 
     @Test func `S22 a stop does not wait for more, and finishes what has gathered`() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let run = EngineRun([Self.rule(tree.root, wait: .seconds(600), maximumWait: .seconds(600))])
             for number in 0..<5 { TestFile.write(tree.path("in/\(number)"), "x") }
             #expect(Deadline.wait { run.counts.pending == 5 })
@@ -165,7 +165,7 @@ struct EngineBatchTests {
 
     @Test func `S42 of a batch the paths that changed meanwhile settle again, the others run`() {
         withTempTree { tree in
-            Self.makeFolder(tree.root)
+            Self.makeDirectory(tree.root)
             let runs = Shared<[[Job]]>([])
             let gate = Gate()
             let rule = Self.rule(tree.root).with { $0.settle.quiet = .seconds(2) }

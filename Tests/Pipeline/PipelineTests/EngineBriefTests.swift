@@ -20,7 +20,7 @@ struct EngineBriefTests {
         outcome: @escaping @Sendable (Job) -> Outcome = { _ in Outcome(.succeeded) }
     ) -> (runs: [[String]], attempts: [AttemptReport], batches: Int) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let runs = Shared<[[String]]>([])
             let isFree = Shared(false)
             let rule = rule(tree.root)
@@ -70,7 +70,7 @@ struct EngineBriefTests {
 
     @Test func `if all fail, few files lose an attempt before the rule is slowed down`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             for name in Self.names { TestFile.write(tree.path("in/\(name)"), "x") }
             let retry = RetryPolicy(attempts: 3, delay: .seconds(600), maximumDelay: .seconds(600))
             let isBroken = Shared(false)

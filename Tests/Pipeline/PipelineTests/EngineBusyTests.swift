@@ -205,7 +205,7 @@ struct EngineBusyTests {
 
     @Test func `the members of a batch cool down separately`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")]).with {
                 $0.cooldown = .seconds(600)
                 $0.batch = Rule.Batch(wait: .milliseconds(100))

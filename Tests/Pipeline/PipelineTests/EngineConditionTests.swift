@@ -18,7 +18,7 @@ struct EngineConditionTests {
 
     @Test func `a file that fails a condition creates no job but is recorded`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = Self.large }])
             TestFile.write(tree.path("in/a"), "1")
             TestFile.write(tree.path("in/b"), "1234")
@@ -33,7 +33,7 @@ struct EngineConditionTests {
 
     @Test func `a job for unwanted content is skipped with the reason`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }])
             TestFile.write(tree.path("in/a"), "words")
             #expect(run.ended(1))
@@ -49,7 +49,7 @@ struct EngineConditionTests {
 
     @Test func `a file stopped by its content is not reported to later rules, nor is its deletion`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let image = Condition.mime([.init(type: "image", subtype: nil)])
             var rules = [("pdf", Self.pdf), ("image", image)].map { name, condition in
                 Rule.sample(name, [tree.path("in/*")], events: [.created, .deleted]).with {
@@ -76,7 +76,7 @@ struct EngineConditionTests {
 
     @Test func `a batch runs only for the files that pass the conditions`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")]).with {
                 $0.condition = Self.pdf
                 $0.batch = Rule.Batch(files: 3, wait: .seconds(30))
@@ -94,7 +94,7 @@ struct EngineConditionTests {
 
     @Test func `a file named by a user has been checked before`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let path = tree.path("in/a")
             TestFile.write(path, "words")
             let told = Mutex<[PathBytes]>([])
@@ -115,7 +115,7 @@ struct EngineConditionTests {
 
     @Test func `actions receive the captures of regular expressions`() throws {
         try withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let expression = try RegularExpression("^(?<n>[0-9]+)-(.)")
             let template = try Template("${match.n}/${2}", environment: { _ in nil })
             let texts = Mutex<[String]>([])

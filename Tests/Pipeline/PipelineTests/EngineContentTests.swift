@@ -17,7 +17,7 @@ struct EngineContentTests {
 
     @Test func `S02 a rewrite with the same bytes is skipped when the rule asks for it`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")]).with { $0.sameContent = .ignore }])
             let path = tree.path("in/a")
             for (number, content) in ["same", "same", "size", "size", "same"].enumerated() {
@@ -33,7 +33,7 @@ struct EngineContentTests {
 
     @Test func `S02 content that was not handled is no content to compare with`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(20), maximumDelay: .milliseconds(20))
             let rule = Rule.sample("r", [tree.path("in/*")], retry: policy).with { $0.sameContent = .ignore }
             let run = EngineRun([rule]) { _, invocation in
@@ -55,7 +55,7 @@ struct EngineContentTests {
 
     @Test func `S02 the content that was handled is remembered under a new name`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], events: [.created, .modified, .moved])
                 .with { $0.sameContent = .ignore }
             let run = EngineRun([rule])
@@ -75,7 +75,7 @@ struct EngineContentTests {
 
     @Test func `S27 with report changes to the file while its action runs are reported`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.ownWrites = .report }
             let run = EngineRun([rule]) { _, invocation in
                 let path = invocation.job.event.path
@@ -92,7 +92,7 @@ struct EngineContentTests {
 
     @Test func `S27 outputs that the action names are known even with report`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.ownWrites = .report }
             let run = EngineRun([rule]) { _, invocation in
                 let path = invocation.job.event.path
@@ -113,7 +113,7 @@ struct EngineContentTests {
 
     @Test func `S27 a rule that triggers itself ends with a failed job that gives the reason`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero, isProgram: true)
                 .with { $0.ownWrites = .report }
             let run = EngineRun([rule]) { _, invocation in
@@ -140,8 +140,8 @@ struct EngineContentTests {
 
     @Test func `S27 two rules that trigger each other end with a failed job of one of them`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("a"))
-            TestFile.makeFolder(tree.path("b"))
+            TestFile.makeDirectory(tree.path("a"))
+            TestFile.makeDirectory(tree.path("b"))
             let rules = ["a", "b"].map { name in
                 Rule.sample(name, [tree.path("\(name)/*")], settle: .zero)
             }
@@ -164,7 +164,7 @@ struct EngineContentTests {
 
     @Test func `S38 text that an action failed at comes again, in order and whole`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let policy = RetryPolicy(attempts: 9, delay: .milliseconds(5), maximumDelay: .milliseconds(5))
             let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero, retry: policy)
                 .with {
@@ -264,7 +264,7 @@ struct EngineContentTests {
 
     @Test func `S19 events of a root that is gone reach the action`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")], events: [.rootGone, .rootBack])])
             EngineEventTests.move(tree.path("in"), tree.path("away"))
             #expect(run.ended(1))

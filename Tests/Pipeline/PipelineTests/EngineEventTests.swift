@@ -21,10 +21,10 @@ struct EngineEventTests {
 
     @Test func `five thousand files in fifty new directories create one job each`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/**")], concurrency: 4)])
-            for folder in 0..<50 {
-                for file in 0..<100 { TestFile.write(tree.path("in/d\(folder)/e/f\(file)"), "\(folder) \(file)") }
+            for directory in 0..<50 {
+                for file in 0..<100 { TestFile.write(tree.path("in/d\(directory)/e/f\(file)"), "\(directory) \(file)") }
             }
             #expect(Deadline.wait(within: .seconds(120)) { run.attempts.count >= 5_000 })
             TestFile.write(tree.path("in/last"), "x")
@@ -40,7 +40,7 @@ struct EngineEventTests {
 
     @Test func `a file written in pieces is reported once, complete`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([.sample("r", [tree.path("in/*")])])
             let path = tree.path("in/a")
             let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) }
@@ -265,8 +265,8 @@ struct EngineEventTests {
 
     @Test func `a file behind a symbolic link is only for the rule whose root is the link`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
-            TestFile.makeFolder(tree.path("elsewhere"))
+            TestFile.makeDirectory(tree.path("in"))
+            TestFile.makeDirectory(tree.path("elsewhere"))
             _ = tree.path("elsewhere").withCString { target in tree.path("in/link").withCString { symlink(target, $0) }
             }
             let run = EngineRun([.sample("all", [tree.path("in/**")]), .sample("linked", [tree.path("in/link/*")])])
@@ -281,7 +281,7 @@ struct EngineEventTests {
 
     @Test func `an output behind a symbolic link is not reported either`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             _ = tree.path("in").withCString { from in tree.path("link").withCString { symlink(from, $0) } }
             let behind = tree.path("link")
             let run = EngineRun([.sample("r", [tree.path("in/*")], settle: .zero)]) { _, invocation in
@@ -307,7 +307,7 @@ struct EngineEventTests {
     @Test(arguments: [(1, true), (2, true), (3, false), (4, false)] as [(UInt64, Bool)])
     func `an index built from random changes agrees with the disk`(seed: UInt64, hasMoves: Bool) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in/d0"))
+            TestFile.makeDirectory(tree.path("in/d0"))
             let root = tree.path("in")
             let index = Shared<[PathBytes: [UInt8]]>([:])
             let tries = Shared(0)
@@ -342,24 +342,24 @@ struct EngineEventTests {
             }
 
             var generator = SeededGenerator(seed: seed)
-            func folder() -> PathBytes { root.appending("d\(Int.random(in: 0..<3, using: &generator))") }
-            func file() -> PathBytes { folder().appending("f\(Int.random(in: 0..<4, using: &generator))") }
+            func directory() -> PathBytes { root.appending("d\(Int.random(in: 0..<3, using: &generator))") }
+            func file() -> PathBytes { directory().appending("f\(Int.random(in: 0..<4, using: &generator))") }
             for round in 0..<400 {
                 switch Int.random(in: 0..<12, using: &generator) {
                 case 0..<5: TestFile.write(file(), "round \(round)")
                 case 5: TestFile.write(file(), Array("+\(round)".utf8), appending: true)
                 case 6..<8: TestFile.removeTree(file())
                 case 8..<10: _ = file().withCString { from in file().withCString { rename(from, $0) } }
-                case 10: _ = folder().withCString { from in folder().withCString { rename(from, $0) } }
+                case 10: _ = directory().withCString { from in directory().withCString { rename(from, $0) } }
                 default: Deadline.pause(.milliseconds(Int.random(in: 1...12, using: &generator)))
                 }
             }
 
             func disk() -> [PathBytes: [UInt8]] {
                 var found: [PathBytes: [UInt8]] = [:]
-                for folder in TestFile.names(in: root).map({ root.appending($0) }) {
-                    for name in TestFile.names(in: folder) {
-                        found[folder.appending(name)] = TestFile.read(folder.appending(name))
+                for directory in TestFile.names(in: root).map({ root.appending($0) }) {
+                    for name in TestFile.names(in: directory) {
+                        found[directory.appending(name)] = TestFile.read(directory.appending(name))
                     }
                 }
                 return found

@@ -112,7 +112,7 @@ struct EngineFailureTests {
 
     @Test func `in a batch, the list runs once for the failed events`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let runs = Shared<[String]>([])
             let rule = Self.rule(tree.root, onFailure: [Self.action("aside")]).with {
                 $0.batch = Rule.Batch(wait: .milliseconds(300))

@@ -133,9 +133,9 @@ struct EngineGroupRefusalTests {
     @Test func `a refusal is known to the next run, and the file is retried with another ready command`() throws {
         try withTempTree { tree in
             let root = tree.root
-            TestFile.makeFolder(root.appending("in"))
-            let folder = root.appending("in")
-            let rule = try Self.asked(folder, RetryPolicy(attempts: 1))
+            TestFile.makeDirectory(root.appending("in"))
+            let directory = root.appending("in")
+            let rule = try Self.asked(directory, RetryPolicy(attempts: 1))
             let file = root.appending("store.db")
             let play: @Sendable (Action, Invocation) -> Outcome = { action, invocation in
                 let isAsked = action.name == "exec" && action.isAsked("/bin/true")
@@ -146,16 +146,16 @@ struct EngineGroupRefusalTests {
             }
             let store = try DiskStore(at: file, now: .now)
             let first = EngineRun([rule], on: store, perform: play)
-            TestFile.write(folder.appending("a.nfo"), "1")
-            TestFile.write(folder.appending("a.mkv"), "1")
+            TestFile.write(directory.appending("a.nfo"), "1")
+            TestFile.write(directory.appending("a.mkv"), "1")
             #expect(Deadline.wait { first.counts.failed == 1 && first.held.count == 1 })
             first.stop()
             _ = store.close(at: .now)
 
             let again = try DiskStore(at: file, now: .now)
             let second = EngineRun([rule], on: again, perform: play)
-            #expect(Self.lookAgain(second, [rule], folder, after: "b"))
-            #expect(Self.lookAgain(second, [rule], folder, after: "c"))
+            #expect(Self.lookAgain(second, [rule], directory, after: "b"))
+            #expect(Self.lookAgain(second, [rule], directory, after: "c"))
             #expect(!Self.names(second.calls, of: "exec").contains("a.nfo"))
             #expect(second.held.count == 1 && second.counts.failed == 0)
             let other = rule.with { $0.ready?.command = [Template(literal: "/bin/echo")] }

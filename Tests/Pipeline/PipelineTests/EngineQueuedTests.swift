@@ -15,16 +15,16 @@ struct EngineQueuedTests {
     /// A run with one lane that the file `busy` occupies until it is released; `a` may have been reported before.
     private final class Held: Sendable {
         let run: EngineRun
-        let folder: PathBytes
+        let directory: PathBytes
         private let gate: Gate
         private let second: Gate
 
-        init(_ folder: PathBytes, _ mask: EventMask, told: String?, settle: Duration = .milliseconds(30)) {
+        init(_ directory: PathBytes, _ mask: EventMask, told: String?, settle: Duration = .milliseconds(30)) {
             let (gate, second) = (Gate(), Gate())
-            self.folder = folder
+            self.directory = directory
             self.gate = gate
             self.second = second
-            let rule = Rule.sample("r", [folder.appending("*")], events: mask, settle: settle, concurrency: 1)
+            let rule = Rule.sample("r", [directory.appending("*")], events: mask, settle: settle, concurrency: 1)
             run = EngineRun([rule]) { _, invocation in
                 let event = invocation.job.event
                 if event.path.lastComponent == Array("busy".utf8)[...] { gate.pass() }
@@ -32,15 +32,15 @@ struct EngineQueuedTests {
                 return Outcome(.succeeded)
             }
             if let told {
-                TestFile.write(folder.appending("a"), told)
+                TestFile.write(directory.appending("a"), told)
                 #expect(run.ended(1))
             }
-            TestFile.write(folder.appending("busy"), "x")
+            TestFile.write(directory.appending("busy"), "x")
             let count = told == nil ? 1 : 2
             #expect(Deadline.wait { self.run.calls.count == count })
         }
 
-        func path(_ name: String) -> PathBytes { folder.appending(name) }
+        func path(_ name: String) -> PathBytes { directory.appending(name) }
 
         /// Whether the path is due after the change.
         func isDue(_ name: String, after change: () -> Void) -> Bool {

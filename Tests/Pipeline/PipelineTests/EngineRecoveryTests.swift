@@ -18,7 +18,7 @@ struct EngineRecoveryTests {
     ) throws -> DiskStore {
         let gate = Gate()
         let store = DiskStore.inMemory()
-        TestFile.makeFolder(file.parent)
+        TestFile.makeDirectory(file.parent)
         let run = EngineRun([rule], on: store) { _, _ in
             gate.pass()
             return Outcome(.succeeded)
@@ -150,7 +150,7 @@ struct EngineRecoveryTests {
             let store = DiskStore.inMemory()
             let old = Rule.sample("r", [tree.path("in/*"), tree.path("away/*")])
             let known = [tree.path("in/a"), tree.path("in/b.txt"), tree.path("away/c")]
-            for file in known { TestFile.makeFolder(file.parent) }
+            for file in known { TestFile.makeDirectory(file.parent) }
             let first = EngineRun([old], on: store)
             for file in known { TestFile.write(file, "x") }
             #expect(first.ended(3))

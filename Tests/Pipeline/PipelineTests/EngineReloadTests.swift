@@ -15,7 +15,7 @@ import Testing
 struct EngineReloadTests {
     @Test func `a thousand files created during a hundred reloads are each handled once`() {
         withTempTree { tree in
-            for name in ["in", "other", "in/deep"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["in", "other", "in/deep"] { TestFile.makeDirectory(tree.path(name)) }
             let kept = Rule.sample("kept", [tree.root.appending("in/**")], settle: .milliseconds(40), concurrency: 4)
             let outer = Rule.sample("outer", [tree.root.appending("*/x*")])
             let other = Rule.sample("other", [tree.root.appending("other/*")])
@@ -40,7 +40,7 @@ struct EngineReloadTests {
 
     @Test func `a new rule receives new files, not existing ones`() {
         withTempTree { tree in
-            for name in ["in", "new"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["in", "new"] { TestFile.makeDirectory(tree.path(name)) }
             TestFile.write(tree.path("new/old"), "x")
             let first = Rule.sample("first", [tree.root.appending("in/*")])
             let second = Rule.sample("second", [tree.root.appending("new/*")])
@@ -57,7 +57,7 @@ struct EngineReloadTests {
 
     @Test func `a rule with new paths receives their events and none of the old paths`() {
         withTempTree { tree in
-            for name in ["in", "new"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["in", "new"] { TestFile.makeDirectory(tree.path(name)) }
             TestFile.write(tree.path("new/old"), "x")
             let run = EngineRun([Rule.sample("r", [tree.root.appending("in/*")])])
             TestFile.write(tree.path("in/a"), "x")
@@ -76,7 +76,7 @@ struct EngineReloadTests {
 
     @Test func `files that settle during a reload are reported, also to a rule that does not catch up`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.root.appending("in/*")], settle: .milliseconds(300)).with {
                 $0.catchUp = false
             }
@@ -94,7 +94,7 @@ struct EngineReloadTests {
 
     @Test func `a running action finishes under its old rule, and a removed rule starts nothing more`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample("r", [tree.root.appending("in/*")], actions: ["old"])
             let run = EngineRun([rule]) { action, invocation in
@@ -125,7 +125,7 @@ struct EngineReloadTests {
 
     @Test func `an action that fails after its rule was renamed is retried under the new name`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let gate = Gate()
             let retry = RetryPolicy(attempts: 3, delay: .milliseconds(1))
             let rule = Rule.sample("r", [tree.root.appending("in/*")], retry: retry)
@@ -151,7 +151,7 @@ struct EngineReloadTests {
         _ outcome: Outcome, sharesFile: Bool
     ) {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample(
                 "r", [tree.root.appending("in/*")], concurrency: 2,
@@ -187,7 +187,7 @@ struct EngineReloadTests {
 
     @Test func `a running action counts for its rule under another name`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample("r", [tree.root.appending("in/*")]).with { $0.whileBusy = .drop }
             let run = EngineRun([rule]) { _, invocation in
@@ -216,7 +216,7 @@ struct EngineReloadTests {
 
     @Test func `a path cools down after a run that started under another name`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample("r", [tree.root.appending("in/*")]).with { $0.cooldown = .seconds(3_600) }
             let run = EngineRun([rule]) { _, _ in
@@ -237,7 +237,7 @@ struct EngineReloadTests {
 
     @Test func `due work for a path that the rule no longer matches is dropped, and retries are skipped`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample("r", [tree.root.appending("in/*")])
             let run = EngineRun([rule]) { _, invocation in
@@ -265,7 +265,7 @@ struct EngineReloadTests {
 
     @Test func `invalid rules leave the others in place`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.root.appending("in/*")])
             let run = EngineRun([rule])
             run.reload([Rule.sample("s", [tree.root.appending("gone/*")]).with { $0.missing = .fail }])
@@ -280,7 +280,7 @@ struct EngineReloadTests {
 
     @Test func `nested roots are added and removed`() {
         withTempTree { tree in
-            for name in ["in", "in/deep", "in/deep/er"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["in", "in/deep", "in/deep/er"] { TestFile.makeDirectory(tree.path(name)) }
             let outer = Rule.sample("outer", [tree.root.appending("in/**")])
             let inner = Rule.sample("inner", [tree.root.appending("in/deep/**")])
             let shallow = Rule.sample("shallow", [tree.root.appending("in/*")])

@@ -28,9 +28,9 @@ struct EngineRemovalTests {
         return paths
     }
 
-    private static func files(below folder: PathBytes) -> Set<PathBytes> {
+    private static func files(below directory: PathBytes) -> Set<PathBytes> {
         var files: Set<PathBytes> = []
-        for path in TestFile.names(in: folder).map({ folder.appending($0) }) {
+        for path in TestFile.names(in: directory).map({ directory.appending($0) }) {
             if TestFile.read(path) != nil { files.insert(path) } else { files.formUnion(Self.files(below: path)) }
         }
         return files
@@ -103,7 +103,7 @@ struct EngineRemovalTests {
                 renames[root.appending("\(names[0])\(number)\(below)")] = Array(zip(paths, paths.dropFirst()))
             }
             let steps = renames
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let run = EngineRun([
                 .sample("r", [tree.path("in/**")], events: EngineEventTests.all, isProgram: true, concurrency: 4)
             ]) { _, invocation in

@@ -37,7 +37,7 @@ final class EngineRun: Sendable {
         var waiting: [String: Int] = [:]
         var isReady = false
         /// The number of directories that were watched when the engine was ready.
-        var folders = 0
+        var directories = 0
         /// The number of signs of life.
         var alive = 0
         var reloads = 0
@@ -106,9 +106,9 @@ final class EngineRun: Sendable {
     private func note(_ report: EngineReport) {
         state.withLock { state in
             switch report {
-            case .ready(let folders, _):
+            case .ready(let directories, _):
                 state.isReady = true
-                state.folders = folders
+                state.directories = directories
             case .alive: state.alive += 1
             case .reloaded: state.reloads += 1
             case .notReloaded(let error): state.refusals.append(error)
@@ -165,7 +165,7 @@ final class EngineRun: Sendable {
     var signs: [String] { state.withLock { $0.signs } }
     /// The number of jobs that wait for rules that are not loaded.
     var waiting: [String: Int] { state.withLock { $0.waiting } }
-    var folders: Int { state.withLock { $0.folders } }
+    var directories: Int { state.withLock { $0.directories } }
     var alive: Int { state.withLock { $0.alive } }
     /// How often new rules were ready.
     var reloads: Int { state.withLock { $0.reloads } }

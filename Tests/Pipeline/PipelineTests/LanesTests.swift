@@ -261,8 +261,8 @@ struct LanesTests {
             if step < 1_500, Int.random(in: 0..<4, using: &generator) == 0 {
                 let rule = try #require(rules.randomElement(using: &generator)).name
                 // Each path is used once per rule, so that nothing is merged. With odd seeds, rules share paths.
-                let folder = isShared ? "shared" : rule
-                accept(rule, PathBytes("/\(folder)/\(accepted[rule, default: []].count)"))
+                let directory = isShared ? "shared" : rule
+                accept(rule, PathBytes("/\(directory)/\(accepted[rule, default: []].count)"))
             }
             if !running.isEmpty, Int.random(in: 0..<3, using: &generator) > 0 {
                 let index = Int.random(in: running.indices, using: &generator)

@@ -46,8 +46,8 @@ struct PriorityTests {
                 Rule.sample("low", [root.appending("low/*")], concurrency: 9),
                 Rule.sample("high", [root.appending("high/*")], concurrency: 9).with { $0.priority = 1 },
             ]
-            TestFile.makeFolder(root.appending("low"))
-            TestFile.makeFolder(root.appending("high"))
+            TestFile.makeDirectory(root.appending("low"))
+            TestFile.makeDirectory(root.appending("high"))
             let run = EngineRun(rules, jobs: 1) { _, _ in
                 gate.pass()
                 return Outcome(.succeeded)

@@ -8,7 +8,7 @@ import Testing
 struct SignOfLifeTests {
     @Test func `signs of life arrive while nothing happens and after a reload`() {
         withTempTree { tree in
-            for name in ["in", "other"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["in", "other"] { TestFile.makeDirectory(tree.path(name)) }
             let run = EngineRun([Rule.sample("all", [tree.path("in/*")])], signOfLife: .milliseconds(20)) {
                 _, invocations in
                 invocations.map { _ in Outcome(.succeeded) }

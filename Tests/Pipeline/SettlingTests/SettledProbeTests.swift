@@ -179,7 +179,7 @@ struct SettledProbeTests {
 }
 
 struct FinishedTreeTests {
-    private let folder = Snapshot.file(type: .directory)
+    private let directory = Snapshot.file(type: .directory)
 
     private func facts(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeFacts {
         TreeFacts(
@@ -193,22 +193,22 @@ struct FinishedTreeTests {
     ) -> SettledProbe.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
         let look = SettledProbe.Look(
-            .present(folder), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
+            .present(directory), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
         return SettledProbe.judge(
             look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     private func told(_ digest: UInt8 = 1) -> Snapshot {
-        var told = folder
+        var told = directory
         told.digest = [digest]
         return told
     }
 
-    @Test func `S34 a folder is finished when everything in it has rested`() {
+    @Test func `S34 a directory is finished when everything in it has rested`() {
         #expect(judge(.resting(facts())) == .finished(told(), isForced: false))
     }
 
-    @Test func `S34 a folder waits for the rest of the quiet time of its newest entry`() {
+    @Test func `S34 a directory waits for the rest of the quiet time of its newest entry`() {
         #expect(judge(.resting(facts(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
         #expect(judge(.resting(facts(changed: 996))) == .finished(told(), isForced: false))
     }
@@ -234,7 +234,7 @@ struct FinishedTreeTests {
         #expect(judge(.resting(facts(changed: 2_000)), sample: .init(told())) == .finished(told(), isForced: false))
     }
 
-    @Test func `S55 a polled folder needs two rounds`() {
+    @Test func `S55 a polled directory needs two rounds`() {
         #expect(judge(.resting(facts()), isPolled: true) == .wait(.seconds(1), sample: .init(told())))
         #expect(
             judge(.resting(facts()), isPolled: true, sample: .init(told()))
@@ -244,8 +244,8 @@ struct FinishedTreeTests {
                 == .finished(told(), isForced: false))
     }
 
-    @Test func `S37 the longest wait ends that of a folder`() {
-        #expect(judge(.busy, longest: .seconds(60), waited: .seconds(60)) == .finished(folder, isForced: true))
+    @Test func `S37 the longest wait ends that of a directory`() {
+        #expect(judge(.busy, longest: .seconds(60), waited: .seconds(60)) == .finished(directory, isForced: true))
     }
 
     @Test func `a directory removed during the check is gone`() {

@@ -26,7 +26,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 a writer anywhere below makes the folder busy, unless nobody asks`() {
+    @Test func `S34 a writer anywhere below makes the directory busy, unless nobody asks`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "1")
             TestFile.write(tree.path("b/c/d"), "2")
@@ -53,7 +53,7 @@ struct TreeProbeTests {
                 ("append", { TestFile.write(root.appending("a"), Array("3".utf8), appending: true) }),
                 ("rewrite", { TestFile.write(root.appending("b/c"), "4") }),
                 ("create", { TestFile.write(root.appending("b/d"), "") }),
-                ("folder", { TestFile.makeFolder(root.appending("e")) }),
+                ("folder", { TestFile.makeDirectory(root.appending("e")) }),
                 ("rename", { rename(root, "b/d", "e/d") }),
                 (
                     "exchange by hand",
@@ -76,7 +76,7 @@ struct TreeProbeTests {
 
     @Test func `S18 links are entries and lead nowhere`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("out/a"), "1")
             _ = tree.path("in/link").withCString { symlink("../out", $0) }
             _ = tree.path("in/loop").withCString { symlink(".", $0) }
@@ -87,12 +87,12 @@ struct TreeProbeTests {
 
     @Test func `S34 depth and width make no difference`() {
         withTempTree { tree in
-            var folder = tree.root
+            var directory = tree.root
             for level in 0..<150 {
-                folder = folder.appending("d\(level)")
-                TestFile.write(folder.appending("f"), "x")
+                directory = directory.appending("d\(level)")
+                TestFile.write(directory.appending("f"), "x")
             }
-            for index in 0..<500 { TestFile.makeFolder(tree.path("w\(index)")) }
+            for index in 0..<500 { TestFile.makeDirectory(tree.path("w\(index)")) }
             #expect(rested(tree.root)?.entries == 800)
             let root = tree.root
             let sight = KernelFileSystem().tree(at: DiskProbe.Place(root), askingWriters: false)
@@ -108,13 +108,13 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S44 a folder that can't be listed is unreadable, one below makes the whole uncertain`() async {
+    @Test func `S44 a directory that can't be listed is unreadable, one below makes the whole uncertain`() async {
         // The check needs a separate process, because root may read everything.
         await #expect(processExitsWith: .success) {
             let tree = TemporaryTree()
             _ = tree.root.withCString { chmod($0, 0o755) }
             TestFile.write(tree.path("in/a"), "x")
-            TestFile.makeFolder(tree.path("in/closed"))
+            TestFile.makeDirectory(tree.path("in/closed"))
             _ = tree.path("in/closed").withCString { chmod($0, 0) }
             if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
             guard case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Place(tree.path("in"))) else {

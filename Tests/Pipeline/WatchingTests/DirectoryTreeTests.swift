@@ -14,19 +14,19 @@ struct DirectoryTreeTests {
         let top = tree.addRoot("/top")
         folders["/top"] = top
         for _ in 0..<3_000 {
-            guard let (path, folder) = folders.randomElement(using: &random) else { return }
+            guard let (path, directory) = folders.randomElement(using: &random) else { return }
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<5:
                 let name = Array("n\(Int.random(in: 0..<30, using: &random))".utf8)
-                let child = name.withUnsafeBytes { tree.child(of: folder, named: $0) }
+                let child = name.withUnsafeBytes { tree.child(of: directory, named: $0) }
                 #expect(child == folders[path.appending(name)])
                 if child == nil {
-                    folders[path.appending(name)] = name.withUnsafeBytes { tree.enter(folder, named: $0) }
+                    folders[path.appending(name)] = name.withUnsafeBytes { tree.enter(directory, named: $0) }
                 }
             case 5..<8:
                 let watch = Int32.random(in: 1..<200, using: &random)
                 let old = watches[path]
-                let freed = tree.setWatch(watch, of: folder)
+                let freed = tree.setWatch(watch, of: directory)
                 watches[path] = watch
                 let isOldFree = old != nil && old != watch && !watches.values.contains { $0 == old }
                 #expect(freed == (isOldFree ? old : nil))
@@ -40,21 +40,21 @@ struct DirectoryTreeTests {
                     folders[each] = nil
                     watches[each] = nil
                 }
-                let freed = tree.forget(folder, keepingItself: keeps).watches
+                let freed = tree.forget(directory, keepingItself: keeps).watches
                 #expect(Set(freed) == candidates.subtracting(watches.values))
             }
         }
         #expect(tree.count == folders.count)
         #expect(tree.watchCount == Set(watches.values).count)
-        for (path, folder) in folders {
-            let isThere = tree.contains(folder)
+        for (path, directory) in folders {
+            let isThere = tree.contains(directory)
             #expect(isThere)
-            #expect(tree.path(of: folder) == path)
-            #expect(tree.watch(of: folder) == watches[path])
+            #expect(tree.path(of: directory) == path)
+            #expect(tree.watch(of: directory) == watches[path])
             if let watch = watches[path] {
                 let sharing = tree.directories(of: watch)
-                #expect(sharing.contains(folder))
-                #expect(tree.onlyDirectory(of: watch) == (sharing.count == 1 ? folder : nil))
+                #expect(sharing.contains(directory))
+                #expect(tree.onlyDirectory(of: watch) == (sharing.count == 1 ? directory : nil))
             }
         }
     }

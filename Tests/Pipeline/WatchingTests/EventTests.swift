@@ -33,7 +33,7 @@ struct EventTests {
         }
     }
 
-    @Test func `S17: two folders that are exchanged are both watched on`() throws {
+    @Test func `S17: two directories that are exchanged are both watched on`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a/one"), "x")
             TestFile.write(tree.path("in/b/deep/two"), "x")
@@ -74,7 +74,7 @@ struct EventTests {
 
     @Test func `S47: a directory that is a root under two paths is reported under both`() throws {
         try withTempTree { tree in
-            TestFile.makeFolder(tree.path("real/sub"))
+            TestFile.makeDirectory(tree.path("real/sub"))
             _ = tree.path("link").withCString { symlink("real", $0) }
             let watched = try Watched([tree.path("real"), tree.path("link")])
             #expect(watched.wait(\.isReady))
@@ -110,10 +110,10 @@ struct EventTests {
     }
 
     @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
-    func `S44: a folder made below one that is closed meanwhile is listed when that is readable`() {
+    func `S44: a directory made below one that is closed meanwhile is listed when that is readable`() {
         withTempTree { tree in
             let root = tree.path("in")
-            let hints = Machine.asNobody(tree, [], root) { TestFile.makeFolder(root.appending("outer/inner")) }
+            let hints = Machine.asNobody(tree, [], root) { TestFile.makeDirectory(root.appending("outer/inner")) }
             let outer = root.appending("outer")
             _ = outer.withCString { chmod($0, 0) }
             TestFile.write(outer.appending("inner/new/file"), "x")
@@ -173,10 +173,10 @@ struct LifeTests {
         let root = PathBytes("/dev/shm/alight-test-rest-\(getpid())")
         defer { TestFile.removeTree(root) }
         let (capacity, entries) = (1_000, 12_000)
-        TestFile.makeFolder(root)
-        let folder = root.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        for number in 0..<entries { _ = symlinkat("nowhere", folder, "\(number)") }
-        close(folder)
+        TestFile.makeDirectory(root)
+        let directory = root.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        for number in 0..<entries { _ = symlinkat("nowhere", directory, "\(number)") }
+        close(directory)
         let queue = HintQueue(capacity: capacity, wake: {})
         let watcher = try Watcher(
             scope: WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true }),
@@ -217,9 +217,9 @@ struct LifeTests {
     }
 
     /// The inotify mask that this process has set for the directory; see proc_pid_fdinfo(5).
-    private static func asked(of folder: PathBytes) -> UInt32 {
+    private static func asked(of directory: PathBytes) -> UInt32 {
         var status = stat()
-        guard folder.withCString({ lstat($0, &status) }) == 0 else { return 0 }
+        guard directory.withCString({ lstat($0, &status) }) == 0 else { return 0 }
         let inode = "ino:\(String(status.st_ino, radix: 16))"
         let descriptors = PathBytes("/proc/self/fdinfo")
         for name in TestFile.names(in: descriptors) {
@@ -265,7 +265,7 @@ struct LifeTests {
     @Test func `without a waiting reader the queue is left alone for a while, and a request is answered`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let queue = HintQueue(wake: {})
             var scope = WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true })
             scope.rest = .seconds(3600)
@@ -297,7 +297,7 @@ struct LifeTests {
             let queue = HintQueue(wake: {})
             let watcher = try Watcher(
                 scope: WatchScope(
-                    roots: [WatchRoot(path: root)], hintsFoundFolders: false, reaches: { _ in true },
+                    roots: [WatchRoot(path: root)], hintsFoundDirectories: false, reaches: { _ in true },
                     takes: { _ in true }), queue: queue)
             defer { watcher.stop() }
             var paths: Set<PathBytes> = []
@@ -308,7 +308,7 @@ struct LifeTests {
                 }
             }
             #expect(wait(for: root.appending("old/file")))
-            TestFile.makeFolder(root.appending("new"))
+            TestFile.makeDirectory(root.appending("new"))
             #expect(wait(for: root.appending("new")))
             #expect(!paths.contains(root.appending("old")))
         }
@@ -338,8 +338,8 @@ struct LifeTests {
 
     @Test func `S22: stopping in the middle of a listing ends at once`() throws {
         try withTempTree { tree in
-            for folder in 0..<200 {
-                for name in 0..<10 { TestFile.makeFolder(tree.path("in/\(folder)/\(name)")) }
+            for directory in 0..<200 {
+                for name in 0..<10 { TestFile.makeDirectory(tree.path("in/\(directory)/\(name)")) }
             }
             for _ in 0..<20 {
                 let watched = try Watched([tree.path("in")])

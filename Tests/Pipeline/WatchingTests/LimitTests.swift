@@ -33,10 +33,10 @@ struct LimitTests {
         }
     }
 
-    @Test func `S52: the limit is reached later by new folders`() {
+    @Test func `S52: the limit is reached later by new directories`() {
         withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let hints = Self.start(["\(root)"], tree, watches: 10)
             #expect(Self.shortage(hints) == nil)
             for number in 0..<20 { TestFile.write(root.appending("sub\(number)/deep/file"), "x") }
@@ -50,7 +50,7 @@ struct LimitTests {
     @Test func `S52: a watch that becomes free is used`() {
         withTempTree { tree in
             let root = tree.path("in")
-            for name in ["a", "b", "c", "d"] { TestFile.makeFolder(root.appending(name)) }
+            for name in ["a", "b", "c", "d"] { TestFile.makeDirectory(root.appending(name)) }
             // Four watches are free for the root and three of its directories.
             let hints = Self.start(["\(root)"], tree, watches: 7)
             #expect(Self.shortage(hints) == "report limited user.max_inotify_watches=7 needed=8 polled=1")
@@ -75,7 +75,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `S52: what went with a folder that has no watch is looked at`() {
+    @Test func `S52: what went with a directory that has no watch is looked at`() {
         withTempTree { tree in
             let root = tree.path("in")
             for name in ["gone", "made anew"] { TestFile.write(root.appending("\(name)/deep/file"), "x") }
@@ -83,7 +83,7 @@ struct LimitTests {
             let hints = Self.start(["\(root)"], tree, watches: 4)
             #expect(Self.shortage(hints) == "report limited user.max_inotify_watches=4 needed=8 polled=4")
             for name in ["gone", "made anew"] { TestFile.removeTree(root.appending(name)) }
-            TestFile.makeFolder(root.appending("made anew"))
+            TestFile.makeDirectory(root.appending("made anew"))
             for name in ["gone", "made anew"] {
                 #expect(
                     hints.wait { lines in
@@ -110,7 +110,7 @@ struct LimitTests {
     @Test func `S51: an overflow is reported once, and nothing is lost`() {
         withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let hints = WatchHints(["\(root)"], in: tree.root, prefix: ["/usr/bin/env"])
             kill(hints.program.pid, SIGSTOP)
             for number in 0..<9_000 { TestFile.write(root.appending("file\(number)"), "x") }

@@ -107,7 +107,7 @@ struct PollingTests {
     @Test func `S55: a root that one rule watches and another polls is both`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let watched = try Self.watch(root, isWatchedToo: true)
             TestFile.write(root.appending("file"), "x")
             #expect(watched.wait { $0.hints[root.appending("file")]?.contains([.closed, .polled]) == true })
@@ -121,8 +121,8 @@ struct PollingTests {
             let watched = try Self.watch(root)
             watched.clear()
             TestFile.removeTree(root)
-            let folder = tree.root
-            #expect(watched.wait { $0.reports.contains(.rootMissing(root, watching: folder)) })
+            let directory = tree.root
+            #expect(watched.wait { $0.reports.contains(.rootMissing(root, watching: directory)) })
             #expect(watched.hints[root.appending("file")] == nil)
             TestFile.write(root.appending("new"), "x")
             #expect(watched.wait { $0.hints[root.appending("new")] != nil })

@@ -5,12 +5,14 @@ import Testing
 @testable import Watching
 
 struct RecentFilesTests {
-    private func slot(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles) -> RecentFiles.Slot {
-        Array(name.utf8).withUnsafeBytes { recent.slot(of: $0, in: folder) }
+    private func slot(_ name: String, _ directory: DirectoryTree.ID, _ recent: RecentFiles) -> RecentFiles.Slot {
+        Array(name.utf8).withUnsafeBytes { recent.slot(of: $0, in: directory) }
     }
 
-    private func hint(_ name: String, _ folder: DirectoryTree.ID, _ recent: RecentFiles, _ hints: [Hint]) -> Int? {
-        Array(name.utf8).withUnsafeBytes { recent.hint(at: recent.slot(of: $0, in: folder), named: $0, among: hints) }
+    private func hint(_ name: String, _ directory: DirectoryTree.ID, _ recent: RecentFiles, _ hints: [Hint]) -> Int? {
+        Array(name.utf8).withUnsafeBytes {
+            recent.hint(at: recent.slot(of: $0, in: directory), named: $0, among: hints)
+        }
     }
 
     @Test func `a file is identified by its directory and whole name, for one turn`() {
@@ -30,15 +32,15 @@ struct RecentFilesTests {
 
     @Test func `of several files with the same position, the last one is known`() {
         var tree = DirectoryTree()
-        let folder = tree.addRoot("/in")
+        let directory = tree.addRoot("/in")
         var recent = RecentFiles()
         var hints: [Hint] = []
         for index in 0..<20_000 {
-            recent.set(hints.count, at: slot("f\(index)", folder, recent))
+            recent.set(hints.count, at: slot("f\(index)", directory, recent))
             hints.append(Hint(path: PathBytes("/in/f\(index)"), signs: .written, origin: .live))
         }
         let known = (0..<20_000).filter { index in
-            let found = hint("f\(index)", folder, recent, hints)
+            let found = hint("f\(index)", directory, recent, hints)
             #expect(found == nil || found == index)
             return found != nil
         }

@@ -6,15 +6,15 @@ import Testing
 import Watching
 
 struct RootTests {
-    @Test func `S19: a folder above the root is renamed`() throws {
+    @Test func `S19: a directory above the root is renamed`() throws {
         try withTempTree { tree in
             let root = tree.path("a/b/in")
             TestFile.write(root.appending("file"), "x")
             let watched = try Watched([root])
             #expect(watched.wait(\.isReady))
             Machine.move(tree.path("a"), tree.path("other"))
-            let folder = tree.root
-            #expect(watched.wait { $0.reports.contains(.rootMissing(root, watching: folder)) })
+            let directory = tree.root
+            #expect(watched.wait { $0.reports.contains(.rootMissing(root, watching: directory)) })
             watched.clear()
             // Changes in the old directory are not reported.
             TestFile.write(tree.path("other/b/in/old"), "x")
@@ -29,7 +29,7 @@ struct RootTests {
     @Test func `S19: a root that is moved away and made anew at once is another one`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             TestFile.write(tree.path("next/file"), "x")
             let watched = try Watched([root])
             #expect(watched.wait(\.isReady))
@@ -48,7 +48,7 @@ struct RootTests {
     @Test func `S19: a root that is deleted while somebody is in it, and made anew`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let held = root.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
             defer { close(held) }
             let watched = try Watched([root])
@@ -64,10 +64,10 @@ struct RootTests {
         try withTempTree { tree in
             TestFile.write(tree.path("one/in/first"), "x")
             TestFile.write(tree.path("two/in/second"), "x")
-            let folder = tree.root
+            let directory = tree.root
             func point(_ target: String) {
-                _ = folder.appending("new").withCString { symlink(target, $0) }
-                Machine.move(folder.appending("new"), folder.appending("way"))
+                _ = directory.appending("new").withCString { symlink(target, $0) }
+                Machine.move(directory.appending("new"), directory.appending("way"))
             }
             point("one")
             _ = tree.path("root").withCString { symlink("way/in", $0) }
@@ -95,7 +95,7 @@ struct RootTests {
             #expect(watched.wait(\.isReady))
             let brackets: [WatchReport] = [
                 .listing(inner, .scan), .listed(inner, .scan), .listing(root, .scan), .listed(root, .scan),
-                .ready(folders: 3),
+                .ready(directories: 3),
             ]
             #expect(watched.reports == brackets)
             #expect(watched.hints[inner.appending("b/file")] == .listed)
@@ -115,7 +115,7 @@ struct RootTests {
     @Test func `S20: a root that becomes a file is said to be one, and is waited for`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let watched = try Watched([root])
             #expect(watched.wait(\.isReady))
             TestFile.removeTree(root)
@@ -189,7 +189,7 @@ struct MountTests {
         withTempTree { tree in
             let point = tree.path("m")
             let root = point.appending("in")
-            TestFile.makeFolder(root)
+            TestFile.makeDirectory(root)
             let hints = Self.start(["\(root)"], tree)
             Self.enter(hints, ["mount", "-t", "tmpfs", "none", "\(point)"])
             #expect(hints.wait(for: "report rootMissing \(root) \(point)"))
@@ -203,7 +203,7 @@ struct MountTests {
 
     @Test func `S08 S47: a bind mount is another path to the same directory, and its end is reported`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in/copy"))
+            TestFile.makeDirectory(tree.path("in/copy"))
             TestFile.write(tree.path("in/real/file"), "x")
             let hints = Self.start(["\(tree.path("in"))"], tree)
             Self.enter(hints, ["mount", "--bind", "\(tree.path("in/real"))", "\(tree.path("in/copy"))"])
@@ -223,7 +223,7 @@ struct MountTests {
 
     @Test func `S55: a mount of a type that the kernel does not tell of is polled`() {
         withTempTree { tree in
-            TestFile.makeFolder(tree.path("in/proc"))
+            TestFile.makeDirectory(tree.path("in/proc"))
             let hints = Self.start(["\(tree.path("in"))"], tree)
             Self.enter(hints, ["mount", "-t", "cgroup2", "none", "\(tree.path("in/proc"))"])
             #expect(hints.wait(for: "report polling cgroup2 \(tree.path("in/proc"))"))

@@ -15,7 +15,7 @@ struct SwappedDirectoryTests {
     @Test func `a directory behind a link below the root is not opened, and a root may be a link`() {
         withTempTree { tree in
             TestFile.write(tree.path("outside/deep/secret"), "x")
-            TestFile.makeFolder(tree.path("in/sub/deep"))
+            TestFile.makeDirectory(tree.path("in/sub/deep"))
             Self.link(tree.path("in/link"), to: "../outside")
             Self.link(tree.path("in/inner"), to: "sub")
             Self.link(tree.path("way"), to: "in")

@@ -55,11 +55,11 @@ struct WatchHints {
     /// Starts the program and waits until it is ready.
     ///
     /// `shell` runs before it in the same process, in the namespace or as the user that `prefix` sets up.
-    init(_ arguments: [String], in folder: PathBytes, prefix: [String], shell: String = "true") {
+    init(_ arguments: [String], in directory: PathBytes, prefix: [String], shell: String = "true") {
         let command = "\(shell) && exec \(Places.products)/watch-hints \(arguments.joined(separator: " "))"
         let words = prefix + ["/bin/sh", "-c", command]
         program = RunningProgram(
-            PathBytes(words[0]), Array(words.dropFirst()), in: folder, output: folder.appending("hints-log"))
+            PathBytes(words[0]), Array(words.dropFirst()), in: directory, output: directory.appending("hints-log"))
         _ = wait { $0.contains { $0.hasPrefix("report ready") } || program.exitStatus() != nil }
     }
 

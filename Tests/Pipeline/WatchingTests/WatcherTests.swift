@@ -13,7 +13,7 @@ struct WatcherTests {
             let watched = try Watched([tree.root])
             #expect(watched.wait(\.isReady))
             #expect(watched.hints[tree.path("a/b/c")] == .listed)
-            #expect(watched.reports.contains(.ready(folders: 3)))
+            #expect(watched.reports.contains(.ready(directories: 3)))
         }
     }
 
@@ -51,7 +51,7 @@ struct WatcherTests {
 
     @Test func `a directory that is moved in is listed`() throws {
         try withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("out/deep/file"), "x")
             let watched = try Watched([tree.path("in")])
             #expect(watched.wait(\.isReady))
@@ -65,10 +65,10 @@ struct WatcherTests {
 
     @Test func `known files of a new directory are compared after it has been listed`() throws {
         try withTempTree { tree in
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let watched = try Watched([tree.path("in")])
             #expect(watched.wait(\.isReady))
-            TestFile.makeFolder(tree.path("in/new"))
+            TestFile.makeDirectory(tree.path("in/new"))
             #expect(watched.wait { $0.hints[tree.path("in/new")]?.contains(.subtree) == true })
         }
     }
@@ -108,7 +108,7 @@ struct WatcherTests {
             TestFile.write(tree.path("keep/file"), "x")
             let watched = try Watched([tree.root], excluding: "skip")
             #expect(watched.wait(\.isReady))
-            #expect(watched.reports.contains(.ready(folders: 2)))
+            #expect(watched.reports.contains(.ready(directories: 2)))
             #expect(watched.hints[tree.path("skip/file")] == nil)
         }
     }
@@ -161,7 +161,7 @@ struct WatcherTests {
             TestFile.write(tree.path("in"), "x")
             let watched = try Watched([tree.path("in")])
             #expect(watched.wait(\.isReady))
-            #expect(watched.reports.contains(.failure(.notFolder(tree.path("in")))))
+            #expect(watched.reports.contains(.failure(.notDirectory(tree.path("in")))))
         }
     }
 

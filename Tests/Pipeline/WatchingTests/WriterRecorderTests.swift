@@ -42,7 +42,7 @@ struct WriterRecorderTests {
     @Test func `programs that write, move and delete are distinguished by their names`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder()
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("two"), "old")
             #expect(mkfifo("\(tree.path("wait"))", 0o600) == 0)
             Self.enter(tree.path("in"), recorder)
@@ -84,7 +84,7 @@ struct WriterRecorderTests {
     @Test func `an ended writer is known only by its process id`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             Self.enter(tree.path("in"), recorder)
             let shell = Self.shell("echo x >in/a", in: tree)
             #expect(shell.wait() == 0)
@@ -96,7 +96,7 @@ struct WriterRecorderTests {
     @Test func `changes outside are not recorded, and those in a new or moved-in directory are`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
-            for folder in ["in", "out/deep"] { TestFile.makeFolder(tree.path(folder)) }
+            for folder in ["in", "out/deep"] { TestFile.makeDirectory(tree.path(folder)) }
             Self.enter(tree.path("in"), recorder)
             let path = tree.path("out/deep/a")
             TestFile.write(path, "x")
@@ -116,7 +116,7 @@ struct WriterRecorderTests {
     @Test func `roots that are links or behind links are recorded`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
-            TestFile.makeFolder(tree.path("real/in"))
+            TestFile.makeDirectory(tree.path("real/in"))
             #expect(symlink("real", "\(tree.path("way"))") == 0)
             #expect(symlink("real/in", "\(tree.path("link"))") == 0)
             Self.enter(tree.path("way/in"), recorder)
@@ -131,10 +131,10 @@ struct WriterRecorderTests {
     @Test func `for a directory handled as one unit, the last writer of any of its entries is reported`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             Self.enter(tree.path("in"), recorder)
             guard recorder.isWhole else { return }
-            TestFile.makeFolder(tree.path("in/unit/deep"))
+            TestFile.makeDirectory(tree.path("in/unit/deep"))
             let shell = Self.shell("echo x >in/unit/deep/a", in: tree)
             #expect(shell.wait() == 0)
             let unit = tree.path("in/unit")
@@ -146,7 +146,7 @@ struct WriterRecorderTests {
     @Test func `a write after the last event of the kernel has an unknown writer`() throws {
         try withTempTree { tree in
             let recorder = try WriterRecorder(isUnlimited: true, isReading: false)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             Self.enter(tree.path("in"), recorder)
             let path = tree.path("in/a")
             TestFile.write(path, "x")
@@ -169,7 +169,7 @@ struct WriterRecorderTests {
             let limit = Int(String(decoding: setting, as: UTF8.self).filter(\.isNumber)) ?? 16_384
             guard limit <= 100_000 else { return }
             let recorder = try WriterRecorder(isUnlimited: false, isReading: false)
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             Self.enter(tree.path("in"), recorder)
             let first = tree.path("in/first")
             TestFile.write(first, "x")

@@ -6,7 +6,7 @@ import Testing
 
 /// The last process that changed a name.
 struct WriterTableTests {
-    private static func folder(_ number: UInt8) -> DirectoryKey {
+    private static func directory(_ number: UInt8) -> DirectoryKey {
         [1, 2, 3, 4, 5, 6, 7, 8, number].withUnsafeBytes { DirectoryKey($0) }
     }
 
@@ -19,41 +19,41 @@ struct WriterTableTests {
     @Test func `the last process counts, separately for each operation, name and directory`() {
         var table = WriterTable()
         let name = Array("a".utf8)
-        table.record(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
-        table.record([.content, .attributes], to: name, in: Self.folder(1), by: Self.process(2), at: Self.time(2))
-        table.record(.removal, to: name, in: Self.folder(1), by: Self.process(3), at: Self.time(3))
-        table.record(.content, to: name, in: Self.folder(2), by: Self.process(4), at: Self.time(4))
-        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process?.pid == 2)
-        #expect(table.deed(.attributes, to: name, in: Self.folder(1))?.process?.pid == 2)
-        #expect(table.deed(.removal, to: name, in: Self.folder(1))?.process?.pid == 3)
-        #expect(table.deed(.content, to: name, in: Self.folder(2))?.process?.pid == 4)
-        #expect(table.deed(.removal, to: name, in: Self.folder(2)) == nil)
-        #expect(table.deed(.content, to: Array("b".utf8), in: Self.folder(1)) == nil)
-        #expect(table.lastDeed(in: [Self.folder(1)])?.process?.pid == 3)
-        #expect(table.lastDeed(in: [Self.folder(1), Self.folder(2)])?.process?.pid == 4)
+        table.record(.content, to: name, in: Self.directory(1), by: Self.process(1), at: Self.time(1))
+        table.record([.content, .attributes], to: name, in: Self.directory(1), by: Self.process(2), at: Self.time(2))
+        table.record(.removal, to: name, in: Self.directory(1), by: Self.process(3), at: Self.time(3))
+        table.record(.content, to: name, in: Self.directory(2), by: Self.process(4), at: Self.time(4))
+        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process?.pid == 2)
+        #expect(table.deed(.attributes, to: name, in: Self.directory(1))?.process?.pid == 2)
+        #expect(table.deed(.removal, to: name, in: Self.directory(1))?.process?.pid == 3)
+        #expect(table.deed(.content, to: name, in: Self.directory(2))?.process?.pid == 4)
+        #expect(table.deed(.removal, to: name, in: Self.directory(2)) == nil)
+        #expect(table.deed(.content, to: Array("b".utf8), in: Self.directory(1)) == nil)
+        #expect(table.lastDeed(in: [Self.directory(1)])?.process?.pid == 3)
+        #expect(table.lastDeed(in: [Self.directory(1), Self.directory(2)])?.process?.pid == 4)
     }
 
     @Test func `an ended process is identified by what it was at an earlier change of the name`() {
         var table = WriterTable()
         let name = Array("a".utf8)
-        table.record(.content, to: name, in: Self.folder(1), by: Self.process(1), at: Self.time(1))
-        table.record(.content, to: name, in: Self.folder(1), by: Self.process(1, nil), at: Self.time(2))
-        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == Self.process(1))
-        table.record(.content, to: name, in: Self.folder(1), by: Self.process(2, nil), at: Self.time(3))
-        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == Self.process(2, nil))
-        table.record(.content, to: name, in: Self.folder(1), by: nil, at: Self.time(4))
-        #expect(table.deed(.content, to: name, in: Self.folder(1))?.time == Self.time(4))
-        #expect(table.deed(.content, to: name, in: Self.folder(1))?.process == nil)
+        table.record(.content, to: name, in: Self.directory(1), by: Self.process(1), at: Self.time(1))
+        table.record(.content, to: name, in: Self.directory(1), by: Self.process(1, nil), at: Self.time(2))
+        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process == Self.process(1))
+        table.record(.content, to: name, in: Self.directory(1), by: Self.process(2, nil), at: Self.time(3))
+        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process == Self.process(2, nil))
+        table.record(.content, to: name, in: Self.directory(1), by: nil, at: Self.time(4))
+        #expect(table.deed(.content, to: name, in: Self.directory(1))?.time == Self.time(4))
+        #expect(table.deed(.content, to: name, in: Self.directory(1))?.process == nil)
     }
 
     @Test func `the oldest entries are dropped first, and a new change renews an entry`() {
         var table = WriterTable(limit: 3)
         func note(_ name: String) {
-            table.record(.content, to: Array(name.utf8), in: Self.folder(1), by: Self.process(1), at: Self.time(1))
+            table.record(.content, to: Array(name.utf8), in: Self.directory(1), by: Self.process(1), at: Self.time(1))
         }
         func names() -> String {
             ["a", "b", "c", "d", "e", "f"].filter {
-                table.deed(.content, to: Array($0.utf8), in: Self.folder(1)) != nil
+                table.deed(.content, to: Array($0.utf8), in: Self.directory(1)) != nil
             }.joined()
         }
         for name in ["a", "b", "c", "a"] { note(name) }

@@ -5,7 +5,7 @@ package import System
 /// In the notation, paths are relative to the base directory of the world, and a directory ends with a slash.
 package enum Operation: Sendable, Hashable, CustomStringConvertible {
     case create(PathBytes), write(PathBytes), append(PathBytes), replace(PathBytes), delete(PathBytes)
-    case rename(PathBytes, PathBytes), swap(PathBytes, PathBytes), folder(PathBytes, PathBytes)
+    case rename(PathBytes, PathBytes), swap(PathBytes, PathBytes), directory(PathBytes, PathBytes)
     case link(PathBytes, PathBytes), symlink(PathBytes, PathBytes)
     case chmod(PathBytes), touch(PathBytes)
     case open(PathBytes), close(PathBytes), read(PathBytes)
@@ -19,7 +19,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
         "umount": umount, "hide": hide, "show": show,
     ]
     private static let twoPaths: [String: @Sendable (PathBytes, PathBytes) -> Self] = [
-        "rename": rename, "swap": swap, "folder": folder, "link": link, "symlink": symlink,
+        "rename": rename, "swap": swap, "folder": directory, "link": link, "symlink": symlink,
     ]
 
     /// Parses the notation, such as `rename a x/b`.
@@ -44,7 +44,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
             .chmod(let path), .touch(let path), .open(let path), .close(let path), .read(let path), .mkdir(let path),
             .rmdir(let path), .mount(let path), .umount(let path), .hide(let path), .show(let path):
             [path]
-        case .rename(let from, let to), .swap(let from, let to), .folder(let from, let to), .link(let from, let to),
+        case .rename(let from, let to), .swap(let from, let to), .directory(let from, let to), .link(let from, let to),
             .symlink(let from, let to):
             [from, to]
         }

@@ -255,7 +255,7 @@ package struct RandomRun {
         case .swap: return step(.swap(file, dice.pick(there)))
         case .folder:
             let isThere = there.contains { $0.bytes.starts(with: "y/".utf8) }
-            return isThere ? step(.folder("y/", "z/")) : step(.folder("x/", "y/"))
+            return isThere ? step(.directory("y/", "z/")) : step(.directory("x/", "y/"))
         case .directory:
             let directory = dice.pick(["x/", "y/", "x/e/", "z/"] as [PathBytes])
             let operations: [Operation] = [

@@ -28,7 +28,7 @@ extension WatcherState {
             let inner = path.appending(entry.name.bytes)
             let isDirectory = world.nodes[entry.node].type == .directory
             memory[entry.name] = world.snapshot(entry.node)
-            if scope.hintsFoundFolders || !isDirectory || visit.origin != .scan, scope.takes(inner) {
+            if scope.hintsFoundDirectories || !isDirectory || visit.origin != .scan, scope.takes(inner) {
                 output.hints.append(Hint(path: inner, signs: signs, origin: visit.origin))
             }
             guard isDirectory, isEntered(inner, index) else { continue }

@@ -85,7 +85,7 @@ extension WatcherState {
             }
             drop(index, &world)
             roots[index].presence = .missing
-            if isOther { output.reports.append(.failure(.notFolder(root.path))) }
+            if isOther { output.reports.append(.failure(.notDirectory(root.path))) }
             output.reports.append(.rootMissing(root.path, watching: nearest))
         case .denied(let errno):
             guard root.presence != .denied, root.presence != .present || !root.isLost else { return }

@@ -199,7 +199,7 @@ struct WatcherState {
         if !isReady {
             isReady = true
             for index in roots.indices where roots[index].isRetired { drop(index, &world) }
-            output.reports.append(.ready(folders: tree.directories.values.count { !$0.isFailed }))
+            output.reports.append(.ready(directories: tree.directories.values.count { !$0.isFailed }))
         }
         if rescan.isRunning {
             rescan.isRunning = false

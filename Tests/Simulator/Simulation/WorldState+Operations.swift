@@ -13,7 +13,7 @@ extension WorldState {
         case .replace(let path): replace(path)
         case .delete(let path): delete(path)
         case .rename(let from, let to): rename(from, to, isDirectory: from.bytes.last == .slash)
-        case .folder(let from, let to): rename(from, to, isDirectory: true)
+        case .directory(let from, let to): rename(from, to, isDirectory: true)
         case .swap(let one, let other): exchange(one, other)
         case .link(let from, let to): link(from, to)
         case .symlink(let path, let target): symlink(path, target)

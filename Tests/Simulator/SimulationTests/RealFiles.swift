@@ -13,7 +13,7 @@ struct RealFiles: ~Copyable {
     init(base: PathBytes) {
         self.base = base
         // Other directories on the same file system, which are not watched.
-        TestFile.makeFolder(beside)
+        TestFile.makeDirectory(beside)
     }
 
     private var beside: PathBytes { base.parent.appending("beside") }
@@ -88,7 +88,7 @@ struct RealFiles: ~Copyable {
             Glibc.close(put(new, O_CREAT))
             return renamed(new, path)
         case .delete: return path.withCString { unlink($0) } == 0
-        case .rename(_, let to), .folder(_, let to): return renamed(path, full(to))
+        case .rename(_, let to), .directory(_, let to): return renamed(path, full(to))
         case .swap(_, let to):
             return path.withCString { one in full(to).withCString { ctk_exchange(one, $0) == 0 } }
         case .link(_, let to): return path.withCString { from in full(to).withCString { Glibc.link(from, $0) == 0 } }

@@ -33,7 +33,7 @@ struct Draw {
         case 12, 13: .link(one, two)
         case 14: .swap(one, two)
         case 15: .swap(directory, other)
-        case 16, 17: .folder(directory, other)
+        case 16, 17: .directory(directory, other)
         case 18, 19: .mkdir(directory)
         case 20: Int.random(in: 0..<3, using: &dice) == 0 ? .rmdir(directory) : .mkdir(directory)
         case 21: .symlink(one, "a")
@@ -123,7 +123,7 @@ struct Draw {
     @Test(arguments: 1...4) func `files change as in the kernel`(_ seed: UInt64) throws {
         withTempTree { temporary in
             let base = temporary.path("w")
-            TestFile.makeFolder(base)
+            TestFile.makeDirectory(base)
             let world = World(seed: seed)
             var real = RealFiles(base: base)
             var draw = Draw(seed: seed)
@@ -160,7 +160,7 @@ struct Draw {
         let scope = WatchScope(roots: [WatchRoot(path: "/w")], reaches: { _ in true }, takes: { _ in true })
         let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
         while watcher.list() {}
-        #expect(queue.take().reports.last == .ready(folders: 2))
+        #expect(queue.take().reports.last == .ready(directories: 2))
         #expect(world.apply(.mount("x/")) && !world.apply(.mount("x/")))
         #expect(world.snapshot("/w/x/a") == nil && world.apply(.create("x/a")))
         let (first, mount) = (world.snapshot("/w/x/a"), world.snapshot("/w/x/a")?.mount ?? 0)
@@ -237,7 +237,7 @@ struct Draw {
     func `the hints are those of the real watcher`(_ seed: UInt64, _ isRaw: Bool) throws {
         try withTempTree { temporary in
             let base = temporary.path("w")
-            TestFile.makeFolder(base)
+            TestFile.makeDirectory(base)
             let world = World(seed: seed)
             var real = RealFiles(base: base)
             let (queue, realQueue) = (HintQueue(wake: {}), HintQueue(wake: {}))

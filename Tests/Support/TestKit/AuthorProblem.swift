@@ -14,6 +14,6 @@ package let authorProblem: String? = {
     var error = cal_fanotify_mark(queue, directory, 1, 0)
     if error != 0 { error = cal_fanotify_mark(queue, directory, 0, 0) }
     guard error == 0 else { return "the file system of /tmp does not report writers" }
-    var key = [UInt8](repeating: 0, count: Int(CAL_FOLDER_KEY_SIZE))
-    return cal_folder_key_descriptor(directory, &key) > 0 ? nil : "directories of /tmp have no handles"
+    var key = [UInt8](repeating: 0, count: Int(CAL_DIRECTORY_KEY_SIZE))
+    return cal_directory_key_descriptor(directory, &key) > 0 ? nil : "directories of /tmp have no handles"
 }()

@@ -34,7 +34,7 @@ package enum DriverProgram {
         _ title: String, _ command: String, in directory: PathBytes?, name: String,
         _ body: (PathBytes) throws(DriverFailure) -> String
     ) {
-        let directory = directory ?? TestFile.makeTemporaryFolder(name)
+        let directory = directory ?? TestFile.makeTemporaryDirectory(name)
         do throws(DriverFailure) {
             print(try body(directory))
             TestFile.removeTree(directory)

@@ -232,7 +232,7 @@ package final class ScenarioRunner {
     private func make(_ line: Scenario.Line) {
         let target = path(line, 1)
         if line.words[1].last == .slash {
-            TestFile.makeFolder(target.normalized)
+            TestFile.makeDirectory(target.normalized)
         } else {
             TestFile.write(target, line.words.count > 3 ? line.words[3] : [])
         }
@@ -262,7 +262,7 @@ package final class ScenarioRunner {
             }
         case "delete": result = target.withCString { unlink($0) }
         case "rmtree": TestFile.removeTree(target)
-        case "mkdir": TestFile.makeFolder(target)
+        case "mkdir": TestFile.makeDirectory(target)
         case "touch": result = target.withCString { utimensat(AT_FDCWD, $0, nil, 0) }
         case "chmod":
             let mode = mode_t(line.text(1), radix: 8) ?? 0

@@ -5,7 +5,7 @@ package import System
 package struct TemporaryTree: ~Copyable {
     package let root: PathBytes
 
-    package init() { root = TestFile.makeTemporaryFolder() }
+    package init() { root = TestFile.makeTemporaryDirectory() }
 
     deinit { TestFile.removeTree(root) }
 
@@ -21,17 +21,17 @@ package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Re
 /// File operations for tests, by exact bytes and without Foundation.
 package enum TestFile {
     /// Creates a new temporary directory, which the caller removes.
-    package static func makeTemporaryFolder(_ word: String = "test") -> PathBytes {
+    package static func makeTemporaryDirectory(_ word: String = "test") -> PathBytes {
         var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { preconditionFailure("no temporary directory: errno \(errno)") }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
     }
 
     /// Creates the directory and its missing ancestors.
-    package static func makeFolder(_ path: PathBytes) {
+    package static func makeDirectory(_ path: PathBytes) {
         if path.withCString({ mkdir($0, 0o755) }) == 0 || errno == EEXIST { return }
         if errno == ENOENT {
-            makeFolder(path.parent)
+            makeDirectory(path.parent)
             _ = path.withCString { mkdir($0, 0o755) }
         }
     }
@@ -42,7 +42,7 @@ package enum TestFile {
     package static func write(_ path: PathBytes, _ text: String) { write(path, Array(text.utf8)) }
 
     package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: UInt32 = 0o644) {
-        makeFolder(path.parent)
+        makeDirectory(path.parent)
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appending ? O_APPEND : O_TRUNC)
         Descriptors.write {
             let descriptor = path.withCString { open($0, flags, mode) }
@@ -123,7 +123,7 @@ package enum TestFile {
         var status = stat()
         guard from.withCString({ lstat($0, &status) }) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFDIR {
-            makeFolder(to)
+            makeDirectory(to)
             for name in names(in: from) { copyTree(from.appending(name), to.appending(name)) }
         } else if let content = read(from) {
             write(to, content, mode: status.st_mode & 0o777)

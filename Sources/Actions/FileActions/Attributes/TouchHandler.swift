@@ -54,7 +54,7 @@ package struct TouchHandler: FileHandler {
         guard !path.isEmpty, !path.contains(0), path.last != .slash else {
             throw FileError(EINVAL, "'path' must be the path of a file")
         }
-        return invocation.folder.resolving(path).normalized
+        return invocation.baseDirectory.resolving(path).normalized
     }
 
     private func open(

@@ -37,7 +37,7 @@ enum Destination {
     static func path(_ invocation: Invocation) throws(FileError) -> PathBytes {
         let to = invocation.parameters["to"]?.bytes ?? []
         guard !to.isEmpty, !to.contains(0) else { throw FileError(EINVAL, "'to' is empty") }
-        var path = invocation.folder.resolving(to)
+        var path = invocation.baseDirectory.resolving(to)
         if to.last == .slash { path = path.appending(invocation.job.event.path.lastComponent) }
         return path.normalized
     }

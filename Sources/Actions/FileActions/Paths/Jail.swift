@@ -39,7 +39,7 @@ struct Jail {
     ///   - parameters: The parameters that specify where the action writes; their literal heads are allowed.
     init(_ invocation: Invocation, parameters: [String] = ["to"]) {
         if case .array(let directories)? = invocation.parameters["allow"], !directories.isEmpty {
-            self.init(directories.compactMap(\.bytes).map { invocation.folder.resolving($0) })
+            self.init(directories.compactMap(\.bytes).map { invocation.baseDirectory.resolving($0) })
         } else {
             let roots = invocation.selection.filter.roots.map { PathBytes($0) } + [invocation.job.event.root]
             self.init(roots + parameters.compactMap { invocation.literalHeads[$0] }, areNamed: false)
@@ -94,7 +94,7 @@ struct Jail {
     ) throws(FileError) -> DirectoryHandle {
         let path = base.path.appending(relative.bytes)
         for _ in 0..<Self.mostTries {
-            let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 1) }
+            let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_DIRECTORY, 1) }
             if opened >= 0 { return DirectoryHandle(opened, path) }
             guard opened == -ENOENT, making else { throw error(-opened, path) }
             let isDeep = relative.bytes.contains(.slash)
@@ -103,7 +103,7 @@ struct Jail {
             let made = parent.makeDirectory(name, mode: 0o777)
             guard made == 0 || made == EEXIST else { throw error(made, path) }
             if made == 0, let metadata = try parent.metadata(of: name) {
-                changes.append(FileChange(.madeFolder(path), left: FileMark(metadata)))
+                changes.append(FileChange(.madeDirectory(path), left: FileMark(metadata)))
             }
             // A link without a target exists, but is not a directory.
             if made != 0, try parent.metadata(of: name)?.type == .symlink { throw error(ENOTDIR, path) }

@@ -42,7 +42,7 @@ struct SourceFile {
         let base = relative.map(\.bytes.isEmpty) == false ? root : path.parent
         let directory = try DirectoryHandle.opened(base, orElse: .gone)
         guard let relative, relative.bytes.contains(.slash) else { return directory }
-        let inner = relative.parent.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_FOLDER, 0) }
+        let inner = relative.parent.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_DIRECTORY, 0) }
         switch inner {
         case 0...: return DirectoryHandle(inner, path.parent)
         case -ENOENT, -ENOTDIR: throw .gone

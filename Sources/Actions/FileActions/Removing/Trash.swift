@@ -122,7 +122,7 @@ package struct Trash: Sendable {
     private func sharedCan(in top: DirectoryHandle, _ user: String, recorded: [UInt8]) throws(FileError) -> Can? {
         let name: PathBytes = ".Trash"
         guard let there = try top.metadata(of: name), there.type == .directory, there.mode & UInt16(S_ISVTX) != 0,
-            case .success(let opened) = top.open(name, CAL_OPEN_FOLDER),
+            case .success(let opened) = top.open(name, CAL_OPEN_DIRECTORY),
             try opened.metadata().identity == there.identity
         else { return nil }
         let shared = DirectoryHandle(dup(opened.descriptor), top.path(of: name))
@@ -139,7 +139,9 @@ package struct Trash: Sendable {
         let path = directory.path(of: name)
         let error = directory.makeDirectory(name, mode: 0o700)
         guard error == 0 || error == EEXIST else { throw FileError(error, "cannot create the directory '\(path)'") }
-        let own = try directory.opened(name, CAL_OPEN_FOLDER) { FileError($0, "cannot open the directory '\(path)'") }
+        let own = try directory.opened(name, CAL_OPEN_DIRECTORY) {
+            FileError($0, "cannot open the directory '\(path)'")
+        }
         guard try own.metadata().uid == geteuid() else { throw FileError(EACCES, "'\(path)' belongs to another user") }
         return DirectoryHandle(dup(own.descriptor), path)
     }

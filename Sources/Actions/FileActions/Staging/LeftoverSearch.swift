@@ -24,7 +24,7 @@ package struct LeftoverSearch: Sendable {
                 guard case .use(let handler, let with) = action.work, handler.location == nil else { continue }
                 if Self.takers.contains(handler.name) { found += rule.roots }
                 guard case .object(let members) = with, case .text(let to)? = members["to"],
-                    let head = to.literalHead(in: rule.folder)
+                    let head = to.literalHead(in: rule.baseDirectory)
                 else { continue }
                 found.append(head)
             }
@@ -51,7 +51,7 @@ package struct LeftoverSearch: Sendable {
             guard open.count < Self.mostOpen, let names = try? directory.names() else { continue }
             for name in names where open.count < Self.mostOpen {
                 guard let metadata = try? directory.metadata(of: name), metadata.type == .directory,
-                    case .success(let file) = directory.open(name, CAL_OPEN_FOLDER)
+                    case .success(let file) = directory.open(name, CAL_OPEN_DIRECTORY)
                 else { continue }
                 open.append(DirectoryHandle(dup(file.descriptor), directory.path(of: name)))
             }

@@ -40,7 +40,7 @@ package struct Undoing {
             case .made(let path, let source): try remove(path, source, change.left, event)
             case .unpacked(let path, let source, let sealed):
                 try removeUnpacked(path, source, sealed, change.left, event)
-            case .madeFolder(let path): try removeDirectory(path, change.left, event)
+            case .madeDirectory(let path): try removeDirectory(path, change.left, event)
             case .overwritten(let path):
                 throw Self.refusal("the previous file at '\(path)' was replaced and can't be restored")
             case .removed(let path, let twin):

@@ -55,11 +55,11 @@ extension ProgramConfinement {
     ///   - rule: The confinement that the rule specifies.
     ///   - invocations: The invocations of the request, whose files can be read.
     ///   - executable: The program.
-    ///   - folder: The directory of a plugin, if it has one.
+    ///   - directory: The directory of a plugin, if it has one.
     ///   - scratch: The directory that it works in, and may write to.
     /// - Throws: The problem when a path cannot be derived from the name of a file.
     package init(
-        _ rule: Confinement, _ invocations: ArraySlice<Invocation>, executable: PathBytes, folder: PathBytes?,
+        _ rule: Confinement, _ invocations: ArraySlice<Invocation>, executable: PathBytes, directory: PathBytes?,
         scratch: PathBytes
     ) throws(HandlerProblem) {
         umask = rule.umask ?? umask
@@ -78,7 +78,7 @@ extension ProgramConfinement {
             grants.append(Grant(ProgramPath(event.path, beneath: event.root), .read, ifThere: true))
         }
         grants.append(Grant(ProgramPath(scratch), [.read, .write]))
-        for path in Self.program(executable) + [folder].compactMap(\.self) {
+        for path in Self.program(executable) + [directory].compactMap(\.self) {
             grants.append(Grant(ProgramPath(path), [.read, .execute], ifThere: true))
         }
         grants += Self.system(hasNetwork: sandbox.allowsNetwork)
@@ -96,13 +96,13 @@ extension ProgramConfinement {
                 (sandbox.read ?? [], [.read, .execute]), (sandbox.write ?? [], [.read, .write]),
             ] as [([Template], Access)] {
                 for template in templates {
-                    guard let path = template.confinedPath(with: invocation.facts, in: invocation.folder) else {
+                    guard let path = template.confinedPath(with: invocation.facts, in: invocation.baseDirectory) else {
                         throw HandlerProblem(
                             message: "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
-                    let place = ProgramPath(path, of: template, in: invocation.folder, for: invocation.job.event)
+                    let place = ProgramPath(path, of: template, in: invocation.baseDirectory, for: invocation.job.event)
                     grants.append(Grant(place, access))
                 }
             }

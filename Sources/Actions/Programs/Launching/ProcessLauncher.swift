@@ -28,13 +28,13 @@ package final class ProcessLauncher: Sendable {
 
     /// Finds `alight-launch`: next to this program, or else in `../libexec/alight` relative to its directory.
     package static func find() -> PathBytes? {
-        guard let folder = programFolder else { return nil }
-        let places = [folder.appending("alight-launch"), folder.parent.appending("libexec/alight/alight-launch")]
+        guard let directory = programDirectory else { return nil }
+        let places = [directory.appending("alight-launch"), directory.parent.appending("libexec/alight/alight-launch")]
         return places.first { $0.withCString { access($0, X_OK) } == 0 }
     }
 
     /// The directory of this program's executable; nil when `/proc` does not show it.
-    package static var programFolder: PathBytes? {
+    package static var programDirectory: PathBytes? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
         guard count > 0 else { return nil }

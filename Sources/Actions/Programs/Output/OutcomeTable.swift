@@ -12,19 +12,19 @@ package struct OutcomeTable {
     /// Whether standard output is a response; that of other programs is log output.
     package var answers: Bool
     /// The directory that relative outputs are relative to.
-    package var folder: PathBytes
+    package var directory: PathBytes
     package var timeout: Duration
     /// The resource limits of the program.
     package var limits: ResourceLimits
 
     package init(
-        program: String, isIdempotent: Bool, answers: Bool, folder: PathBytes, timeout: Duration,
+        program: String, isIdempotent: Bool, answers: Bool, directory: PathBytes, timeout: Duration,
         limits: ResourceLimits = ResourceLimits()
     ) {
         self.program = program
         self.isIdempotent = isIdempotent
         self.answers = answers
-        self.folder = folder
+        self.directory = directory
         self.timeout = timeout
         self.limits = limits
     }
@@ -34,7 +34,7 @@ package struct OutcomeTable {
     /// An event for which the response has no result gets the outcome of the whole. If all events have results, the
     /// outputs of the whole belong to no particular event, and are recorded with the first.
     package func outcomes(of ended: ProgramResult, count: Int) -> (outcomes: [Outcome], remarks: [String]) {
-        var reader = ResponseReader(folder: folder)
+        var reader = ResponseReader(directory: directory)
         let reading = answers ? reader.read(ended.output) : .nothing
         var whole = outcome(of: ended, reading)
         whole.log = ended.log.text

@@ -16,13 +16,13 @@ package struct ResponseReader {
     }
 
     /// The directory that relative outputs are relative to.
-    let folder: PathBytes
+    let directory: PathBytes
     /// Warnings about what was truncated or dropped, for the log.
     package private(set) var remarks: [String] = []
     /// The results, one for each event of the request, in order; nil for an element that is null or not a result.
     private(set) var results: [PluginResponse?] = []
 
-    package init(folder: PathBytes) { self.folder = folder }
+    package init(directory: PathBytes) { self.directory = directory }
 
     package mutating func read(_ bytes: [UInt8]) -> Reading {
         guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
@@ -103,7 +103,7 @@ package struct ResponseReader {
                 remarks.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
                 return nil
             }
-            return PluginPath(bytes: folder.resolving(bytes).normalized.bytes)
+            return PluginPath(bytes: directory.resolving(bytes).normalized.bytes)
         }
     }
 

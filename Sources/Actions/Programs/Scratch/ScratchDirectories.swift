@@ -27,28 +27,28 @@ package struct ScratchDirectories: Sendable {
         own = InstanceDirectory(in: base)
     }
 
-    /// Selects the default path: the first of `serviceFolders`, else `/run/alight` for root, else
+    /// Selects the default path: the first of `serviceDirectories`, else `/run/alight` for root, else
     /// `$XDG_RUNTIME_DIR/alight`, else `alight-UID` in the directory for temporary files.
     ///
     /// - Parameters:
-    ///   - serviceFolders: The directories that a service manager has created for Alight, as in `$RUNTIME_DIRECTORY`:
+    ///   - serviceDirectories: The directories that a service manager has created for Alight, as in `$RUNTIME_DIRECTORY`:
     ///     absolute paths, separated by colons.
-    ///   - runtimeFolder: `$XDG_RUNTIME_DIR`.
-    ///   - temporaryFolder: `$TMPDIR`.
+    ///   - runtimeDirectory: `$XDG_RUNTIME_DIR`.
+    ///   - temporaryDirectory: `$TMPDIR`.
     ///   - user: The user that Alight runs as.
     package init(
-        serviceFolders: PathBytes? = nil, runtimeFolder: PathBytes?, temporaryFolder: PathBytes?, user: UInt32
+        serviceDirectories: PathBytes? = nil, runtimeDirectory: PathBytes?, temporaryDirectory: PathBytes?, user: UInt32
     ) {
-        let first = serviceFolders?.bytes.split(separator: UInt8(ascii: ":")).first
+        let first = serviceDirectories?.bytes.split(separator: UInt8(ascii: ":")).first
         if let first, first.first == UInt8(ascii: "/") {
             self.init(base: PathBytes(Array(first)))
         } else if user == 0 {
             self.init(base: "/run/alight")
-        } else if let runtimeFolder, !runtimeFolder.bytes.isEmpty {
-            self.init(base: runtimeFolder.appending("alight"))
+        } else if let runtimeDirectory, !runtimeDirectory.bytes.isEmpty {
+            self.init(base: runtimeDirectory.appending("alight"))
         } else {
-            let folder = UserDirectory(in: temporaryFolder ?? "/tmp", user: user)
-            self.init(base: folder.path, passedOver: folder.passedOver)
+            let directory = UserDirectory(in: temporaryDirectory ?? "/tmp", user: user)
+            self.init(base: directory.path, passedOver: directory.passedOver)
         }
     }
 
@@ -57,13 +57,13 @@ package struct ScratchDirectories: Sendable {
     /// It belongs to the user, who can then also traverse the directory that contains it, but not read that.
     package func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
         let mode: mode_t = user == nil ? 0o700 : 0o711
-        let folder = try makeNew(mode: mode)
+        let directory = try makeNew(mode: mode)
         if let user {
-            guard folder.withCString({ lchown($0, user.uid, user.gid) }) == 0 else {
-                throw ScratchFailure(errno, "give '\(user.text)'", folder)
+            guard directory.withCString({ lchown($0, user.uid, user.gid) }) == 0 else {
+                throw ScratchFailure(errno, "give '\(user.text)'", directory)
             }
         }
-        return folder
+        return directory
     }
 
     private func makeNew(mode: mode_t) throws(ScratchFailure) -> PathBytes {
@@ -73,8 +73,8 @@ package struct ScratchDirectories: Sendable {
             let parent = try own.path(mode: mode)
             // Each has another name: a process left from an earlier attempt finds nothing by the old one.
             let number = counter.count.add(1, ordering: .relaxed).newValue
-            let folder = parent.appending(Array("\(number)".utf8))
-            if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
+            let directory = parent.appending(Array("\(number)".utf8))
+            if directory.withCString({ mkdir($0, 0o700) }) == 0 { return directory }
             switch errno {
             // A program may have created directories next to its own.
             case EEXIST: continue
@@ -83,7 +83,7 @@ package struct ScratchDirectories: Sendable {
                 renewals += 1
                 own.forget(parent)
                 try prepareBase(mode: mode)
-            case let error: throw ScratchFailure(error, "create", folder)
+            case let error: throw ScratchFailure(error, "create", directory)
             }
         }
     }
@@ -100,18 +100,18 @@ package struct ScratchDirectories: Sendable {
     package func removeAbandoned() {
         guard (try? prepareBase()) != nil, let names = try? DiskProbe.names(following: base) else { return }
         for name in names where InstanceDirectory.isOne(name) {
-            let folder = base.appending(name.bytes)
-            let lock = InstanceDirectory.lock(folder)
+            let directory = base.appending(name.bytes)
+            let lock = InstanceDirectory.lock(directory)
             guard lock >= 0 else { continue }
-            try? DirectoryRemoval.remove(folder)
+            try? DirectoryRemoval.remove(directory)
             close(lock)
         }
     }
 
     /// Removes a directory that was created in ``base``; returns the error if that fails, otherwise nil.
-    package func discard(folder: PathBytes) -> String? {
+    package func discard(directory: PathBytes) -> String? {
         do throws(ScratchFailure) {
-            try DirectoryRemoval.remove(folder)
+            try DirectoryRemoval.remove(directory)
             return nil
         } catch {
             return error.message
@@ -124,7 +124,7 @@ package struct ScratchDirectories: Sendable {
     /// Removes a directory and everything below it.
     ///
     /// Links are removed, not followed. A mounted file system stays, and with it the directory.
-    package func remove(_ folder: PathBytes) throws(ScratchFailure) { try DirectoryRemoval.remove(folder) }
+    package func remove(_ directory: PathBytes) throws(ScratchFailure) { try DirectoryRemoval.remove(directory) }
 
     /// Creates the base directory if needed, and makes sure that no other user owns or can read it: in `/tmp` another
     /// user could have created it first.
@@ -147,14 +147,14 @@ package struct ScratchDirectories: Sendable {
 package struct ScratchFailure: Error {
     package var message: String
 
-    init(_ error: Int32, _ verb: String, _ folder: PathBytes) {
-        message = "cannot \(verb) the scratch directory '\(folder)': \(String(cString: strerror(error)))"
+    init(_ error: Int32, _ verb: String, _ directory: PathBytes) {
+        message = "cannot \(verb) the scratch directory '\(directory)': \(String(cString: strerror(error)))"
     }
 
     /// Creates the error for a directory in which, or at which, a file system is mounted.
-    init(mounted place: PathBytes, in folder: PathBytes) {
+    init(mounted place: PathBytes, in directory: PathBytes) {
         message =
-            "the scratch directory '\(folder)' is left in place, because something is mounted at '\(place)'; "
+            "the scratch directory '\(directory)' is left in place, because something is mounted at '\(place)'; "
             + "unmount it: the directory is removed when Alight stops or starts again"
     }
 }
@@ -163,9 +163,9 @@ extension DirectoryRemoval {
     /// Removes a scratch directory, or a directory with scratch directories.
     ///
     /// - Throws: Why it stays; all that could be removed of it is gone.
-    static func remove(_ folder: PathBytes) throws(ScratchFailure) {
-        let (error, mount) = removeOwn(folder)
-        if let mount { throw ScratchFailure(mounted: mount, in: folder) }
-        if error != 0 { throw ScratchFailure(error, "remove", folder) }
+    static func remove(_ directory: PathBytes) throws(ScratchFailure) {
+        let (error, mount) = removeOwn(directory)
+        if let mount { throw ScratchFailure(mounted: mount, in: directory) }
+        if error != 0 { throw ScratchFailure(error, "remove", directory) }
     }
 }

@@ -123,11 +123,11 @@ static bool drop_capabilities(void) {
 }
 
 /// Enters the working directory that was opened, even if another directory has its name now.
-static bool enter_folder(const struct plan *plan) {
-    if (!(plan->flags & FLAG_USER)) return fchdir(plan->given[FOLDER]) == 0;
+static bool enter_directory(const struct plan *plan) {
+    if (!(plan->flags & FLAG_USER)) return fchdir(plan->given[DIRECTORY]) == 0;
     // Another user needs search permission for all directories above it.
     struct stat given, entered;
-    if (chdir(plan->folder) != 0 || stat(".", &entered) != 0 || fstat(plan->given[FOLDER], &given) != 0) return false;
+    if (chdir(plan->directory) != 0 || stat(".", &entered) != 0 || fstat(plan->given[DIRECTORY], &given) != 0) return false;
     errno = ESTALE;
     return given.st_dev == entered.st_dev && given.st_ino == entered.st_ino;
 }
@@ -144,7 +144,7 @@ bool confine(const struct plan *plan) {
     bool is_sandbox = ruleset >= 0 || (plan->flags & FLAG_NO_NETWORK);
     if (is_sandbox && geteuid() == 0 && !drop_capabilities()) return fails(STEP_PRIVILEGES);
     if ((plan->flags & FLAG_USER) && !become_user(plan)) return fails(STEP_USER);
-    if (!enter_folder(plan)) return fails(STEP_FOLDER);
+    if (!enter_directory(plan)) return fails(STEP_DIRECTORY);
     if (ruleset >= 0 && !enter_ruleset(ruleset)) return fails(STEP_SANDBOX);
     if ((plan->flags & FLAG_NO_NETWORK) && can_shut_off_network() && !shut_off_network()) {
         if (!(plan->flags & FLAG_IF_POSSIBLE)) return fails(STEP_NETWORK);

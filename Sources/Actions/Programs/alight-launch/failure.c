@@ -130,11 +130,11 @@ void tell_failure(const struct plan *plan) {
     case STEP_PRIVILEGES:
         say("give up new privileges", "", reason);
         break;
-    case STEP_FOLDER:
+    case STEP_DIRECTORY:
         if (plan->flags & FLAG_USER) {
-            snprintf(detail, sizeof detail, "'%.7000s' as user '%.400s'", plan->folder, plan->user_name);
+            snprintf(detail, sizeof detail, "'%.7000s' as user '%.400s'", plan->directory, plan->user_name);
         } else {
-            snprintf(detail, sizeof detail, "'%.7000s'", plan->folder);
+            snprintf(detail, sizeof detail, "'%.7000s'", plan->directory);
         }
         say("enter the directory ", detail, reason);
         break;

@@ -34,7 +34,7 @@ static void take_given(struct msghdr *message, int given[DESCRIPTOR_COUNT]) {
     size_t size = rights == NULL || rights->cmsg_type != SCM_RIGHTS ? 0 : rights->cmsg_len - CMSG_LEN(0);
     // The kernel omits descriptors for which no number is free.
     bool is_whole = !(message->msg_flags & MSG_CTRUNC) && size <= DESCRIPTOR_COUNT * sizeof(int);
-    if (!is_whole || size < (FOLDER + 1) * sizeof(int)) fail("a plan arrived without its descriptors");
+    if (!is_whole || size < (DIRECTORY + 1) * sizeof(int)) fail("a plan arrived without its descriptors");
     memcpy(given, CMSG_DATA(rights), size);
 }
 
@@ -162,7 +162,7 @@ struct plan next_plan(void) {
     for (uint32_t index = 0; index < plan.group_count; index++) {
         take(&cursor, &plan.groups[index], sizeof *plan.groups);
     }
-    plan.folder = take_string(&cursor);
+    plan.directory = take_string(&cursor);
     plan.executable = take_string(&cursor);
     plan.arguments = take_strings(&cursor, &plan);
     plan.environment = take_strings(&cursor, &plan);

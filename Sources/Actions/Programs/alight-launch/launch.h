@@ -30,7 +30,7 @@ enum limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_FILES, LIMIT_PROCESSES, LIMIT_FILE_S
 
 /// The descriptors that come with a plan: the program's standard input, output and error, its working directory, and
 /// the Landlock ruleset of its sandbox, if it has one.
-enum { STREAM_COUNT = 3, FOLDER = STREAM_COUNT, RULESET, DESCRIPTOR_COUNT };
+enum { STREAM_COUNT = 3, DIRECTORY = STREAM_COUNT, RULESET, DESCRIPTOR_COUNT };
 
 /// The decoded plan of a run.
 struct plan {
@@ -45,7 +45,7 @@ struct plan {
     uint32_t user, group, group_count;
     gid_t *groups;
     char *user_name;
-    char *folder, *executable;
+    char *directory, *executable;
     char **arguments, **environment;
     /// The open descriptors; -1 for the others.
     int given[DESCRIPTOR_COUNT];
@@ -56,7 +56,7 @@ struct plan {
 /// The step at which the child failed.
 enum step {
     STEP_NONE, STEP_SESSION, STEP_SANDBOX, STEP_NICE, STEP_IO_PRIORITY, STEP_LIMIT, STEP_USER, STEP_PRIVILEGES,
-    STEP_FOLDER, STEP_NETWORK, STEP_EXECUTABLE,
+    STEP_DIRECTORY, STEP_NETWORK, STEP_EXECUTABLE,
 };
 
 /// The step at which the child failed, and the errno.

@@ -283,7 +283,7 @@ int main(void) {
                 close_given(&plan, index);
             }
             // An open directory cannot be unmounted.
-            close_given(&plan, FOLDER);
+            close_given(&plan, DIRECTORY);
             close_given(&plan, RULESET);
             tell(ENDED, wait_for_all(program, &plan), "");
         }

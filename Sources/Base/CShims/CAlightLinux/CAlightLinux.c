@@ -74,8 +74,8 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 
 int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
 
-int64_t cal_read_entries(int folder, void *buffer, size_t size) {
-    long count = syscall(SYS_getdents64, folder, buffer, size);
+int64_t cal_read_entries(int directory, void *buffer, size_t size) {
+    long count = syscall(SYS_getdents64, directory, buffer, size);
     return count >= 0 ? count : -errno;
 }
 
@@ -150,7 +150,7 @@ int64_t cal_read_attribute(const char *path, const char *name, void *value, size
 
 int cal_remove_open_attribute(int fd, const char *name) { return fremovexattr(fd, name) == 0 ? 0 : errno; }
 
-int cal_open_folder(int directory, const char *path) {
+int cal_open_directory(int directory, const char *path) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
     struct open_how how = {.flags = flags, .resolve = RESOLVE_NO_SYMLINKS};
     int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);

@@ -21,7 +21,7 @@
 // value, because glibc may lack the name.
 #define HANDLE_FOR_NAMES 0x200
 
-_Static_assert(CAL_FOLDER_KEY_SIZE >= sizeof(fsid_t) + sizeof(struct file_handle) + MAX_HANDLE_SZ, "room for any handle");
+_Static_assert(CAL_DIRECTORY_KEY_SIZE >= sizeof(fsid_t) + sizeof(struct file_handle) + MAX_HANDLE_SZ, "room for any handle");
 
 int cal_fanotify_open(int is_unlimited) {
     unsigned int flags = FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK;
@@ -30,7 +30,7 @@ int cal_fanotify_open(int is_unlimited) {
     return fd >= 0 ? fd : -errno;
 }
 
-int cal_fanotify_mark(int fd, int folder, int is_file_system, int is_removal) {
+int cal_fanotify_mark(int fd, int directory, int is_file_system, int is_removal) {
     uint64_t mask = FAN_CLOSE_WRITE | FAN_CREATE | FAN_MOVED_TO | FAN_MOVED_FROM | FAN_DELETE | FAN_ATTRIB | FAN_ONDIR;
     unsigned int flags = is_removal ? FAN_MARK_REMOVE : FAN_MARK_ADD;
     if (is_file_system) {
@@ -39,7 +39,7 @@ int cal_fanotify_mark(int fd, int folder, int is_file_system, int is_removal) {
         flags |= FAN_MARK_ONLYDIR;
         mask |= FAN_EVENT_ON_CHILD;
     }
-    return fanotify_mark(fd, flags, mask, folder, NULL) == 0 ? 0 : errno;
+    return fanotify_mark(fd, flags, mask, directory, NULL) == 0 ? 0 : errno;
 }
 
 int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct cal_fanotify_event *out) {
@@ -58,7 +58,7 @@ int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct ca
         if (event.mask & (FAN_CLOSE_WRITE | FAN_CREATE | FAN_MOVED_TO)) out->is_content = 1;
         if (event.mask & (FAN_DELETE | FAN_MOVED_FROM)) out->is_removal = 1;
         if (event.mask & FAN_ATTRIB) out->is_attributes = 1;
-        if ((event.mask & FAN_ONDIR) && (event.mask & (FAN_MOVED_FROM | FAN_MOVED_TO))) out->is_folder_move = 1;
+        if ((event.mask & FAN_ONDIR) && (event.mask & (FAN_MOVED_FROM | FAN_MOVED_TO))) out->is_directory_move = 1;
         // Each record starts with a header of four bytes that contains the length of the record.
         for (size_t at = event.metadata_len; at + sizeof(struct fanotify_event_info_header) <= event.event_len;) {
             struct fanotify_event_info_header header;
@@ -71,38 +71,38 @@ int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct ca
             unsigned int bytes;
             memcpy(&bytes, record + sizeof header + sizeof(fsid_t), sizeof bytes);
             if (bytes > MAX_HANDLE_SZ || fixed + bytes > header.len) continue;
-            out->folder = record + sizeof header;
-            out->folder_length = sizeof(fsid_t) + sizeof(struct file_handle) + bytes;
+            out->directory_key = record + sizeof header;
+            out->directory_key_length = sizeof(fsid_t) + sizeof(struct file_handle) + bytes;
             out->name = (const char *)record + fixed + bytes;
             out->name_length = strnlen(out->name, header.len - fixed - bytes);
         }
-        if (out->folder) return 1;
+        if (out->directory_key) return 1;
     }
     return 0;
 }
 
-static int64_t key_of(int folder, const char *path, int flags, uint8_t *key) {
+static int64_t key_of(int directory, const char *path, int flags, uint8_t *key) {
     struct {
         struct file_handle handle;
         uint8_t bytes[MAX_HANDLE_SZ];
     } found;
     int mount;
     found.handle.handle_bytes = MAX_HANDLE_SZ;
-    if (name_to_handle_at(folder, path, &found.handle, &mount, flags) != 0) {
+    if (name_to_handle_at(directory, path, &found.handle, &mount, flags) != 0) {
         if (errno != EOPNOTSUPP) return -errno;
         found.handle.handle_bytes = MAX_HANDLE_SZ;
-        if (name_to_handle_at(folder, path, &found.handle, &mount, flags | HANDLE_FOR_NAMES) != 0) return -errno;
+        if (name_to_handle_at(directory, path, &found.handle, &mount, flags | HANDLE_FOR_NAMES) != 0) return -errno;
     }
     size_t length = sizeof(struct file_handle) + found.handle.handle_bytes;
     memcpy(key + sizeof(fsid_t), &found, length);
     return (int64_t)(sizeof(fsid_t) + length);
 }
 
-int64_t cal_folder_key_descriptor(int folder, uint8_t *key) {
+int64_t cal_directory_key_descriptor(int directory, uint8_t *key) {
     struct statfs status;
-    if (fstatfs(folder, &status) != 0) return -errno;
+    if (fstatfs(directory, &status) != 0) return -errno;
     memcpy(key, &status.f_fsid, sizeof(fsid_t));
-    return key_of(folder, "", AT_EMPTY_PATH, key);
+    return key_of(directory, "", AT_EMPTY_PATH, key);
 }
 
 int cal_open_key(int mount, const uint8_t *key, size_t length) {
@@ -117,8 +117,8 @@ int cal_open_key(int mount, const uint8_t *key, size_t length) {
 }
 
 /// Reads a whole small file. Returns its length, or -1.
-static ssize_t read_small(int folder, const char *name, char *buffer, size_t capacity) {
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+static ssize_t read_small(int directory, const char *name, char *buffer, size_t capacity) {
+    int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
     ssize_t count = read(fd, buffer, capacity);
     close(fd);
@@ -132,14 +132,14 @@ void cal_process_facts(int pid, struct cal_process *out) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", pid);
     // One descriptor makes sure that all data belongs to one process: the id may be reused at any time.
-    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return;
+    int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return;
     // Reads first what disappears first when the process exits.
-    out->executable_length = readlinkat(folder, "exe", out->executable, sizeof out->executable);
-    ssize_t count = read_small(folder, "comm", out->name, sizeof out->name);
+    out->executable_length = readlinkat(directory, "exe", out->executable, sizeof out->executable);
+    ssize_t count = read_small(directory, "comm", out->name, sizeof out->name);
     if (count > 0) out->name_length = out->name[count - 1] == '\n' ? count - 1 : count;
     char status[1024];
-    count = read_small(folder, "status", status, sizeof status - 1);
+    count = read_small(directory, "status", status, sizeof status - 1);
     if (count > 0) {
         status[count] = 0;
         // The real and the effective user id. The owner of the directory itself would be root for a program that has
@@ -151,5 +151,5 @@ void cal_process_facts(int pid, struct cal_process *out) {
             out->has_user = 1;
         }
     }
-    close(folder);
+    close(directory);
 }

@@ -17,7 +17,7 @@
 
 static int flags_of(enum cal_opening what) {
     switch (what) {
-    case CAL_OPEN_FOLDER: return O_PATH | O_DIRECTORY | O_CLOEXEC;
+    case CAL_OPEN_DIRECTORY: return O_PATH | O_DIRECTORY | O_CLOEXEC;
     case CAL_OPEN_ENTRY: return O_PATH | O_NOFOLLOW | O_CLOEXEC;
     case CAL_OPEN_LISTING: return O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     case CAL_OPEN_LISTING_QUIETLY: return flags_of(CAL_OPEN_LISTING) | O_NOATIME;
@@ -98,7 +98,7 @@ static int open_by_names(int start, const char *given, enum cal_opening what, in
                 memmove(name, rest, strlen(rest) + 1);
                 break;
             }
-            int is_end = *rest == 0 && what != CAL_OPEN_FOLDER && what != CAL_OPEN_TARGET;
+            int is_end = *rest == 0 && what != CAL_OPEN_DIRECTORY && what != CAL_OPEN_TARGET;
             int next = error ? -1 : openat(at, entry, is_end ? flags_of(what) : O_PATH | O_NOFOLLOW | O_CLOEXEC);
             struct stat status;
             if (!error && (next < 0 || (!is_end && fstat(next, &status) != 0))) error = errno;
@@ -171,11 +171,11 @@ static int open_listing(int root, const char *path) {
     // The directory belongs to another user.
     if (fd == -EPERM) fd = open_resolving(root, path, CAL_OPEN_LISTING, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     if (!is_missing(fd)) return fd;
-    int folder = open_by_names(root, path, CAL_OPEN_FOLDER, 0, 1);
-    if (folder < 0) return folder;
-    fd = cal_open_entry(folder, ".", CAL_OPEN_LISTING_QUIETLY);
-    if (fd == -EPERM) fd = cal_open_entry(folder, ".", CAL_OPEN_LISTING);
-    close(folder);
+    int directory = open_by_names(root, path, CAL_OPEN_DIRECTORY, 0, 1);
+    if (directory < 0) return directory;
+    fd = cal_open_entry(directory, ".", CAL_OPEN_LISTING_QUIETLY);
+    if (fd == -EPERM) fd = cal_open_entry(directory, ".", CAL_OPEN_LISTING);
+    close(directory);
     return fd;
 }
 
@@ -195,18 +195,18 @@ int cal_open_listing(const char *root, const char *path, uint64_t *device) {
     return fd;
 }
 
-int cal_watch_open(int inotify, int folder, uint32_t mask) {
+int cal_watch_open(int inotify, int directory, uint32_t mask) {
     char name[64];
-    int watch = inotify_add_watch(inotify, descriptor_name(folder, name), mask);
+    int watch = inotify_add_watch(inotify, descriptor_name(directory, name), mask);
     return watch >= 0 ? watch : -errno;
 }
 
-int cal_open_root(const char *path) { return open_trusting(path, CAL_OPEN_FOLDER); }
+int cal_open_root(const char *path) { return open_trusting(path, CAL_OPEN_DIRECTORY); }
 
 int cal_open_target(const char *path) { return open_trusting(path, CAL_OPEN_TARGET); }
 
-int cal_open_entry(int folder, const char *name, enum cal_opening what) {
-    int fd = openat(folder, name, flags_of(what) | O_NOFOLLOW);
+int cal_open_entry(int directory, const char *name, enum cal_opening what) {
+    int fd = openat(directory, name, flags_of(what) | O_NOFOLLOW);
     return fd >= 0 ? fd : -errno;
 }
 
@@ -224,33 +224,33 @@ static int mount_of(int descriptor) {
     return line && sscanf(line, "mnt_id: %d", &mount) == 1 ? mount : -1;
 }
 
-int cal_open_unmounted_by_ids(int folder, const char *name) {
-    int fd = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+int cal_open_unmounted_by_ids(int directory, const char *name) {
+    int fd = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return -errno;
     int mount = mount_of(fd);
-    if (mount >= 0 && mount == mount_of(folder)) return fd;
+    if (mount >= 0 && mount == mount_of(directory)) return fd;
     close(fd);
     return -EXDEV;
 }
 
-int cal_open_unmounted(int folder, const char *name) {
+int cal_open_unmounted(int directory, const char *name) {
     struct open_how how = {
         .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
         .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
     };
-    int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+    int fd = (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
     if (fd >= 0) return fd;
-    if (errno == ENOSYS || errno == EPERM) return cal_open_unmounted_by_ids(folder, name);
+    if (errno == ENOSYS || errno == EPERM) return cal_open_unmounted_by_ids(directory, name);
     return -errno;
 }
 
-int cal_rename(int from_folder, const char *from, int to_folder, const char *to, enum cal_renaming how) {
+int cal_rename(int from_directory, const char *from, int to_directory, const char *to, enum cal_renaming how) {
     unsigned int flags = how == CAL_RENAME_NEW ? RENAME_NOREPLACE : how == CAL_RENAME_EXCHANGING ? RENAME_EXCHANGE : 0;
-    return renameat2(from_folder, from, to_folder, to, flags) == 0 ? 0 : errno;
+    return renameat2(from_directory, from, to_directory, to, flags) == 0 ? 0 : errno;
 }
 
-int cal_open_unnamed_in(int folder, unsigned int mode) {
-    int descriptor = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+int cal_open_unnamed_in(int directory, unsigned int mode) {
+    int descriptor = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (descriptor < 0) return -errno;
     char name[64];
     if (access(descriptor_name(descriptor, name), F_OK) == 0) return descriptor;
@@ -258,9 +258,9 @@ int cal_open_unnamed_in(int folder, unsigned int mode) {
     return -EOPNOTSUPP;
 }
 
-int cal_link_descriptor_in(int descriptor, int folder, const char *name) {
+int cal_link_descriptor_in(int descriptor, int directory, const char *name) {
     char buffer[64];
-    int result = linkat(AT_FDCWD, descriptor_name(descriptor, buffer), folder, name, AT_SYMLINK_FOLLOW);
+    int result = linkat(AT_FDCWD, descriptor_name(descriptor, buffer), directory, name, AT_SYMLINK_FOLLOW);
     return result == 0 ? 0 : errno;
 }
 

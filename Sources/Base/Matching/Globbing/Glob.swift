@@ -145,12 +145,14 @@ extension Glob {
     ///
     /// The directory is bytes without a slash at the end (or `/`), absolute if the pattern is. For a relative pattern,
     /// `.` or an empty collection is the directory that the pattern is relative to.
-    package func canMatch(below folder: some Collection<UInt8>) -> Bool {
-        folder.withSpan { program.canMatch(below: $0) }
+    package func canMatch(below directory: some Collection<UInt8>) -> Bool {
+        directory.withSpan { program.canMatch(below: $0) }
     }
 
     /// Whether a path directly in this directory could match.
     ///
     /// The directory has the same form as for ``canMatch(below:)``, which is true whenever this is.
-    package func canMatch(in folder: some Collection<UInt8>) -> Bool { folder.withSpan { program.canMatch(in: $0) } }
+    package func canMatch(in directory: some Collection<UInt8>) -> Bool {
+        directory.withSpan { program.canMatch(in: $0) }
+    }
 }

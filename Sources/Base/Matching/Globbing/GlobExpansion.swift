@@ -21,7 +21,7 @@ struct GlobExpansion {
         self.alternatives = alternatives
         isAbsolute = absolute > 0
         // If a `.` was dropped, as in `in/{.,a}`, the name before it is a match: `in` itself.
-        rootCount = alternatives.reduce(Self.folderCount(of: nodes)) { min($0, $1.count - 1) }
+        rootCount = alternatives.reduce(Self.directoryCount(of: nodes)) { min($0, $1.count - 1) }
     }
 
     private static func expand(_ nodes: [GlobNode], offset: Int, errors: GlobErrors) throws(GlobError) -> [[GlobAtom]] {
@@ -65,8 +65,8 @@ struct GlobExpansion {
     }
 
     /// Counts the literal directories before the first wildcard or group.
-    private static func folderCount(of nodes: [GlobNode]) -> Int {
-        var folders = 0
+    private static func directoryCount(of nodes: [GlobNode]) -> Int {
+        var directories = 0
         var name: [UInt8] = []
         for node in nodes {
             switch node {
@@ -74,13 +74,13 @@ struct GlobExpansion {
                 switch atom.kind {
                 case .literal(let byte): name.append(byte)
                 case .slash:
-                    folders += name.isEmpty || name == [.dot] ? 0 : 1
+                    directories += name.isEmpty || name == [.dot] ? 0 : 1
                     name = []
-                case .star, .one, .set: return folders
+                case .star, .one, .set: return directories
                 }
-            case .group: return folders
+            case .group: return directories
             }
         }
-        return folders
+        return directories
     }
 }

@@ -28,27 +28,27 @@ extension GlobProgram {
     }
 
     /// Whether a path strictly below the directory could match.
-    func canMatch(below folder: Span<UInt8>) -> Bool {
-        if folder.isEmpty || folder.count == 1 && folder[0] == .dot { return !isAbsolute }
-        if folder.count < lead.count { return isRootOrAbove(folder) }
-        guard starts(folder) else { return false }
-        if folder.count == lead.count { return isAbsolute && lead.count == 1 }
-        return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .below) }
+    func canMatch(below directory: Span<UInt8>) -> Bool {
+        if directory.isEmpty || directory.count == 1 && directory[0] == .dot { return !isAbsolute }
+        if directory.count < lead.count { return isRootOrAbove(directory) }
+        guard starts(directory) else { return false }
+        if directory.count == lead.count { return isAbsolute && lead.count == 1 }
+        return alternatives.contains { walk(directory, from: lead.count, along: $0.components, to: .below) }
     }
 
     /// Whether a path directly in the directory could match.
-    func canMatch(in folder: Span<UInt8>) -> Bool {
-        guard canMatch(below: folder) else { return false }
-        let isTop = folder.isEmpty || folder.count == 1 && folder[0] == .dot
-        let length = isTop ? 0 : folder.count
+    func canMatch(in directory: Span<UInt8>) -> Bool {
+        guard canMatch(below: directory) else { return false }
+        let isTop = directory.isEmpty || directory.count == 1 && directory[0] == .dot
+        let length = isTop ? 0 : directory.count
         let rootLength = lead.count > 1 ? lead.count - 1 : lead.count
         if length <= rootLength { return length == rootLength && alternatives.contains { isOneName($0.components) } }
-        return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .inside) }
+        return alternatives.contains { walk(directory, from: lead.count, along: $0.components, to: .inside) }
     }
 
     /// Whether the components can match a single name.
     private func isOneName(_ components: Range<Int>) -> Bool {
-        components.count { !self.components[$0].isAnyFolders } == 1
+        components.count { !self.components[$0].isAnyDirectories } == 1
     }
 
     private func starts(_ path: Span<UInt8>) -> Bool {
@@ -57,9 +57,9 @@ extension GlobProgram {
     }
 
     /// Whether a directory shorter than the lead is the root or contains it.
-    private func isRootOrAbove(_ folder: Span<UInt8>) -> Bool {
-        for index in 0..<folder.count where folder[index] != lead[index] { return false }
-        return lead[folder.count] == .slash || folder.count == 1 && isAbsolute
+    private func isRootOrAbove(_ directory: Span<UInt8>) -> Bool {
+        for index in 0..<directory.count where directory[index] != lead[index] { return false }
+        return lead[directory.count] == .slash || directory.count == 1 && isAbsolute
     }
 
     /// Matches the components of an alternative against those of a path.
@@ -75,7 +75,7 @@ extension GlobProgram {
                 if isAtEnd, goal == .below { return true }
                 if isAtEnd, goal == .inside, isOneName(current..<components.upperBound) { return true }
                 let component = self.components[current]
-                if component.isAnyFolders {
+                if component.isAnyDirectories {
                     current += 1
                     retry = current
                     retryPosition = position

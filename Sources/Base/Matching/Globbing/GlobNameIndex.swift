@@ -73,8 +73,8 @@ struct GlobNameIndex: Sendable {
         var names: [GlobComponent] = []
         for alternative in program.alternatives {
             let components = program.components[alternative.components]
-            guard components.count == 2, let first = components.first, first.isAnyFolders,
-                let last = components.last, !last.isAnyFolders
+            guard components.count == 2, let first = components.first, first.isAnyDirectories,
+                let last = components.last, !last.isAnyDirectories
             else { return nil }
             names.append(last)
         }

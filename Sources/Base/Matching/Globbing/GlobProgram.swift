@@ -29,7 +29,7 @@ struct GlobComponent: Sendable {
     /// The tokens in ``GlobProgram/tokens``.
     var tokens: Range<Int>
     /// Whether it is `**`; at the end of a pattern, it is followed by a `*`.
-    var isAnyFolders: Bool
+    var isAnyDirectories: Bool
     /// Whether it starts with a literal dot.
     var startsWithDot: Bool
     var hasStar: Bool
@@ -64,8 +64,8 @@ final class GlobProgram: Sendable {
         let expansion = try GlobExpansion(try parser.parse(), errors: errors)
         var tables = GlobTables(classes: parser.classes, foldsExtension: !options.isCaseSensitive)
         for alternative in expansion.alternatives { tables.add(alternative.dropFirst(expansion.rootCount)) }
-        let folders = expansion.alternatives[0].prefix(expansion.rootCount).map(Self.literalBytes)
-        let joined = Array(folders.joined(separator: [.slash]))
+        let directories = expansion.alternatives[0].prefix(expansion.rootCount).map(Self.literalBytes)
+        let joined = Array(directories.joined(separator: [.slash]))
         let anchor: [UInt8] = expansion.isAbsolute ? [.slash] : []
         root = joined.isEmpty && !expansion.isAbsolute ? [.dot] : anchor + joined
         lead = joined.isEmpty ? anchor : root + [.slash]
@@ -107,7 +107,7 @@ private struct GlobTables {
 
     /// The number of directory levels below the root in the deepest alternative.
     var depth: Int? {
-        guard !components.contains(where: \.isAnyFolders) else { return nil }
+        guard !components.contains(where: \.isAnyDirectories) else { return nil }
         return alternatives.map { $0.components.count - 1 }.max()
     }
 
@@ -116,12 +116,12 @@ private struct GlobTables {
         for (number, atoms) in zip(parts.indices, parts) {
             let isLast = number == parts.endIndex - 1
             if atoms.count == 2, atoms.allSatisfy({ $0.kind == .star }) {
-                let follows = components.count > first && components[components.count - 1].isAnyFolders
-                if !follows { addComponent([], isAnyFolders: true) }
+                let follows = components.count > first && components[components.count - 1].isAnyDirectories
+                if !follows { addComponent([], isAnyDirectories: true) }
                 // A `**` at the end matches everything below: any directories, and then one name.
-                if isLast { addComponent(atoms.prefix(1), isAnyFolders: false) }
+                if isLast { addComponent(atoms.prefix(1), isAnyDirectories: false) }
             } else {
-                addComponent(atoms[...], isAnyFolders: false, foldsExtension: isLast && foldsExtension)
+                addComponent(atoms[...], isAnyDirectories: false, foldsExtension: isLast && foldsExtension)
             }
         }
         var suffix: GlobLiteral?
@@ -130,7 +130,7 @@ private struct GlobTables {
     }
 
     private mutating func addComponent(
-        _ atoms: ArraySlice<GlobAtom>, isAnyFolders: Bool, foldsExtension: Bool = false
+        _ atoms: ArraySlice<GlobAtom>, isAnyDirectories: Bool, foldsExtension: Bool = false
     ) {
         let first = tokens.count
         // The dot of `.bashrc` starts a name, not an extension.
@@ -162,7 +162,7 @@ private struct GlobTables {
         flush(&run, foldsCase: dot != nil)
         components.append(
             GlobComponent(
-                tokens: first..<tokens.count, isAnyFolders: isAnyFolders,
+                tokens: first..<tokens.count, isAnyDirectories: isAnyDirectories,
                 startsWithDot: atoms.first?.kind == .literal(.dot),
                 hasStar: atoms.contains { $0.kind == .star }))
     }

@@ -62,25 +62,25 @@ package struct PathFilter: Sendable, Hashable {
     }
 
     /// Whether a path strictly below this directory could match.
-    package func reaches(below folder: [UInt8]) -> Bool {
-        for glob in globs where glob.canMatch(below: folder) {
-            guard let relative = Self.relative(folder, to: glob.root) else { return true }
+    package func reaches(below directory: [UInt8]) -> Bool {
+        for glob in globs where glob.canMatch(below: directory) {
+            guard let relative = Self.relative(directory, to: glob.root) else { return true }
             if relative.isEmpty { return true }
             if let depth, relative.count(where: { $0 == .slash }) >= depth { continue }
             if leftOut(relative) != nil { continue }
             return true
         }
-        return isInTree(folder)
+        return isInTree(directory)
     }
 
     /// Whether a path directly in this directory could match, as far as that is known without its name.
-    package func mayTake(in folder: [UInt8]) -> Bool {
-        reaches(below: folder) && (globs.contains { $0.canMatch(in: folder) } || isInTree(folder))
+    package func mayTake(in directory: [UInt8]) -> Bool {
+        reaches(below: directory) && (globs.contains { $0.canMatch(in: directory) } || isInTree(directory))
     }
 
     /// Whether the directory is a unit with its contents, or is inside such a directory.
-    private func isInTree(_ folder: [UInt8]) -> Bool {
-        isTree && (root(taking: folder) != nil || !trees(holding: folder).isEmpty)
+    private func isInTree(_ directory: [UInt8]) -> Bool {
+        isTree && (root(taking: directory) != nil || !trees(holding: directory).isEmpty)
     }
 
     /// Returns the matching directories above the path, each of which forms a unit with it; none unless ``isTree`` is
@@ -89,9 +89,9 @@ package struct PathFilter: Sendable, Hashable {
         guard isTree else { return [] }
         var trees: [[UInt8]] = []
         for index in path.indices.dropFirst() where path[index] == .slash {
-            let folder = Array(path[..<index])
-            guard let root = root(taking: folder), let relative = Self.relative(path, to: root) else { continue }
-            if leftOut(relative) == nil { trees.append(folder) }
+            let directory = Array(path[..<index])
+            guard let root = root(taking: directory), let relative = Self.relative(path, to: root) else { continue }
+            if leftOut(relative) == nil { trees.append(directory) }
         }
         return trees
     }

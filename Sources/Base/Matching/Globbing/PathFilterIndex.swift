@@ -43,9 +43,9 @@ package struct PathFilterIndex: Sendable {
         // compared once.
         var firsts: [DirectoryFilter: Int] = [:]
         let first = filters.indices.map { index in
-            let folders = DirectoryFilter(filters[index])
-            let first = firsts[folders] ?? index
-            firsts[folders] = first
+            let directories = DirectoryFilter(filters[index])
+            let first = firsts[directories] ?? index
+            firsts[directories] = first
             return first
         }
         for (root, here) in globs {
@@ -68,10 +68,10 @@ package struct PathFilterIndex: Sendable {
     }
 
     /// Returns the filters that could match the directory or a path in it, by their roots alone, in their order.
-    package func candidates(inside folder: [UInt8]) -> [Int] {
+    package func candidates(inside directory: [UInt8]) -> [Int] {
         if filters.count <= Self.few { return all }
-        var found = places(of: folder).map(\.0.all)
-        let below = folder.last == .slash ? folder : folder + [.slash]
+        var found = places(of: directory).map(\.0.all)
+        let below = directory.last == .slash ? directory : directory + [.slash]
         var index = firstRoot(notBefore: below)
         while index < roots.endIndex, roots[index].starts(with: below) {
             found.append(byRoot[roots[index]]?.all ?? [])
@@ -119,30 +119,32 @@ package struct PathFilterIndex: Sendable {
     }
 
     /// Whether any filter could match a path strictly below the directory.
-    package func reaches(below folder: [UInt8]) -> Bool {
-        if filters.count <= Self.few { return filters.contains { $0.reaches(below: folder) } }
-        return above.contains(folder[...])
-            || places(of: folder).contains { place, _ in
-                place.reaching.contains { filters[$0].reaches(below: folder) }
+    package func reaches(below directory: [UInt8]) -> Bool {
+        if filters.count <= Self.few { return filters.contains { $0.reaches(below: directory) } }
+        return above.contains(directory[...])
+            || places(of: directory).contains { place, _ in
+                place.reaching.contains { filters[$0].reaches(below: directory) }
             }
     }
 
     /// Whether any filter could match a path directly in the directory.
-    package func mayTake(in folder: [UInt8]) -> Bool {
-        if filters.count <= Self.few { return filters.contains { $0.mayTake(in: folder) } }
-        return places(of: folder).contains { place, _ in place.reaching.contains { filters[$0].mayTake(in: folder) } }
+    package func mayTake(in directory: [UInt8]) -> Bool {
+        if filters.count <= Self.few { return filters.contains { $0.mayTake(in: directory) } }
+        return places(of: directory).contains { place, _ in
+            place.reaching.contains { filters[$0].mayTake(in: directory) }
+        }
     }
 }
 
 /// The parts of a filter that determine which directories it enters: equal values enter the same directories.
 private struct DirectoryFilter: Hashable {
     /// The globs without their last names if these are irrelevant, compared together with the options.
-    private var folders: [[UInt8]]
+    private var directories: [[UInt8]]
     private var options: [Glob.Options]
     private var filter: PathFilter
 
     init(_ filter: PathFilter) {
-        folders = filter.globs.map { Self.folder(of: $0.pattern) }
+        directories = filter.globs.map { Self.directory(of: $0.pattern) }
         options = filter.globs.map(\.options)
         self.filter = filter
         // A directory that is a unit is entered because of its own name.
@@ -152,7 +154,7 @@ private struct DirectoryFilter: Hashable {
     /// Returns the pattern up to its last slash.
     ///
     /// Returns the whole pattern if the slash may be inside braces, and if `**` is or may be the end, as in `{**,x}`.
-    private static func folder(of pattern: [UInt8]) -> [UInt8] {
+    private static func directory(of pattern: [UInt8]) -> [UInt8] {
         guard let slash = pattern.lastIndex(of: .slash), !pattern[(slash + 1)...].elementsEqual("**".utf8),
             !pattern[..<slash].contains(where: { "{[\\".utf8.contains($0) }),
             !pattern[(slash + 1)...].contains(UInt8(ascii: "{"))
@@ -161,5 +163,5 @@ private struct DirectoryFilter: Hashable {
     }
 
     /// Hashes only the directories; the sets are compared, because most filters have the same sets.
-    func hash(into hasher: inout Hasher) { hasher.combine(folders) }
+    func hash(into hasher: inout Hasher) { hasher.combine(directories) }
 }

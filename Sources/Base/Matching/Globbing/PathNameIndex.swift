@@ -9,7 +9,7 @@ struct PathNameIndex: Sendable {
         case name(ArraySlice<UInt8>)
         case ending(ArraySlice<UInt8>)
         case beginning(ArraySlice<UInt8>)
-        case folder(ArraySlice<UInt8>)
+        case directory(ArraySlice<UInt8>)
     }
 
     /// Longer literals do not distinguish more globs.
@@ -20,7 +20,7 @@ struct PathNameIndex: Sendable {
     private var others: [Int] = []
     private var endings: [Int] = []
     private var beginnings: [Int] = []
-    private var hasFolders = false
+    private var hasDirectories = false
 
     /// Creates an index of globs with their numbers, which must be in ascending order.
     init(_ globs: [(number: Int, glob: Glob)]) {
@@ -40,7 +40,7 @@ struct PathNameIndex: Sendable {
             switch key {
             case .ending(let bytes) where !endings.contains(bytes.count): endings.append(bytes.count)
             case .beginning(let bytes) where !beginnings.contains(bytes.count): beginnings.append(bytes.count)
-            case .folder: hasFolders = true
+            case .directory: hasDirectories = true
             default: break
             }
         }
@@ -65,9 +65,9 @@ struct PathNameIndex: Sendable {
         for count in beginnings where count <= name.count {
             if let here = entries[.beginning(name.prefix(count))] { found += here }
         }
-        guard hasFolders, nameStart > 0 else { return }
-        for folder in below[..<nameStart].split(separator: .slash) {
-            if let here = entries[.folder(folder)] { found += here }
+        guard hasDirectories, nameStart > 0 else { return }
+        for directory in below[..<nameStart].split(separator: .slash) {
+            if let here = entries[.directory(directory)] { found += here }
         }
     }
 
@@ -78,7 +78,7 @@ struct PathNameIndex: Sendable {
         /// Returns the name that a component without wildcards matches.
         func name(_ component: GlobComponent) -> ArraySlice<UInt8>? {
             let parts = component.tokens.compactMap(literal)
-            guard !component.isAnyFolders, !parts.isEmpty, parts.count == component.tokens.count else { return nil }
+            guard !component.isAnyDirectories, !parts.isEmpty, parts.count == component.tokens.count else { return nil }
             return Array(parts.joined())[...]
         }
         var keys: [Key] = []
@@ -86,6 +86,6 @@ struct PathNameIndex: Sendable {
         if let whole = name(component) { keys.append(.name(whole)) }
         if let end = component.tokens.last.flatMap(literal) { keys.append(.ending(end.suffix(longest))) }
         if let start = component.tokens.first.flatMap(literal) { keys.append(.beginning(start.prefix(longest))) }
-        return keys + program.components[way.components.dropLast()].compactMap { name($0).map { .folder($0) } }
+        return keys + program.components[way.components.dropLast()].compactMap { name($0).map { .directory($0) } }
     }
 }

@@ -38,7 +38,7 @@ package struct PathWords: Sendable {
         let root = program.lead.split(separator: .slash).map(Array.init)
         for alternative in program.alternatives {
             var names = root
-            for component in program.components[alternative.components] where !component.isAnyFolders {
+            for component in program.components[alternative.components] where !component.isAnyDirectories {
                 let runs = program.runs(of: component)
                 for text in [words[0]] + texts where !text.contains(.slash) {
                     let parts = runs.map { program.sample(of: $0, like: text) }
@@ -105,7 +105,7 @@ extension GlobProgram {
         let names = words.filter { !$0.contains(.slash) }
         var lists = [[lead]]
         for index in alternative.components {
-            guard !components[index].isAnyFolders else {
+            guard !components[index].isAnyDirectories else {
                 lists.append([[]] + words.map { $0 + [.slash] })
                 continue
             }

@@ -220,32 +220,32 @@ struct AppliedFiles {
     private mutating func add(_ path: PathBytes) { if seen.insert(path).inserted { paths.append(path) } }
 
     /// Adds the files below a directory that the rule matches, without following symbolic links.
-    private mutating func addAll(below folder: PathBytes) {
+    private mutating func addAll(below directory: PathBytes) {
         let files = WatchedPaths(roots: rule.roots)
-        var rest = [folder]
-        while let folder = rest.popLast() {
-            var folders: [PathBytes] = []
-            for name in names(in: folder, files).sorted() {
-                let path = folder.appending(name.bytes)
+        var rest = [directory]
+        while let current = rest.popLast() {
+            var directories: [PathBytes] = []
+            for name in names(in: current, files).sorted() {
+                let path = current.appending(name.bytes)
                 guard case .present(let snapshot) = files.look(at: path) else { continue }
                 if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { addIfAdmitted(path, snapshot) }
                 // A directory above the rule's root may contain it.
                 if snapshot.type == .directory,
                     rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })
                 {
-                    folders.append(path)
+                    directories.append(path)
                 }
             }
-            rest += folders.reversed()
+            rest += directories.reversed()
         }
     }
 
-    private mutating func names(in folder: PathBytes, _ files: WatchedPaths) -> [PathBytes] {
+    private mutating func names(in directory: PathBytes, _ files: WatchedPaths) -> [PathBytes] {
         do throws(SystemError) {
-            return try files.names(in: folder)
+            return try files.names(in: directory)
         } catch {
             add(
-                problem: "cannot list '\(Display.path(folder))': \(String(cString: strerror(error.errno)))",
+                problem: "cannot list '\(Display.path(directory))': \(String(cString: strerror(error.errno)))",
                 help: "run it as the user that Alight runs as, or as root")
             return []
         }

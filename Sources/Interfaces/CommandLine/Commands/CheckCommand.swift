@@ -63,12 +63,12 @@ struct CheckCommand: ParsableCommand {
     /// Prints the number of directories that would be watched, and the directories that would be polled.
     private func survey(_ ruleset: Ruleset) {
         let survey = WatchSurvey(ruleset.scope, until: .now + .seconds(10))
-        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.folders)) needed, "
+        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.directories)) needed, "
         line += survey.used.map { "\(Self.grouped($0)) in use, " } ?? ""
         line += "limit \(Self.grouped(survey.limit.value)) (\(survey.limit.name))"
         Output.standard.write(line)
-        for (folder, reason) in survey.polled {
-            Output.standard.write("polled: '\(Display.path(folder))': \(reason.text)")
+        for (directory, reason) in survey.polled {
+            Output.standard.write("polled: '\(Display.path(directory))': \(reason.text)")
         }
         for root in Self.rootsWithUnseenWriters(of: ruleset) {
             Output.standard.write(
@@ -82,8 +82,10 @@ struct CheckCommand: ParsableCommand {
         guard !DiskProbe.mayLeaseAnyFile else { return [] }
         let rules = ruleset.rules.filter { $0.settle.writers == .wait && $0.types.contains(.file) && $0.ready == nil }
         return Set(rules.flatMap(\.roots)).sorted().filter { root in
-            guard case .present(let folder) = DiskProbe.look(at: root), folder.type == .directory else { return false }
-            return folder.uid != geteuid() || folder.mode & 0o022 != 0
+            guard case .present(let snapshot) = DiskProbe.look(at: root), snapshot.type == .directory else {
+                return false
+            }
+            return snapshot.uid != geteuid() || snapshot.mode & 0o022 != 0
         }
     }
 

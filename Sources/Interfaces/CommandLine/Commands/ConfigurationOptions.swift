@@ -51,7 +51,8 @@ struct ConfigurationOptions: ParsableArguments {
         let path = path(variables)
         if let path {
             diagnostics = ConfigurationLoader(surroundings: surroundings).load(
-                CommandContext.currentFolder.resolving(path.bytes).normalized, shown: path.description, into: &settings)
+                CommandContext.currentDirectory.resolving(path.bytes).normalized, shown: path.description,
+                into: &settings)
         }
         try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &settings)
         try flags(&settings)
@@ -63,8 +64,8 @@ struct ConfigurationOptions: ParsableArguments {
         if let config { return RawArguments.paths([config])[0] }
         if let named = variables["ALIGHT_CONFIG"], !named.isEmpty { return PathBytes(named) }
         var files = [PathBytes]()
-        if let folder = CommandContext.configurationFolder(variables) {
-            files.append(PathBytes("\(folder)/alight/config.yaml"))
+        if let directory = CommandContext.configurationDirectory(variables) {
+            files.append(PathBytes("\(directory)/alight/config.yaml"))
         }
         if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
         return files.first { path in
@@ -106,8 +107,8 @@ extension Configuration {
     /// not root.
     private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
         let home = variables.directory("HOME").map { "\($0)/.local/state" }
-        let folder = variables.directory("XDG_STATE_HOME") ?? (geteuid() == 0 ? "/var/lib" : home)
-        return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
+        let base = variables.directory("XDG_STATE_HOME") ?? (geteuid() == 0 ? "/var/lib" : home)
+        return base.map { PathBytes("\($0)/alight/journal.db").normalized }
     }
 
     /// Returns whether standard error or standard output is the stream that systemd connected to its journal.
@@ -131,8 +132,8 @@ extension Configuration {
         let runtime =
             variables.directory("XDG_RUNTIME_DIR").map { PathBytes($0) }
             ?? (UserDirectory.isOwn(session, user: user) ? session : nil)
-        let folder = runtime?.appending("alight") ?? UserDirectory(in: "/tmp", user: user).path
-        return folder.appending("control.sock").normalized
+        let base = runtime?.appending("alight") ?? UserDirectory(in: "/tmp", user: user).path
+        return base.appending("control.sock").normalized
     }
 
     private static var usualJobs: Int {

@@ -93,7 +93,7 @@ struct JobsCommand: ParsableCommand {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
         do throws(GlobError) {
-            return try JournalQuery.Paths(naming: given, in: CommandContext.currentFolder)
+            return try JournalQuery.Paths(naming: given, in: CommandContext.currentDirectory)
         } catch {
             throw ValidationError("--path: \(Display.text(error.message)); \(error.help)")
         }

@@ -24,7 +24,7 @@ struct NewCommand: ParsableCommand {
     @Argument(
         help: ArgumentHelp("The directory to watch; the current directory if omitted.", valueName: "directory"),
         completion: .directory)
-    var folder: String = "."
+    var directory: String = "."
 
     @Option(
         name: .customLong("event"),
@@ -57,9 +57,9 @@ struct NewCommand: ParsableCommand {
         for word in events where EventMask(word: word) == nil {
             throw Exit(.usage, error: "unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))
         }
-        guard !folder.isEmpty else { throw Exit(.usage, error: "the path is empty", help: "name a directory") }
-        let folder = program.path(PathBytes(folder))
-        guard String(validating: folder.bytes, as: UTF8.self) != nil else {
+        guard !directory.isEmpty else { throw Exit(.usage, error: "the path is empty", help: "name a directory") }
+        let directory = program.path(PathBytes(directory))
+        guard String(validating: directory.bytes, as: UTF8.self) != nil else {
             throw Exit(
                 .usage, error: "the path of the directory is not UTF-8, which YAML requires",
                 help: "write a rule with '?' in place of the other bytes")
@@ -74,7 +74,8 @@ struct NewCommand: ParsableCommand {
             }
         }
         let rule = FirstRule(
-            name: name ?? FirstRule.name(for: folder), folder: folder, home: program.loading.home.map { PathBytes($0) },
+            name: name ?? FirstRule.name(for: directory), directory: directory,
+            home: program.loading.home.map { PathBytes($0) },
             events: events.isEmpty ? nil : events, work: work)
         try output.write(rule.text)
         if !rule.unfilled.isEmpty {
@@ -86,7 +87,7 @@ struct NewCommand: ParsableCommand {
     private func work(_ program: CommandContext) throws -> FirstRule.Work {
         if !command.isEmpty { return .exec(command) }
         let name = use ?? "log"
-        let here = program.loading.currentFolder
+        let here = program.loading.currentDirectory
         switch program.registry.find(name, from: here) {
         case .success(let description): return .use(name, description)
         case .failure(let problem):
@@ -171,7 +172,7 @@ struct ImportedTable: ParsableArguments {
         for index in 0..<Int(found.gl_pathc) {
             guard let match = found.gl_pathv[index] else { continue }
             switch PathNature.now(at: PathBytes(String(cString: match))) {
-            case .folder: return .folder
+            case .directory: return .directory
             case .file: nature = .file
             case .missing: break
             }

@@ -142,11 +142,11 @@ enum OfferedWords {
     }
 
     static let handlers = CompletionKind.custom { words, _, _ in
-        program.map { $0.registry.names(from: folder(words, $0)) } ?? []
+        program.map { $0.registry.names(from: directory(words, $0)) } ?? []
     }
 
     static let plugins = CompletionKind.custom { words, _, _ in
-        program.map { $0.discovery.names(from: folder(words, $0)) } ?? []
+        program.map { $0.discovery.names(from: directory(words, $0)) } ?? []
     }
 
     /// Completes the ids of the newest jobs in these states, or in any state if the set is empty.
@@ -186,9 +186,9 @@ enum OfferedWords {
     }
 
     /// Returns the directory whose plugins are used.
-    private static func folder(_ words: [String], _ program: CommandContext) -> PathBytes {
+    private static func directory(_ words: [String], _ program: CommandContext) -> PathBytes {
         guard let first = program.rulesInSilence(named(in: words))?.files.first else {
-            return program.loading.currentFolder
+            return program.loading.currentDirectory
         }
         return program.path(first).parent
     }
@@ -207,7 +207,7 @@ enum RawArguments {
         if path.bytes.last == .slash {
             throw ValidationError("'\(option) \(Display.path(path))' is a directory; name a \(noun)")
         }
-        return CommandContext.currentFolder.resolving(path.bytes).normalized
+        return CommandContext.currentDirectory.resolving(path.bytes).normalized
     }
 
     /// Returns the exact paths of parsed arguments, in the order in which they were given.

@@ -197,8 +197,8 @@ private enum WatchedPath {
     /// Returns the patterns for a path: everything below a directory, a file itself, and both for a path that does not
     /// exist and is not a glob.
     static func patterns(for text: String) throws(ObservationError) -> [PathBytes] {
-        let folder = text.hasPrefix("/") ? PathBytes("/") : CommandContext.currentFolder
-        let path = text.hasPrefix("/") ? PathBytes(text).normalized : folder.appending(text).normalized
+        let directory = text.hasPrefix("/") ? PathBytes("/") : CommandContext.currentDirectory
+        let path = text.hasPrefix("/") ? PathBytes(text).normalized : directory.appending(text).normalized
         let name = relative(path.escapedForGlob)
         let below = name.map { $0.appending("**") } ?? "**"
         var status = stat()
@@ -211,7 +211,7 @@ private enum WatchedPath {
         try ObservationOptions.check(glob)
         return [
             text.hasPrefix("/")
-                ? relative(glob) ?? below : (relative(folder.escapedForGlob)?.appending(glob.bytes) ?? glob)
+                ? relative(glob) ?? below : (relative(directory.escapedForGlob)?.appending(glob.bytes) ?? glob)
         ]
     }
 
@@ -275,19 +275,20 @@ struct EventPrinter: Sendable {
 
     func say(_ notice: ObservationNotice) {
         switch notice {
-        case .ready(let folders): reporter.say(.notice, "ready: watching \(Reporter.count(folders, "directory"))")
-        case .progress(let folders): reporter.watching(.progress(folders: folders))
+        case .ready(let directories):
+            reporter.say(.notice, "ready: watching \(Reporter.count(directories, "directory"))")
+        case .progress(let directories): reporter.watching(.progress(directories: directories))
         case .overflow: reporter.watching(.overflow)
         case .rescanned: break
         case .rootMissing(let root): reporter.say(.notice, "'\(Display.path(root))' does not exist; waiting for it")
         case .rootAppeared(let root): reporter.watching(.rootAppeared(root))
-        case .unmounted(let folder): reporter.watching(.unmounted(folder, point: folder))
-        case .mounted(let folder): reporter.watching(.mounted(folder))
-        case .polling(let folder, let fileSystem, let interval):
+        case .unmounted(let directory): reporter.watching(.unmounted(directory, point: directory))
+        case .mounted(let directory): reporter.watching(.mounted(directory))
+        case .polling(let directory, let fileSystem, let interval):
             let reason =
                 fileSystem.map { "the kernel does not report all changes on \(Display.text($0))" }
                 ?? "'--backend poll' is set"
-            reporter.sayPolling(folder, every: interval, reason)
+            reporter.sayPolling(directory, every: interval, reason)
         case .watchLimit(let sysctl, let limit, let needed, let polled):
             let limit = InotifyLimit(name: sysctl, value: limit)
             reporter.watching(.limited(WatchShortage(limit: limit, needed: needed, polled: polled)))

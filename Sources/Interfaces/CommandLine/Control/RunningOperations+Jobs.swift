@@ -154,11 +154,11 @@ extension RunningOperations {
     }
 
     private static func open(_ path: PathBytes, below root: PathBytes) -> Int32 {
-        let folder = root.withCString { cal_open_root($0) }
-        guard folder >= 0 else { return folder }
-        defer { close(folder) }
+        let directory = root.withCString { cal_open_root($0) }
+        guard directory >= 0 else { return directory }
+        defer { close(directory) }
         let inner = path.bytes.dropFirst(root == "/" ? 1 : root.bytes.count + 1)
-        return PathBytes(inner).withCString { cal_open_beneath(folder, $0, CAL_OPEN_READING, 0) }
+        return PathBytes(inner).withCString { cal_open_beneath(directory, $0, CAL_OPEN_READING, 0) }
     }
 
     private static func pictureType(_ bytes: [UInt8]) -> String? {

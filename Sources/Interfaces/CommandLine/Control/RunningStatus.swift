@@ -88,8 +88,9 @@ extension EngineStatus {
         if let limit = watching.instanceLimit {
             reasons.append("the limit \(limit.name) (\(limit.value)) is reached: all directories are polled")
         } else if watching.short > 0 {
-            let folders = Reporter.count(watching.short, "directory")
-            reasons.append("\(folders) polled, as the limit of watches is reached; raise fs.inotify.max_user_watches")
+            let directories = Reporter.count(watching.short, "directory")
+            reasons.append(
+                "\(directories) polled, as the limit of watches is reached; raise fs.inotify.max_user_watches")
         }
         if watching.failed > 0 {
             reasons.append("\(Reporter.count(watching.failed, "directory")) cannot be watched or listed")
@@ -104,7 +105,7 @@ extension EngineStatus {
         return .members(
             [
                 "rules": .strings(names), "backend": .string(root.means.rawValue), "reason": .text(root.reason),
-                "folders": .count(root.folders), "polled": .count(root.polled),
+                "folders": .count(root.directories), "polled": .count(root.polled),
             ], paths: ["path": root.path])
     }
 

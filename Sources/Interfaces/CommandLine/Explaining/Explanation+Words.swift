@@ -37,9 +37,9 @@ extension Explanation {
                 case .create: "'alight run' would create it ('missing: create')"
                 }
             return ("root_missing", "the root \(Display.quoted(root)) does not exist; \(consequence)", nil)
-        case .rootNotFolder(let root, let type):
+        case .rootNotDirectory(let root, let type):
             return (
-                "root_not_a_folder",
+                "root_not_a_directory",
                 "the root \(Display.quoted(root)) is \(PathExplanation.noun(type)), so 'alight run' would fail",
                 "name a directory before the first wildcard of 'path'"
             )
@@ -70,8 +70,8 @@ extension Explanation {
                 "hidden", "'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'"
             )
         case .depth(let levels, let limit):
-            let folders = levels == 1 ? "1 directory" : "\(levels) directories"
-            return ("depth", "it is \(folders) below the root, and 'depth' is \(limit)", nil)
+            let directories = levels == 1 ? "1 directory" : "\(levels) directories"
+            return ("depth", "it is \(directories) below the root, and 'depth' is \(limit)", nil)
         case .leftOut(let kind, let glob, let part): return Self.words(kind, glob, part, path)
         }
     }
@@ -190,8 +190,8 @@ extension Coverage.Root {
         let rules = ruleset.rules.filter { $0.roots.contains(root) }
         interval = rules.map(\.pollInterval).min() ?? .zero
         isThere = DiskProbe.resolve(root) != nil
-        let folders = Explanation.folders(from: root, to: path)
-        unreached = folders.first { !ruleset.reaches(below: $0) }
-        polling = Explanation.polling(rules, folders) { PollingReason.untoldFileSystem(of: $0) }
+        let directories = Explanation.directories(from: root, to: path)
+        unreached = directories.first { !ruleset.reaches(below: $0) }
+        polling = Explanation.polling(rules, directories) { PollingReason.untoldFileSystem(of: $0) }
     }
 }

@@ -59,7 +59,7 @@ extension PathExplanation {
         if rule.existing == .ignore { facts.append("ignores existing files at the start ('existing: ignore')") }
         facts += rule.runningWords
         for hold in explanation.holds { facts.append("now: \(hold.words(of: explanation.path))") }
-        for holdup in entry.holdups { facts.append(holdup.line(now: now)) }
+        for reason in entry.waitReasons { facts.append(reason.line(now: now)) }
         if let next = entry.next { facts.append("event: \(next.words)") }
         if let question = entry.question { facts += question.lines(verb: "would ask first") }
         for (number, step) in entry.steps.enumerated() {
@@ -99,8 +99,8 @@ extension Coverage {
         return roots.map { root in
             let name = "the root '\(Display.path(root.path))'"
             guard root.isThere else { return "  not watched yet: \(name) does not exist" }
-            if let folder = root.unreached {
-                return "  not watched below \(name): no rule matches anything below '\(Display.path(folder))'"
+            if let directory = root.unreached {
+                return "  not watched below \(name): no rule matches anything below '\(Display.path(directory))'"
             }
             guard let reason = root.polling else { return "  watched below \(name), by inotify" }
             let cause = reason == .asked ? "a rule sets 'backend: poll'" : reason.text

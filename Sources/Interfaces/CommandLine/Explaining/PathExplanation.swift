@@ -20,7 +20,7 @@ struct PathExplanation {
         /// The next event; nil if the rule does not match the path by name.
         var next: NextEvent?
         /// The reasons why the action would wait.
-        var holdups: [WaitReason] = []
+        var waitReasons: [WaitReason] = []
         /// The command of `ready`, which would run first.
         var question: ActionPlan?
         /// The plans of each action, in order.
@@ -98,7 +98,8 @@ struct PathExplanation {
         of path: PathBytes, _ sight: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
     ) -> Explanation.Inspection {
         var sights = Explanation.Inspection(
-            path: sight, folder: { DiskProbe.look(at: $0) }, root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
+            path: sight, directory: { DiskProbe.look(at: $0) },
+            root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
         sights.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
@@ -117,7 +118,7 @@ struct PathExplanation {
     /// links.
     static func alias(of path: PathBytes, below roots: [PathBytes]) -> PathBytes? {
         guard !roots.contains(where: { path.isInside($0) }) else { return nil }
-        let real = resolvingFolder(of: path)
+        let real = resolvingDirectory(of: path)
         for root in roots {
             guard let realRoot = DiskProbe.resolve(root), real != realRoot, let relative = real.relative(to: realRoot)
             else { continue }
@@ -127,13 +128,13 @@ struct PathExplanation {
     }
 
     /// Returns the path with the symbolic links in its deepest existing directory resolved.
-    private static func resolvingFolder(of path: PathBytes) -> PathBytes {
-        var folder = path.parent
-        while folder != "/" {
-            if let real = DiskProbe.resolve(folder), let rest = path.relative(to: folder) {
+    private static func resolvingDirectory(of path: PathBytes) -> PathBytes {
+        var directory = path.parent
+        while directory != "/" {
+            if let real = DiskProbe.resolve(directory), let rest = path.relative(to: directory) {
                 return real.appending(rest)
             }
-            folder = folder.parent
+            directory = directory.parent
         }
         return path
     }
@@ -167,9 +168,9 @@ extension PathExplanation.OfRule {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return
         }
-        holdups =
+        waitReasons =
             (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: surroundings.ruleset, now: now)
-        if let slots = surroundings.slots?.holdup(of: rule) { holdups.append(slots) }
+        if let slots = surroundings.slots?.reason(of: rule) { waitReasons.append(slots) }
         plan(rule, event, surroundings, now)
     }
 
@@ -253,11 +254,11 @@ extension PathExplanation.OfRule {
         .init([
             "event": next.map { .string($0.event.kind.rawValue) },
             "changed": next.flatMap { $0.event.changed.isEmpty ? nil : .strings($0.event.changed) },
-            "holdups": .array(
-                holdups.map { holdup in
+            "wait_reasons": .array(
+                waitReasons.map { reason in
                     .members([
-                        "cause": .string(holdup.cause), "message": .string(holdup.message),
-                        "until": holdup.until.map { .string($0.description) },
+                        "cause": .string(reason.cause), "message": .string(reason.message),
+                        "until": reason.until.map { .string($0.description) },
                     ])
                 }), "question": question.map { .object($0.members) },
             "would": .array(
@@ -298,7 +299,7 @@ extension Explanation {
             "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
             "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
             "existing": .string(rule.existing.rawValue), "held_by": .strings(holds.map(\.rawValue)),
-            "where": findings.isEmpty ? nil : .strings(findings), "where_untold": untoldCondition.map { .string($0) },
+            "where": findings.isEmpty ? nil : .strings(findings), "where_unknown": untoldCondition.map { .string($0) },
             "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
             "stable": rule.settle.stable(isPolled: isPolled).map { stable in
                 ["every_ms": .milliseconds(stable.every), "rounds": .count(stable.rounds)]

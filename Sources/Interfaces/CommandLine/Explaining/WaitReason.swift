@@ -128,7 +128,7 @@ struct RunningSlots {
     }
 
     /// Returns the wait for a slot; nil if the rule needs none, or already has an action running.
-    func holdup(of rule: Rule) -> WaitReason? {
+    func reason(of rule: Rule) -> WaitReason? {
         guard rule.takesSlot, !running.contains(rule.name) else { return nil }
         return WaitReason(cause: "slots", message: "no slot is free; in use by \(users)")
     }

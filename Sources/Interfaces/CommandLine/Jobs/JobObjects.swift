@@ -72,7 +72,7 @@ extension FileChange {
         case .moved(let from, let to): "moved \(quoted(from)) to \(quoted(to))"
         case .made(let path, let source): "created \(quoted(path)) from \(quoted(source))"
         case .unpacked(let path, let source, _): "unpacked \(quoted(source)) into \(quoted(path))"
-        case .madeFolder(let path): "created the directory \(quoted(path))"
+        case .madeDirectory(let path): "created the directory \(quoted(path))"
         case .trashed(let from, let to, _): "moved \(quoted(from)) to the trash as \(quoted(to))"
         case .overwritten(let path): "replaced what was at \(quoted(path))"
         case .removed(let path, let twin): "removed \(quoted(path)), which had the content of \(quoted(twin))"
@@ -85,7 +85,7 @@ extension FileChange {
         case .moved(let from, let to), .trashed(let from, let to, _): "move \(quoted(to)) back to \(quoted(from))"
         case .made(let path, _): "remove \(quoted(path))"
         case .unpacked(let path, _, _): "remove what was unpacked into \(quoted(path))"
-        case .madeFolder(let path): "remove the directory \(quoted(path)) if it is empty"
+        case .madeDirectory(let path): "remove the directory \(quoted(path)) if it is empty"
         case .overwritten(let path): "restore what was at \(quoted(path))"
         case .removed(let path, _): "restore \(quoted(path))"
         }

@@ -19,7 +19,7 @@ struct CommandContext {
     let runner: ActionRunner
     /// The host of plugin processes; to be closed when no more actions run.
     let host: PluginHost
-    let scratchFolders: ScratchDirectories
+    let scratchDirectories: ScratchDirectories
     /// The default locations of rules, if none are named or configured; the first that exists is used.
     let defaultRules: [String]
     /// The locations of rules in the configuration.
@@ -38,7 +38,7 @@ struct CommandContext {
         let variables = ProcessInfo.processInfo.environment
         let isRoot = geteuid() == 0
         let home = Self.home(variables)
-        let configuration = Self.configurationFolder(variables)
+        let configuration = Self.configurationDirectory(variables)
 
         guard let launcherPath = ProcessLauncher.find() else {
             throw Exit(
@@ -51,18 +51,21 @@ struct CommandContext {
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: OwnershipCheck.isMeaningful)
         self.launcher = launcher
         self.environment = environment
-        scratchFolders = Self.scratchFolders
-        host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
-        var searchFolders = settings.plugins?.value ?? []
-        if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
-        searchFolders.append("/etc/alight/plugins")
+        scratchDirectories = Self.scratchDirectories
+        host = PluginHost(launcher: launcher, scratchDirectories: scratchDirectories, environment: environment)
+        var searchDirectories = settings.plugins?.value ?? []
+        if let configuration { searchDirectories.append(PathBytes("\(configuration)/alight/plugins")) }
+        searchDirectories.append("/etc/alight/plugins")
         // Plugins installed with this program, such as by `make install` in /usr/local.
-        if let folder = ProcessLauncher.programFolder {
-            searchFolders.append(folder.parent.appending("lib/alight/plugins"))
+        if let location = ProcessLauncher.programDirectory {
+            searchDirectories.append(location.parent.appending("lib/alight/plugins"))
         }
-        if !searchFolders.contains("/usr/lib/alight/plugins") { searchFolders.append("/usr/lib/alight/plugins") }
+        if !searchDirectories.contains("/usr/lib/alight/plugins") {
+            searchDirectories.append("/usr/lib/alight/plugins")
+        }
         let discovery = PluginDiscovery(
-            searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
+            searchDirectories: searchDirectories, launcher: launcher, environment: environment,
+            startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
         let data = variables.directory("XDG_DATA_HOME") ?? home.map { "\($0)/.local/share" }
@@ -88,7 +91,7 @@ struct CommandContext {
     /// Returns the environment for loading files.
     static func loading(_ variables: [String: String]) -> RuleLoader.Environment {
         var loading = RuleLoader.Environment(
-            home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
+            home: home(variables), environment: { variables[$0] }, currentDirectory: currentDirectory)
         if OwnershipCheck.isMeaningful {
             loading.distrust = { OwnershipCheck.problem(with: $0) }
             loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1) }
@@ -123,7 +126,7 @@ struct CommandContext {
     }
 
     /// Returns `$XDG_CONFIG_HOME` or its default.
-    static func configurationFolder(_ variables: [String: String]) -> String? {
+    static func configurationDirectory(_ variables: [String: String]) -> String? {
         variables.directory("XDG_CONFIG_HOME") ?? home(variables).map { "\($0)/.config" }
     }
 
@@ -140,34 +143,34 @@ struct CommandContext {
 
     /// Warns about a directory of another user with the name of the directory for temporary files.
     func sayPassedOver(_ reporter: Reporter = Reporter(format: .text)) {
-        guard let folder = scratchFolders.passedOver else { return }
+        guard let directory = scratchDirectories.passedOver else { return }
         reporter.say(
             .warning,
-            "'\(Display.path(folder))' is not a private directory of this user; "
-                + "'\(Display.path(scratchFolders.base))' is used instead",
+            "'\(Display.path(directory))' is not a private directory of this user; "
+                + "'\(Display.path(scratchDirectories.base))' is used instead",
             help: "remove it as root, or set XDG_RUNTIME_DIR")
     }
 
     /// Returns the address of the user's session bus; nil if there is none.
     private static func sessionBus(_ variables: [String: String]) -> String? {
         if let address = variables["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return address }
-        guard let folder = variables["XDG_RUNTIME_DIR"], access("\(folder)/bus", F_OK) == 0 else { return nil }
-        return "unix:path=\(folder)/bus"
+        guard let directory = variables["XDG_RUNTIME_DIR"], access("\(directory)/bus", F_OK) == 0 else { return nil }
+        return "unix:path=\(directory)/bus"
     }
 
     /// The scratch directories of actions, for commands that run none.
-    static var scratchFolders: ScratchDirectories {
+    static var scratchDirectories: ScratchDirectories {
         let variables = ProcessInfo.processInfo.environment
         return ScratchDirectories(
-            serviceFolders: variables["RUNTIME_DIRECTORY"].map { PathBytes($0) },
-            runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
-            temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
+            serviceDirectories: variables["RUNTIME_DIRECTORY"].map { PathBytes($0) },
+            runtimeDirectory: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
+            temporaryDirectory: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
     }
 
     /// Returns the absolute path, relative to the directory in which the program was started.
-    func path(_ path: PathBytes) -> PathBytes { loading.currentFolder.resolving(path.bytes).normalized }
+    func path(_ path: PathBytes) -> PathBytes { loading.currentDirectory.resolving(path.bytes).normalized }
 
-    static var currentFolder: PathBytes {
+    static var currentDirectory: PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         guard getcwd(&buffer, buffer.count) != nil else { return "/" }
         return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })

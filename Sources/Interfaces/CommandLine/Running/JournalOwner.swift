@@ -87,7 +87,7 @@ struct OpenJournal {
     init(_ place: JournalPlace, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
         switch place {
         case .memory:
-            if !isDry { CommandContext.scratchFolders.removeAbandoned() }
+            if !isDry { CommandContext.scratchDirectories.removeAbandoned() }
             journal = try DiskStore(inMemory: nil, now: DiskProbe.now())
             file = nil
         case .file(let path):
@@ -109,7 +109,7 @@ struct OpenJournal {
     static func file(
         at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
     ) throws(JournalError) -> DiskStore {
-        if !isBrief { CommandContext.scratchFolders.removeAbandoned() }
+        if !isBrief { CommandContext.scratchDirectories.removeAbandoned() }
         return try DiskStore(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
     }
 
@@ -120,10 +120,10 @@ struct OpenJournal {
     func names(below roots: [PathBytes]) -> [PathBytes] {
         guard let file else { return [] }
         var names = [file]
-        guard let folder = DiskProbe.resolve(file.parent) else { return names }
+        guard let directory = DiskProbe.resolve(file.parent) else { return names }
         for root in roots {
             // A root may be a symbolic link to a directory above the journal.
-            guard let real = DiskProbe.resolve(root), let relative = folder.relative(to: real) else { continue }
+            guard let real = DiskProbe.resolve(root), let relative = directory.relative(to: real) else { continue }
             let seen = relative.isEmpty ? root : root.appending(relative)
             names.append(seen.appending(file.lastComponent))
         }

@@ -27,10 +27,10 @@ struct Reporter: Sendable {
 
     func report(_ report: EngineReport) {
         switch report {
-        case .ready(let folders, let rules):
-            say(.notice, "ready: watching \(Self.count(folders, "directory")) for \(Self.count(rules, "rule"))")
-        case .reloaded(let folders, let rules):
-            say(.notice, "reloaded: watching \(Self.count(folders, "directory")) for \(Self.count(rules, "rule"))")
+        case .ready(let directories, let rules):
+            say(.notice, "ready: watching \(Self.count(directories, "directory")) for \(Self.count(rules, "rule"))")
+        case .reloaded(let directories, let rules):
+            say(.notice, "reloaded: watching \(Self.count(directories, "directory")) for \(Self.count(rules, "rule"))")
         case .notReloaded(let error):
             say(error)
             say(.error, "the new rules are rejected; the rules loaded before stay in effect")
@@ -92,18 +92,19 @@ struct Reporter: Sendable {
     func watching(_ report: WatchReport) {
         switch report {
         case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
-        case .progress(let folders): if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
+        case .progress(let directories):
+            if Output.error.hasColor { say(.notice, "listing: \(directories) directories so far") }
         case .overflow:
             say(.warning, "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
-        case .rootMissing(let root, let folder):
-            say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
+        case .rootMissing(let root, let directory):
+            say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(directory))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' exists now")
-        case .unmounted(let folder, _):
+        case .unmounted(let directory, _):
             say(
                 .warning,
-                "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")
-        case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
-        case .polling(let folder, let reason, let interval): sayPolling(folder, every: interval, reason.text)
+                "the file system at '\(Display.path(directory))' was unmounted; its files are not reported as deleted")
+        case .mounted(let directory): say(.notice, "a file system was mounted at '\(Display.path(directory))'")
+        case .polling(let directory, let reason, let interval): sayPolling(directory, every: interval, reason.text)
         case .limited(let shortage):
             say(
                 .warning,
@@ -111,18 +112,18 @@ struct Reporter: Sendable {
                     + "\(shortage.needed == 1 ? "is" : "are") needed; "
                     + "\(Self.count(shortage.polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
-        case .authorsUntold(let folder, let errno):
+        case .authorsUntold(let directory, let errno):
             say(
                 .warning,
-                "the file system of '\(Display.path(folder))' does not report who writes "
+                "the file system of '\(Display.path(directory))' does not report who writes "
                     + "(\(String(cString: strerror(errno)))); 'by' is omitted, and 'where: { by: … }' does not match there",
                 help: "move the directory to a local file system, or remove 'by'")
         case .failure(let error): say(.error, Display.text(error.description), help: error.help)
         }
     }
 
-    func sayPolling(_ folder: PathBytes, every interval: Duration, _ reason: String) {
-        say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)): \(reason)")
+    func sayPolling(_ directory: PathBytes, every interval: Duration, _ reason: String) {
+        say(.notice, "polling '\(Display.path(directory))' every \(Self.seconds(interval)): \(reason)")
     }
 
     // MARK: Messages
@@ -349,7 +350,7 @@ extension Reporter {
                 .warning, "cannot find out who writes (fanotify: \(String(cString: strerror(errno)))); \(effect)",
                 help: errno == EMFILE
                     ? "raise fs.fanotify.max_user_groups" : "run Linux 5.9 or later with fanotify, or remove 'by'")
-        case .notFolder: say(.warning, Display.text(error.description), help: error.help)
+        case .notDirectory: say(.warning, Display.text(error.description), help: error.help)
         }
     }
 }

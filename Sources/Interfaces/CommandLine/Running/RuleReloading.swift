@@ -139,7 +139,7 @@ final class RuleReloading: Sendable {
             let inside = DiskProbe.names(in: path).filter { name in
                 name.bytes.suffix(5).elementsEqual(".yaml".utf8) || name.bytes.suffix(4).elementsEqual(".yml".utf8)
             }
-            for file in isFolder(path) ? inside.map({ path.appending($0.bytes) }) : [path] {
+            for file in isDirectory(path) ? inside.map({ path.appending($0.bytes) }) : [path] {
                 if case .present(let snapshot) = DiskProbe.look(at: file) { files[file] = snapshot }
             }
         }
@@ -148,24 +148,24 @@ final class RuleReloading: Sendable {
 
     /// Returns the number of watches needed: one for each directory on the way.
     static func watches(of places: [PathBytes], _ program: CommandContext) -> Int {
-        var folders: Set<PathBytes> = []
+        var directories: Set<PathBytes> = []
         for path in paths(of: places, program) {
-            var folder = isFolder(path) ? path : path.parent
-            while folders.insert(folder).inserted { folder = folder.parent }
+            var directory = isDirectory(path) ? path : path.parent
+            while directories.insert(directory).inserted { directory = directory.parent }
         }
-        return folders.count
+        return directories.count
     }
 
     /// Returns the paths of the rules as given, and with symbolic links resolved.
     private static func paths(of places: [PathBytes], _ program: CommandContext) -> [PathBytes] {
-        let folder = program.loading.currentFolder
+        let directory = program.loading.currentDirectory
         return places.flatMap { place in
-            let path = folder.resolving(place.bytes).normalized
+            let path = directory.resolving(place.bytes).normalized
             return Set([path, DiskProbe.resolve(path) ?? path])
         }
     }
 
-    private static func isFolder(_ path: PathBytes) -> Bool {
+    private static func isDirectory(_ path: PathBytes) -> Bool {
         guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
         return snapshot.type == .directory
     }
@@ -174,7 +174,7 @@ final class RuleReloading: Sendable {
     private static func patterns(for path: PathBytes) -> [PathBytes] {
         guard let relative = path.relative(to: "/"), !relative.isEmpty else { return [] }
         let literal = PathBytes(relative).escapedForGlob
-        guard isFolder(path) else { return [literal] }
+        guard isDirectory(path) else { return [literal] }
         return ["*.yaml", "*.yml"].map { literal.appending($0) }
     }
 

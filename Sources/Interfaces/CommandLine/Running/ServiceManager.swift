@@ -88,13 +88,13 @@ final class ServiceManager: Sendable {
     func note(_ report: EngineReport) {
         switch report {
         case .alive: send(["WATCHDOG=1"])
-        case .ready(let folders, let rules), .reloaded(let folders, let rules):
-            noteReady("watching \(Reporter.count(folders, "directory")) for \(Reporter.count(rules, "rule"))")
+        case .ready(let directories, let rules), .reloaded(let directories, let rules):
+            noteReady("watching \(Reporter.count(directories, "directory")) for \(Reporter.count(rules, "rule"))")
         case .notReloaded: noteNotReloaded()
-        case .watching(.progress(let folders)):
+        case .watching(.progress(let directories)):
             // A start that takes long extends its timeout.
             let isReady = state.withLock { $0.isReady }
-            let status = "STATUS=listing: \(folders) directories so far"
+            let status = "STATUS=listing: \(directories) directories so far"
             send([isReady ? nil : "EXTEND_TIMEOUT_USEC=60000000", status])
         case .journal(let fault?): send(["STATUS=the journal cannot be used: \(fault.description)"])
         case .journal(nil): send(["STATUS=the journal can be written again"])

@@ -154,7 +154,7 @@ struct JobPage {
             case "moved": "moved \(path("from")) to \(path("to"))"
             case "made": "created \(path("path")) from \(path("source"))"
             case "unpacked": "unpacked \(path("source")) into \(path("path"))"
-            case "made_folder": "created the directory \(path("path"))"
+            case "made_directory": "created the directory \(path("path"))"
             case "trashed": "moved \(path("from")) to the trash as \(path("to"))"
             case "overwritten": "replaced what was at \(path("path"))"
             case "removed": "removed \(path("path")), which had the content of \(path("twin"))"

@@ -24,7 +24,7 @@ struct OverviewPage {
             <div class="stack">\(running)\(failures)</div>
             </div>
             \(ruleTable)
-            \(folders)
+            \(directories)
             \(totals)
             """)
     }
@@ -141,7 +141,7 @@ struct OverviewPage {
 
     // MARK: Roots
 
-    private var folders: HTML {
+    private var directories: HTML {
         let rows: [HTML] = status["roots"].elements.map { root in
             let backend = root["backend"].text
             let kind = backend == "inotify" ? "ok" : backend == "missing" ? "bad" : "warn"

@@ -86,8 +86,8 @@ extension HTML {
         guard let name = parts.last, parts.count > 1, !name.isEmpty else {
             return "<bdi class=\"path\"><b>\(path)</b></bdi>"
         }
-        let folder = parts.dropLast().joined(separator: "/") + "/"
-        return "<bdi class=\"path\"><span>\(folder)</span><b>\(String(name))</b></bdi>"
+        let directory = parts.dropLast().joined(separator: "/") + "/"
+        return "<bdi class=\"path\"><span>\(directory)</span><b>\(String(name))</b></bdi>"
     }
 
     /// Returns a link to the jobs that a query finds, if the journal of the status object can be listed.

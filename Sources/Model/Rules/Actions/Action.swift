@@ -141,11 +141,11 @@ package protocol HandlerCatalog: Sendable {
     /// Returns the handler with a name, for a rules file in a directory.
     ///
     /// - Parameters:
-    ///   - name: The word in `use:`; a name with a slash is a path relative to `folder`.
-    ///   - folder: The absolute directory of the rules file.
+    ///   - name: The word in `use:`; a name with a slash is a path relative to `directory`.
+    ///   - directory: The absolute directory of the rules file.
     /// - Returns: The description for checking rules, or the reason why the handler cannot be used.
-    func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem>
+    func find(_ name: String, from directory: PathBytes) -> Result<HandlerDescription, HandlerProblem>
 
     /// Returns all names that `find` can resolve, for suggestions.
-    func names(from folder: PathBytes) -> [String]
+    func names(from directory: PathBytes) -> [String]
 }

@@ -15,7 +15,7 @@ package struct FileChange: Sendable, Hashable {
         /// content, because it may be the last copy.
         case made(PathBytes, source: PathBytes)
         /// A directory that was created as the parent of another file; it is removed if it is empty.
-        case madeFolder(PathBytes)
+        case madeDirectory(PathBytes)
         /// A new directory with the contents of an archive, `source`.
         ///
         /// Its contents are unchanged as long as every status change time, by the file system's clock, is at most
@@ -44,7 +44,7 @@ package struct FileChange: Sendable, Hashable {
         switch kind {
         case .moved(let from, let to): [to, from]
         case .trashed(let from, let to, let info): [to, info, from]
-        case .made(let path, _), .unpacked(let path, _, _), .madeFolder(let path), .overwritten(let path),
+        case .made(let path, _), .unpacked(let path, _, _), .madeDirectory(let path), .overwritten(let path),
             .removed(let path, _):
             [path]
         }
@@ -58,14 +58,14 @@ extension FileChange {
     /// The kinds, with their names in the journal and in all JSON.
     package enum Word: String, Sendable, Hashable {
         case moved, made, unpacked, trashed, overwritten, removed
-        case madeFolder = "made_folder"
+        case madeDirectory = "made_directory"
 
         /// The names of its paths.
         package var pathNames: [String] {
             switch self {
             case .moved: ["from", "to"]
             case .made, .unpacked: ["path", "source"]
-            case .madeFolder, .overwritten: ["path"]
+            case .madeDirectory, .overwritten: ["path"]
             case .trashed: ["from", "to", "info"]
             case .removed: ["path", "twin"]
             }
@@ -89,7 +89,7 @@ extension FileChange.Kind {
         switch self {
         case .moved(let from, let to): (.moved, [from, to])
         case .made(let path, let source): (.made, [path, source])
-        case .madeFolder(let path): (.madeFolder, [path])
+        case .madeDirectory(let path): (.madeDirectory, [path])
         case .unpacked(let path, let source, _): (.unpacked, [path, source])
         case .trashed(let from, let to, let info): (.trashed, [from, to, info])
         case .overwritten(let path): (.overwritten, [path])
@@ -105,7 +105,7 @@ extension FileChange.Kind {
         switch word {
         case .moved: self = .moved(from: paths[0], to: paths[1])
         case .made: self = .made(paths[0], source: paths[1])
-        case .madeFolder: self = .madeFolder(paths[0])
+        case .madeDirectory: self = .madeDirectory(paths[0])
         case .unpacked: self = .unpacked(paths[0], source: paths[1], sealed: sealed)
         case .trashed: self = .trashed(from: paths[0], to: paths[1], info: paths[2])
         case .overwritten: self = .overwritten(paths[0])

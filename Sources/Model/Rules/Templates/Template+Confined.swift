@@ -2,10 +2,10 @@ package import System
 
 extension Template {
     /// Returns the literal directory before the first placeholder; nil if the template starts with a placeholder.
-    package func literalFolder(in folder: PathBytes) -> PathBytes? {
+    package func literalDirectory(in directory: PathBytes) -> PathBytes? {
         guard case .literal(let start)? = parts.first else { return nil }
         let head = start.lastIndex(of: .slash).map { start[...$0] } ?? []
-        return folder.resolving(head).normalized
+        return directory.resolving(head).normalized
     }
 
     /// Returns the expanded path for a sandbox; nil if a file name would make it wider.
@@ -16,9 +16,9 @@ extension Template {
     ///
     /// - Parameters:
     ///   - facts: The values of the placeholders.
-    ///   - folder: The directory that relative paths are relative to.
+    ///   - directory: The directory that relative paths are relative to.
     /// - Returns: An absolute path.
-    package func confinedPath(with facts: PlaceholderFacts, in folder: PathBytes) -> PathBytes? {
+    package func confinedPath(with facts: PlaceholderFacts, in directory: PathBytes) -> PathBytes? {
         var path: [UInt8] = []
         var name: [UInt8] = []
         var isGiven = false
@@ -50,6 +50,6 @@ extension Template {
         if isGiven, !isName(name) { return nil }
         path += name
         guard !path.isEmpty else { return nil }
-        return folder.resolving(path).normalized
+        return directory.resolving(path).normalized
     }
 }

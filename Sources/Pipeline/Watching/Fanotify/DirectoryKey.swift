@@ -10,8 +10,8 @@ struct DirectoryKey: Hashable {
 
     /// Creates the key of an open directory; nil when it has none.
     init?(of descriptor: Int32) {
-        let key = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(CAL_FOLDER_KEY_SIZE)) { buffer in
-            let length = buffer.baseAddress.map { cal_folder_key_descriptor(descriptor, $0) } ?? 0
+        let key = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(CAL_DIRECTORY_KEY_SIZE)) { buffer in
+            let length = buffer.baseAddress.map { cal_directory_key_descriptor(descriptor, $0) } ?? 0
             return length > 0 ? Array(buffer[..<Int(length)]) : nil
         }
         guard let key else { return nil }

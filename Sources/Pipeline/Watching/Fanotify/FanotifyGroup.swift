@@ -49,7 +49,9 @@ final class FanotifyGroup {
 
 extension cal_fanotify_event {
     /// The key of the directory.
-    var directory: DirectoryKey { DirectoryKey(UnsafeRawBufferPointer(start: folder, count: folder_length)) }
+    var directory: DirectoryKey {
+        DirectoryKey(UnsafeRawBufferPointer(start: directory_key, count: directory_key_length))
+    }
 
     /// The name in the directory.
     var entryName: [UInt8] { Array(UnsafeRawBufferPointer(start: name, count: name_length)) }

@@ -107,7 +107,7 @@ final class WriterRecording: Sendable {
                 state.overflow = now
                 return
             }
-            if event.is_folder_move != 0 { state.directories.forgetResults() }
+            if event.is_directory_move != 0 { state.directories.forgetResults() }
             let directory = event.directory
             // The whole file system is marked: most of its events are discarded here.
             guard state.directories.contains(directory) else { return }

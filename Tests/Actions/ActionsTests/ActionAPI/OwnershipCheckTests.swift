@@ -76,7 +76,7 @@ struct OwnershipCheckTests {
     @Test func `the whole path of a link's target is checked`() {
         withTempTree { tree in
             TestFile.write(tree.path("open/rules.yaml"), "x")
-            TestFile.makeFolder(tree.path("links"))
+            TestFile.makeDirectory(tree.path("links"))
             Self.mode(tree.path("open"), 0o777)
             Self.link(tree.path("links/second"), to: "../open")
             Self.link(tree.path("links/first"), to: "second/rules.yaml")

@@ -13,11 +13,11 @@ struct ArchiveHandlerTests {
     static let endings = ["zip", "tar", "tar.gz", "tgz", "tar.xz", "tar.zst", "tar.bz2"]
 
     /// Unpacks an archive with `bsdtar` and returns the listing of the result.
-    private func content(of archive: PathBytes, in folder: PathBytes) -> [String] {
-        let target = folder.appending("unpacked")
+    private func content(of archive: PathBytes, in directory: PathBytes) -> [String] {
+        let target = directory.appending("unpacked")
         TestFile.removeTree(target)
-        TestFile.makeFolder(target)
-        let done = call("/usr/bin/bsdtar", ["-xpf", archive.description, "-C", target.description], in: folder)
+        TestFile.makeDirectory(target)
+        let done = call("/usr/bin/bsdtar", ["-xpf", archive.description, "-C", target.description], in: directory)
         #expect(done.status == 0, "\(done.error)")
         return listing(target)
     }
@@ -28,7 +28,7 @@ struct ArchiveHandlerTests {
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("sub/b.txt"), "bb")
             TestFile.write(rule.path("sub/deep/a.txt"), "a")
-            TestFile.makeFolder(rule.path("sub/empty"))
+            TestFile.makeDirectory(rule.path("sub/empty"))
             _ = rule.path("sub/link").withCString { symlink("/etc/passwd", $0) }
             let file = rule.run("sub/b.txt", ["to": .string("out/${stem}.\(ending)")])
             #expect(file.ending == .succeeded, "\(file.message)")
@@ -141,7 +141,7 @@ struct ArchiveHandlerTests {
         try withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
-            TestFile.makeFolder(rule.path("set/disk"))
+            TestFile.makeDirectory(rule.path("set/disk"))
             let disk = rule.path("set/disk")
             try #require(disk.withCString { mount("alight-test", $0, "tmpfs", 0, "size=1m") } == 0)
             defer { _ = disk.withCString { umount2($0, Int32(MNT_DETACH)) } }
@@ -158,7 +158,7 @@ struct ArchiveHandlerTests {
     @Test func `directories that are nested too deeply are refused`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
-            TestFile.makeFolder(rule.path("set/" + Array(repeating: "d", count: 300).joined(separator: "/")))
+            TestFile.makeDirectory(rule.path("set/" + Array(repeating: "d", count: 300).joined(separator: "/")))
             let outcome = rule.run("set", ["to": "out/a.tar"])
             #expect(outcome.ending == .failed)
             #expect(outcome.code == "too-deep")

@@ -36,8 +36,8 @@ enum ArchiveMaker {
 
         """
 
-    static func make(_ lines: String, in folder: PathBytes) {
-        let made = call("/usr/bin/python3", ["-c", Self.maker + lines], in: folder)
+    static func make(_ lines: String, in directory: PathBytes) {
+        let made = call("/usr/bin/python3", ["-c", Self.maker + lines], in: directory)
         #expect(made.status == 0, "\(made.error)")
     }
 }

@@ -60,7 +60,9 @@ struct BuiltInFileTests {
 
                 // Another user may read and remove it, but cannot give it back to its owner.
                 make("in/b")
-                for folder in [tree.root, tree.path("in"), other.root] { _ = folder.withCString { chmod($0, 0o777) } }
+                for directory in [tree.root, tree.path("in"), other.root] {
+                    _ = directory.withCString { chmod($0, 0o777) }
+                }
                 try #require(setegid(65533) == 0 && seteuid(65533) == 0)
                 let poor = BuiltInRun(MoveHandler())(tree.path("in/b"), ["to": other.root.appending("b")])
                 try #require(seteuid(0) == 0)
@@ -131,7 +133,7 @@ struct BuiltInFileTests {
         withTempTree { tree in
             TestFile.write(tree.path("secret"), "secret")
             for (name, goal) in [("link", tree.path("secret")), ("dangling", tree.path("nothing"))] {
-                TestFile.makeFolder(tree.path("in"))
+                TestFile.makeDirectory(tree.path("in"))
                 _ = goal.withCString { from in tree.path("in/\(name)").withCString { symlink(from, $0) } }
                 let copied = BuiltInRun(CopyHandler())(tree.path("in/\(name)"), ["to": tree.path("out/")])
                 #expect(copied.ending == .failed)
@@ -147,7 +149,7 @@ struct BuiltInFileTests {
     func `copying an entry that is not a regular file fails at once and leaves nothing behind`(what: String) {
         withTempTree { tree in
             let source = tree.path("in/x")
-            TestFile.makeFolder(what == "folder" ? source : source.parent)
+            TestFile.makeDirectory(what == "folder" ? source : source.parent)
             if what == "pipe" { _ = source.withCString { mkfifo($0, 0o644) } }
             if what == "socket" { _ = source.withCString { mknod($0, mode_t(S_IFSOCK) | 0o644, 0) } }
             let outcome = BuiltInRun(CopyHandler())(source, ["to": tree.path("out/")])
@@ -178,7 +180,7 @@ struct BuiltInFileTests {
     @Test func `a move onto another hard link of the same file keeps that name`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
-            TestFile.makeFolder(tree.path("out"))
+            TestFile.makeDirectory(tree.path("out"))
             _ = tree.path("in/a").withCString { from in tree.path("out/a").withCString { link(from, $0) } }
             let outcome = BuiltInRun(MoveHandler())(
                 tree.path("in/a"), ["to": tree.path("out/"), "on_conflict": "overwrite"])
@@ -281,7 +283,7 @@ struct BuiltInFileTests {
     func `a full disk leads to a retry and nothing is left on it`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
             let small = tree.path("small")
-            TestFile.makeFolder(small)
+            TestFile.makeDirectory(small)
             let error = small.withCString { mount("alight-test", $0, "tmpfs", 0, "size=1m") }
             guard error == 0 else {
                 print("skipped: can't mount a small file system (errno \(errno))")
@@ -348,7 +350,7 @@ struct BuiltInFileTests {
         TestFile.write(source, "x")
         #expect(source.withCString { truncate($0, off_t(size)) } == 0)
         let out = other.root.appending("out")
-        TestFile.makeFolder(out)
+        TestFile.makeDirectory(out)
         let isOver = Locked(false)
         let partial = Locked<Set<String>>([])
         onThreads(2) { thread in

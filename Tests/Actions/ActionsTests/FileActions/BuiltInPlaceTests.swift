@@ -105,7 +105,7 @@ struct BuiltInPlaceTests {
         withTempTree { tree in
             for (path, content) in example.before {
                 if path.hasSuffix("/") {
-                    TestFile.makeFolder(tree.path(path).normalized)
+                    TestFile.makeDirectory(tree.path(path).normalized)
                 } else {
                     TestFile.write(tree.path(path), content)
                 }
@@ -132,7 +132,7 @@ struct BuiltInPlaceTests {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             var run = BuiltInRun(kind.handler)
-            run.folder = tree.path("rules")
+            run.directory = tree.path("rules")
             #expect(run(tree.path("in/a.txt"), ["to": "../out/"]).outputs == [tree.path("out/a.txt")])
             TestFile.write(tree.path("in/b.txt"), "new")
             #expect(run(tree.path("in/b.txt"), ["to": "c.txt"]).outputs == [tree.path("rules/c.txt")])
@@ -214,8 +214,8 @@ struct BuiltInPlaceTests {
             try withTempTree { tree in
                 let handler: any Handler = isCopy ? CopyHandler() : MoveHandler()
                 TestFile.write(tree.path("in/a.txt"), "new")
-                TestFile.makeFolder(tree.path("out"))
-                for folder in ["", "in"] { _ = tree.path(folder).withCString { chmod($0, 0o777) } }
+                TestFile.makeDirectory(tree.path("out"))
+                for directory in ["", "in"] { _ = tree.path(directory).withCString { chmod($0, 0o777) } }
                 try #require(setegid(65534) == 0 && seteuid(65534) == 0)
                 let outcome = BuiltInRun(handler)(tree.path("in/a.txt"), ["to": tree.path("out/")])
                 let deep = BuiltInRun(handler)(tree.path("in/a.txt"), ["to": tree.path("out/x/y/")])

@@ -172,9 +172,9 @@ struct ChecksumHandlerTests {
         withTempTree { tree in
             var rule = ContentRule(tree.root, ChecksumHandler())
             TestFile.write(rule.path("a"), "abc")
-            let folder = tree.path("in").withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-            defer { close(folder) }
-            #expect(flock(folder, LOCK_EX) == 0)
+            let directory = tree.path("in").withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            defer { close(directory) }
+            #expect(flock(directory, LOCK_EX) == 0)
             rule.timeout = .milliseconds(50)
             let late = rule.run("a", ["write": "sums"])
             #expect(late.code == "timed-out")

@@ -28,7 +28,7 @@ struct ContentPlaceTests {
     func `neither dots after a placeholder nor a link lead out of the directory`(name: String) {
         withTempTree { tree in
             let rule = rule(name, tree.root.appending("deep"))
-            TestFile.makeFolder(tree.path("away"))
+            TestFile.makeDirectory(tree.path("away"))
             _ = rule.path("link").withCString { symlink("../../away", $0) }
             for to in ["out/${stem}/../../../away/y.zip", "in/link/y.zip", "in/../../away/${stem}/../y.zip"] {
                 let outcome = rule.run("x.zip", ["to": .string(to)])

@@ -13,7 +13,7 @@ struct CopyBatchTests {
             let count = 150
             for number in 0..<count where number != 7 { TestFile.write(tree.path("in/\(number)"), "new \(number)") }
             TestFile.write(tree.path("out/9"), "old")
-            TestFile.makeFolder(tree.path("in/11x"))
+            TestFile.makeDirectory(tree.path("in/11x"))
             let run = BuiltInRun(CopyHandler())
             let invocations = (0..<count).map { number in
                 run.invocation(tree.path("in/\(number)"), templates: ["to": Template(literal: "\(tree.path("out"))/")])

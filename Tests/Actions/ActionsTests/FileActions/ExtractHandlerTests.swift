@@ -30,7 +30,7 @@ struct ExtractHandlerTests {
             }
             _ = out.appending("twin").withCString { from in tree.path("twin").withCString { link(from, $0) } }
             TestFile.write(out.appending("written"), Array("x".utf8), appending: true)
-            TestFile.makeFolder(out.appending("mine"))
+            TestFile.makeDirectory(out.appending("mine"))
             let left = ["d/moved", "mine", "mode", "twin", "written"].map { out.appending($0) }
             let reason =
                 "changed or added since, and not removed: '\(left[0])', '\(left[1])', '\(left[2])' and 2 more"
@@ -65,12 +65,12 @@ struct ExtractHandlerTests {
         try withTempTree { tree in
             TestFile.write(tree.path("src/sub/b"), "bb")
             TestFile.write(tree.path("src/a"), "a")
-            TestFile.makeFolder(tree.path("src/empty"))
+            TestFile.makeDirectory(tree.path("src/empty"))
             _ = tree.path("src/sub/link").withCString { symlink("../a", $0) }
             _ = tree.path("src/a").withCString { chmod($0, 0o4750) }
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 0)]
             for name in ["src/a", "src/sub"] { _ = tree.path(name).withCString { utimensat(AT_FDCWD, $0, &times, 0) } }
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             let format = ending == "7z" ? "7zip" : ending == "zip" ? "zip" : "pax"
             let packed = call(
                 "/usr/bin/bsdtar", ["-caf", "in/x.\(ending)", "--format", format, "-C", "src", "a", "empty", "sub"],
@@ -175,7 +175,7 @@ struct ExtractHandlerTests {
         }
         withTempTree { tree in
             let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
-            TestFile.makeFolder(tree.path("small"))
+            TestFile.makeDirectory(tree.path("small"))
             ArchiveMaker.make(#"tar("in/x.tar", file("a", os.urandom(3 << 20)))"#, in: tree.root)
             let mounted = call("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", "small"], in: tree.root)
             guard mounted.status == 0 else {

@@ -16,7 +16,7 @@ struct FileErrorTests {
 
         init?(_ path: PathBytes, options: String = "size=16m") {
             self.path = path
-            TestFile.makeFolder(path)
+            TestFile.makeDirectory(path)
             guard path.withCString({ mount("alight-test", $0, "tmpfs", 0, options) }) == 0 else {
                 print("skipped: can't mount a file system (errno \(errno))")
                 return nil

@@ -209,17 +209,17 @@ struct FileHandlerTests {
     @Test func `a tree of any depth is deleted`() {
         withTempTree { tree in
             let root = tree.path("in")
-            TestFile.makeFolder(root)
-            var folder = root.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            TestFile.makeDirectory(root)
+            var directory = root.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
             for level in 0..<300 {
-                mkdirat(folder, "d\(level % 3)", 0o755)
-                let inner = openat(folder, "d\(level % 3)", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                close(folder)
-                folder = inner
-                let file = openat(folder, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+                mkdirat(directory, "d\(level % 3)", 0o755)
+                let inner = openat(directory, "d\(level % 3)", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                close(directory)
+                directory = inner
+                let file = openat(directory, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
                 close(file)
             }
-            close(folder)
+            close(directory)
             var run = BuiltInRun(DeleteHandler())
             run.further = ["recursive": .value(true)]
             let outcome = run(tree.path("in/d0"), [:])

@@ -87,7 +87,7 @@ struct HarmfulArchiveTests {
     func `a harmful archive leaves nothing behind`(what: String, lines: String, message: String) {
         withTempTree { tree in
             let rule = ContentRule(tree.root.appending("deep"), ExtractHandler(trash: Trash(home: nil)))
-            TestFile.makeFolder(tree.path("deep/out"))
+            TestFile.makeDirectory(tree.path("deep/out"))
             ArchiveMaker.make(lines, in: tree.path("deep"))
             let outcome = rule.run("x", ["to": "out/unpacked"])
             #expect(outcome.ending == .failed, "\(outcome.message)")
@@ -171,7 +171,7 @@ struct HarmfulArchiveTests {
                 "/usr/bin/bsdtar", ["-caf", "in/x.\(ending)", "--format", format, "-C", "src", "."], in: tree.root)
             #expect(packed.status == 0, "\(packed.error)")
             let whole = try #require(TestFile.read(rule.path("x.\(ending)")))
-            TestFile.makeFolder(tree.path("out"))
+            TestFile.makeDirectory(tree.path("out"))
             for round in 0..<Fuzzing.rounds(60) {
                 var generator = SeededGenerator(seed: Fuzzing.seed(UInt64(round)))
                 var bytes = whole

@@ -25,7 +25,7 @@ struct IndexBench {
         self.root = root
         to = root.appending("out/list.json")
         filter = PathFilter(globs: [try Glob(root.appending("in/**").bytes)])
-        TestFile.makeFolder(root.appending("in"))
+        TestFile.makeDirectory(root.appending("in"))
     }
 
     func path(_ name: String) -> PathBytes { root.appending("in").appending(name) }
@@ -34,7 +34,8 @@ struct IndexBench {
         let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from)
         let job = Job(id: JobID("01J"), rule: "r", event: event)
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
+            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
+            maximumAttempts: 5,
             parameters: .object(["to": .text(to.bytes), "sort": .text(Array(sort.utf8))]),
             selection: FileSelection(filter: filter, types: types),
             now: event.time, timeout: .seconds(60), stop: stop, log: log.logger)

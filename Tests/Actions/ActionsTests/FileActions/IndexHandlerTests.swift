@@ -205,7 +205,7 @@ struct IndexHandlerTests {
                         _ = bench.path(name).withCString { unlink($0) }
                         told.append(bench.invocation(.deleted, bench.path(name)))
                     default:
-                        TestFile.makeFolder(bench.path(other).parent)
+                        TestFile.makeDirectory(bench.path(other).parent)
                         let error = bench.path(name).withCString { from in
                             bench.path(other).withCString { rename(from, $0) }
                         }

@@ -91,7 +91,7 @@ struct IndexRebuildTests {
         try withTempTree { tree in
             var bench = try IndexBench(tree.root)
             TestFile.write(bench.path("a"), "x")
-            TestFile.makeFolder(tree.path("taken"))
+            TestFile.makeDirectory(tree.path("taken"))
             bench.to = tree.path("taken")
             #expect(bench.tell(.created, "a").ending == .failed)
             #expect(TestFile.names(in: tree.root).count == 2, "nothing is left behind")

@@ -68,7 +68,7 @@ struct InterruptedFileTests {
             let place = SourcePlace(file: "r.yaml", line: 1, column: 1)
             let action = Action(.use(HandlerReference(name: "move"), with: .object(["to": .text(to)])), place: place)
             let rule = Rule(
-                name: "r", place: place, folder: tree.root, filter: PathFilter(globs: []), actions: [action])
+                name: "r", place: place, baseDirectory: tree.root, filter: PathFilter(globs: []), actions: [action])
             LeftoverSearch([rule]).clear()
             #expect(listing(tree.path("out")) == ["2026/11/", "link -> ../elsewhere"])
             #expect(listing(tree.path("elsewhere")) == ["\(Self.dead): half"])

@@ -10,8 +10,8 @@ import Testing
 
 /// No action writes or removes anything outside its own directories.
 struct JailTests {
-    static func allow(_ folders: PathBytes...) -> [String: Parameter] {
-        ["allow": .array(folders.map { .text($0.bytes) })]
+    static func allow(_ directories: PathBytes...) -> [String: Parameter] {
+        ["allow": .array(directories.map { .text($0.bytes) })]
     }
 
     /// Runs a handler for `in/a.txt` of the tree, with a rule that watches `in`.
@@ -19,7 +19,7 @@ struct JailTests {
         _ handler: any Handler, _ tree: PathBytes, to template: [Template.Part], allow: [String: Parameter] = [:]
     ) -> Outcome {
         var run = BuiltInRun(handler)
-        run.folder = tree
+        run.directory = tree
         run.root = tree.appending("in")
         run.further = allow
         return run(tree.appending("in/a.txt"), templates: ["to": Template(parts: template)])
@@ -30,7 +30,7 @@ struct JailTests {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a.txt"), "new")
-            TestFile.makeFolder(tree.path("out"))
+            TestFile.makeDirectory(tree.path("out"))
             let outside: [(String, [Template.Part])] = [
                 ("..", [.literal(Array("\(root)/out/".utf8)), .placeholder(.event), .literal(Array("/../../x".utf8))]),
                 ("an absolute value", [.placeholder(.from), .literal(Array("\(root)/x".utf8))]),
@@ -56,8 +56,8 @@ struct JailTests {
         withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a.txt"), "new")
-            TestFile.makeFolder(tree.path("elsewhere/deep"))
-            TestFile.makeFolder(tree.path("out"))
+            TestFile.makeDirectory(tree.path("elsewhere/deep"))
+            TestFile.makeDirectory(tree.path("out"))
             let target = how == "absolute" ? tree.path("elsewhere") : "../elsewhere"
             _ = target.withCString { to in tree.path("out/link").withCString { symlink(to, $0) } }
             for place in ["link/", "link/deep/", "link/new/"] {
@@ -78,7 +78,7 @@ struct JailTests {
     @Test func `a destination inside the watched directory follows no link out of it`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
-            TestFile.makeFolder(tree.path("elsewhere"))
+            TestFile.makeDirectory(tree.path("elsewhere"))
             _ = tree.path("in/done").withCString { symlink("../elsewhere", $0) }
             let outcome = Self.run(MoveHandler(), tree.root, to: [.literal(Array("in/done/".utf8))])
             #expect(outcome.code == "outside", "\(outcome.message)")
@@ -89,7 +89,7 @@ struct JailTests {
     @Test func `a link to the literal prefix is followed, and so is a link that stays below it`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
-            TestFile.makeFolder(tree.path("big/real"))
+            TestFile.makeDirectory(tree.path("big/real"))
             _ = tree.path("out").withCString { symlink("big", $0) }
             _ = tree.path("big/link").withCString { symlink("real", $0) }
             let parts: [Template.Part] = [
@@ -104,7 +104,7 @@ struct JailTests {
     @Test func `a directory on the path that was replaced by a link is not entered`() {
         withTempTree { tree in
             TestFile.write(tree.path("elsewhere/a.txt"), "precious")
-            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeDirectory(tree.path("in"))
             _ = tree.path("in/sub").withCString { symlink("../elsewhere", $0) }
             let handlers: [any Handler] = [
                 MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
@@ -149,7 +149,7 @@ struct JailTests {
             _ = tree.path("a/link").withCString { symlink("b", $0) }
             let root = tree.root.withCString { cal_open_root($0) }
             defer { close(root) }
-            func open(_ path: String, _ what: cal_opening = CAL_OPEN_FOLDER) -> Int32 {
+            func open(_ path: String, _ what: cal_opening = CAL_OPEN_DIRECTORY) -> Int32 {
                 let opened = cal_open_beneath_by_names(root, path, what, 0)
                 if opened >= 0 { close(opened) }
                 return min(opened, 0)
@@ -174,7 +174,7 @@ struct JailTests {
                 TestFile.write(tree.path("in/sub/\(name)"), "new \(name)")
                 TestFile.write(tree.path("outside/\(name)"), "precious")
             }
-            TestFile.makeFolder(tree.path("out/x"))
+            TestFile.makeDirectory(tree.path("out/x"))
             let before = listing(tree.path("outside"))
             let child = RunningProgram.swapping(
                 [tree.path("in/sub"), tree.path("out/x")], for: tree.path("outside"), in: tree.root)

@@ -15,11 +15,11 @@ import Testing
 struct LeftoverTests {
     let launcher: ProcessLauncher
     let stop = StopSignal()
-    let folder: TemporaryDirectory
+    let directory: TemporaryDirectory
 
     init() throws {
         launcher = try makeLauncher()
-        folder = try TemporaryDirectory()
+        directory = try TemporaryDirectory()
     }
 
     /// A program whose children try to escape in several ways and write their process IDs into `ids`.
@@ -51,7 +51,7 @@ struct LeftoverTests {
     func escape(_ word: String, timeout: Duration, linger: Duration) -> Command {
         Command(
             executable: "/usr/bin/python3",
-            arguments: [Array("-Sc".utf8), Array(Self.escape.utf8), folder.path.bytes, Array(word.utf8)],
+            arguments: [Array("-Sc".utf8), Array(Self.escape.utf8), directory.path.bytes, Array(word.utf8)],
             timeout: timeout, grace: .milliseconds(200), linger: linger)
     }
 
@@ -59,7 +59,7 @@ struct LeftoverTests {
         let ended = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
         #expect(ended.way == .exited(status: 0))
         #expect(ended.text == "ready\n")
-        let processes = folder.processes(in: "ids")
+        let processes = directory.processes(in: "ids")
         #expect(processes.count == 5)
         #expect(processes.allSatisfy(isGone))
         #expect(ended.duration < .seconds(60))
@@ -69,23 +69,23 @@ struct LeftoverTests {
         // The timeout must be long enough for all of them to start.
         var processes: [pid_t] = []
         for timeout in [1, 10, 60] where processes.count < 5 {
-            try? FileManager.default.removeItem(atPath: "\(folder.path)/ids")
+            try? FileManager.default.removeItem(atPath: "\(directory.path)/ids")
             let ended = launcher.run(escape("stay", timeout: .seconds(timeout), linger: .seconds(2)), stop: stop)
             #expect(ended.way == .timedOut)
-            processes = folder.processes(in: "ids")
+            processes = directory.processes(in: "ids")
         }
         #expect(processes.count == 5)
         #expect(processes.allSatisfy(isGone))
     }
 
     @Test func `a background process with the output open is waited for as long as it may linger`() {
-        let script = "sleep 600 & echo $! >'\(folder.path)/ids'; echo hi"
+        let script = "sleep 600 & echo $! >'\(directory.path)/ids'; echo hi"
         let ended = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
         #expect(ended.way == .exited(status: 0))
         #expect(ended.text == "hi\n")
         #expect(ended.duration >= .milliseconds(200))
         #expect(ended.duration < .seconds(60))
-        #expect(folder.processes(in: "ids").allSatisfy(isGone))
+        #expect(directory.processes(in: "ids").allSatisfy(isGone))
     }
 
     @Test func `a background process may finish, and its output counts`() {
@@ -111,7 +111,7 @@ struct LeftoverTests {
     }
 
     @Test func `when Alight is killed, every process that it started dies`() async throws {
-        let path = folder.path.description
+        let path = directory.path.description
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let launcher = try makeLauncher()
             let script = "cd '\(path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
@@ -122,7 +122,7 @@ struct LeftoverTests {
             #expect(isUp)
             kill(getpid(), SIGKILL)
         }
-        let processes = folder.processes(in: "a")
+        let processes = directory.processes(in: "a")
         #expect(processes.count == 3)
         #expect(eventually { processes.allSatisfy(isGone) })
     }
@@ -141,27 +141,28 @@ struct LeftoverTests {
         process.standardOutput = FileHandle.nullDevice
         try process.run()
         theirs.close()
-        let script = "cd '\(folder.path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
+        let script =
+            "cd '\(directory.path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
         let plan = try #require(LaunchPlan(shell(script), descriptorLimit: 0)).bytes
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
         let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
         #expect(cal_send_with_descriptors(ours.raw, plan, plan.count, [null.raw, null.raw, null.raw, top.raw], 4) == 0)
-        #expect(eventually { folder.processes(in: "a").count == 3 })
+        #expect(eventually { directory.processes(in: "a").count == 3 })
         ours.close()
         process.waitUntilExit()
-        #expect(folder.processes(in: "a").allSatisfy(isGone))
+        #expect(directory.processes(in: "a").allSatisfy(isGone))
     }
 
     @Test func `when the launcher is killed, the program dies`() throws {
-        let folder = folder
+        let directory = directory
         Thread.detachNewThread {
-            _ = eventually { folder.processes(in: "ids").count == 2 }
-            for process in folder.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
+            _ = eventually { directory.processes(in: "ids").count == 2 }
+            for process in directory.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
         }
-        let script = "cd '\(folder.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
+        let script = "cd '\(directory.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
         let ended = launcher.run(shell(script), stop: stop)
         #expect(ended.way == .signalled(SIGKILL))
-        let program = try #require(folder.processes(in: "ids").first)
+        let program = try #require(directory.processes(in: "ids").first)
         #expect(eventually { isGone(program) })
     }
 }

@@ -36,8 +36,8 @@ struct MoveGroupTests {
             guard let other = OtherFileSystem() else { return }
             for name in ["1/a", "2/a"] { TestFile.write(other.root.appending(name), "same") }
             let to = tree.path("out/")
-            let folder = PathBytes("\(to)/")
-            let (move, copy, name) = try published(other.root.appending("1/a"), to: folder, "deduplicate")
+            let directory = PathBytes("\(to)/")
+            let (move, copy, name) = try published(other.root.appending("1/a"), to: directory, "deduplicate")
             let twin = BuiltInRun(MoveHandler())(
                 other.root.appending("2/a"), ["to": PathBytes("\(to)/"), "on_conflict": "deduplicate"])
             #expect(twin.code == "same-content")
@@ -54,8 +54,8 @@ struct MoveGroupTests {
         try withTempTree { tree in
             guard let other = OtherFileSystem() else { return }
             TestFile.write(other.root.appending("a"), "old")
-            let folder = PathBytes("\(tree.path("out"))/")
-            let (move, copy, name) = try published(other.root.appending("a"), to: folder, "rename")
+            let directory = PathBytes("\(tree.path("out"))/")
+            let (move, copy, name) = try published(other.root.appending("a"), to: directory, "rename")
             TestFile.write(other.root.appending("a"), "newer")
             #expect(try move.finish(copy, name).code == "changed")
             #expect(listing(other.root) == ["a: newer"])

@@ -27,7 +27,7 @@ struct RemovalTests {
         try withTempTree { tree in
             let (here, there) = (tree.path("in"), tree.path("mirror"))
             TestFile.write(here.appending(name), "precious")
-            TestFile.makeFolder(there)
+            TestFile.makeDirectory(there)
             let isMounted = here.withCString { from in
                 there.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } == 0
             }
@@ -67,7 +67,7 @@ struct RemovalTests {
     func `a mount in a directory that is removed is left alone`(place: String) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("precious/a"), "text")
-            TestFile.makeFolder(tree.path("in/top/deep/disk"))
+            TestFile.makeDirectory(tree.path("in/top/deep/disk"))
             let (precious, disk) = (tree.path("precious"), tree.path(place))
             let isMounted = precious.withCString { from in
                 disk.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } == 0
@@ -86,7 +86,7 @@ struct RemovalTests {
             TestFile.write(tree.path("a/file"), "2")
             TestFile.write(tree.path("b/folder/y"), "3")
             TestFile.write(tree.path("b/file"), "4")
-            TestFile.makeFolder(tree.path("b/empty"))
+            TestFile.makeDirectory(tree.path("b/empty"))
             let from = try Self.open(tree.path("a"))
             let to = try Self.open(tree.path("b"))
             let inner = try Self.open(tree.path("b/folder"))

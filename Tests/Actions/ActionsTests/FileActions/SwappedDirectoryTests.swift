@@ -30,16 +30,16 @@ struct SwappedDirectoryTests {
     func `a program cannot access the target of the link`(_ kind: Kind) throws {
         guard !kind.isSandbox || SandboxSupport.landlock > 0 else { return }
         let stage = try Stage()
-        let tree = stage.folder.path
-        for folder in [tree, try stage.folder.folder("drop"), try stage.folder.folder("drop/out")] {
-            #expect(chmod(folder.description, 0o755) == 0)
-            if folder != tree { UntrustedLinkTests.own(folder) }
+        let tree = stage.directory.path
+        for directory in [tree, try stage.directory.directory("drop"), try stage.directory.directory("drop/out")] {
+            #expect(chmod(directory.description, 0o755) == 0)
+            if directory != tree { UntrustedLinkTests.own(directory) }
         }
-        try stage.folder.folder("drop/out/sub")
-        try stage.folder.write("drop/out/sub/file", "own\n", mode: 0o644)
-        let outside = try stage.folder.folder("private", mode: 0o700)
-        try stage.folder.folder("private/sub")
-        try stage.folder.write("private/sub/file", "private\n", mode: 0o644)
+        try stage.directory.directory("drop/out/sub")
+        try stage.directory.write("drop/out/sub/file", "own\n", mode: 0o644)
+        let outside = try stage.directory.directory("private", mode: 0o700)
+        try stage.directory.directory("private/sub")
+        try stage.directory.write("private/sub/file", "private\n", mode: 0o644)
         if kind == .workingDirectoryOfUser { #expect(chown(outside.description, 1, 1) == 0) }
         let child = RunningProgram.swapping([tree.appending("drop/out")], for: outside, in: tree, isOrdinary: true)
         defer {
@@ -63,7 +63,7 @@ struct SwappedDirectoryTests {
     }
 
     private static func prepare(_ invocation: inout Invocation, _ kind: Kind, in tree: PathBytes) {
-        invocation.folder = tree
+        invocation.baseDirectory = tree
         invocation.job.event = Stage.event(path: tree.appending("in/out"))
         if kind.isSandbox {
             invocation.confinement.sandbox = Sandbox()

@@ -47,7 +47,7 @@ struct TagHandlerTests {
     @Test func `a directory can be tagged, and a link is not followed`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, TagHandler())
-            TestFile.makeFolder(rule.path("sub"))
+            TestFile.makeDirectory(rule.path("sub"))
             #expect(rule.run("sub", ["set": ["user.a": "1"]]).ending == .succeeded)
             #expect(attributes(rule.path("sub")) == ["user.a": "1"])
             TestFile.write(tree.path("outside"), "text")

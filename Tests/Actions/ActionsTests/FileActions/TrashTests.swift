@@ -62,8 +62,8 @@ struct TrashTests {
             let change = try #require(outcome.changes.first)
             #expect(change.kind == .trashed(from: source, to: there, info: info))
             #expect(change.left == FileMark(try facts(there)))
-            for folder in ["data/Trash", "data/Trash/files", "data/Trash/info"] {
-                let mode = try facts(tree.path(folder)).mode
+            for directory in ["data/Trash", "data/Trash/files", "data/Trash/info"] {
+                let mode = try facts(tree.path(directory)).mode
                 #expect(mode == 0o700)
             }
         }
@@ -98,10 +98,10 @@ struct TrashTests {
             let common = disk.path.appending(".Trash")
             switch shared {
             case "sticky", "not sticky":
-                TestFile.makeFolder(common)
+                TestFile.makeDirectory(common)
                 _ = common.withCString { chmod($0, shared == "sticky" ? 0o1777 : 0o777) }
             case "a link":
-                TestFile.makeFolder(tree.path("elsewhere"))
+                TestFile.makeDirectory(tree.path("elsewhere"))
                 _ = tree.path("elsewhere").withCString { chmod($0, 0o1777) }
                 _ = common.withCString { symlink("../elsewhere", $0) }
             default: break

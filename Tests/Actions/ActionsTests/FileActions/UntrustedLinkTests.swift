@@ -39,7 +39,7 @@ struct UntrustedLinkTests {
             TestFile.write(tree.path("in/x"), "new")
             #expect(call("/usr/bin/tar", ["-cf", "a.tar", "x"], in: tree.path("in")).status == 0)
             #expect(tree.root.withCString { chmod($0, 0o755) } == 0)
-            TestFile.makeFolder(tree.path("drop"))
+            TestFile.makeDirectory(tree.path("drop"))
             own(tree.path("drop"))
             TestFile.write(tree.path("private/secret"), "old")
             #expect(tree.path("private").withCString { chmod($0, 0o700) } == 0)
@@ -47,25 +47,25 @@ struct UntrustedLinkTests {
         }
     }
 
-    static func run(_ kind: Kind, _ tree: PathBytes, to folder: String) -> Outcome {
+    static func run(_ kind: Kind, _ tree: PathBytes, to directory: String) -> Outcome {
         var run = BuiltInRun(kind.handler)
         run.root = tree.appending("in")
         if let glob = try? Glob(tree.appending("in/**").bytes) {
             run.selection = FileSelection(filter: PathFilter(globs: [glob]), types: [.file])
         }
         if kind.parameters == ["path"] { run.further = ["create": .value(.bool(true))] }
-        let path = tree.appending(kind.isFile ? folder + "result.zip" : folder)
+        let path = tree.appending(kind.isFile ? directory + "result.zip" : directory)
         return run(tree.appending("in/a.tar"), Dictionary(uniqueKeysWithValues: kind.parameters.map { ($0, path) }))
     }
 
     @Test(arguments: destinations, ["drop/out/", "drop/out/new/deep/"])
-    func `a destination behind another user's link is refused`(_ kind: Kind, to folder: String) {
+    func `a destination behind another user's link is refused`(_ kind: Kind, to directory: String) {
         Self.withDrop { tree in
             let link = tree.path("drop/out")
             _ = link.withCString { symlink("../private", $0) }
             Self.own(link)
             let root = tree.root
-            let outcome = Self.run(kind, root, to: folder)
+            let outcome = Self.run(kind, root, to: directory)
             #expect(outcome.ending == .failed && outcome.code == "outside", "\(outcome.message)")
             #expect(
                 outcome.message.contains("the symbolic link '\(link)', which user 65534 could replace"),
@@ -73,7 +73,7 @@ struct UntrustedLinkTests {
             #expect(listing(tree.path("private")) == ["secret: old"])
             // Even a link of root could be replaced there.
             #expect(link.withCString { lchown($0, 0, 0) } == 0)
-            #expect(Self.run(kind, root, to: folder).code == "outside")
+            #expect(Self.run(kind, root, to: directory).code == "outside")
             #expect(listing(tree.path("private")) == ["secret: old"])
         }
     }
@@ -129,7 +129,7 @@ struct UntrustedLinkTests {
     @Test(.timeLimit(.minutes(5)), arguments: destinations)
     func `a user who swaps the directory for a link leads no write elsewhere`(_ kind: Kind) {
         Self.withDrop { tree in
-            TestFile.makeFolder(tree.path("drop/out"))
+            TestFile.makeDirectory(tree.path("drop/out"))
             Self.own(tree.path("drop/out"))
             let child = RunningProgram(
                 "/usr/bin/setpriv",
@@ -179,7 +179,7 @@ struct UntrustedLinkTests {
                 "a/../a/b", "..", "a/../..", "a/up/c",
             ]
             for path in paths {
-                for what in [CAL_OPEN_FOLDER, CAL_OPEN_ENTRY, CAL_OPEN_TARGET] {
+                for what in [CAL_OPEN_DIRECTORY, CAL_OPEN_ENTRY, CAL_OPEN_TARGET] {
                     let kernel = path.withCString { cal_open_beneath(base.descriptor, $0, what, 1) }
                     let names = path.withCString { cal_open_beneath_by_names(base.descriptor, $0, what, 1) }
                     let seen = try [identity(kernel), identity(names)]

@@ -23,33 +23,33 @@ struct NotifyHandlerTests {
     }
 
     @Test func `title and body are arguments, and never markup`() throws {
-        let folder = try TemporaryDirectory()
-        let program = try folder.write("notify-send", Self.standIn)
-        let rule = ContentRule(folder.path, try handler(program))
+        let directory = try TemporaryDirectory()
+        let program = try directory.write("notify-send", Self.standIn)
+        let rule = ContentRule(directory.path, try handler(program))
         TestFile.write(rule.path("<b>&\\n"), "")
         let outcome = rule.run(
             "<b>&\\n",
             ["title": "--new ${name}", "body": "${relative}\nis there", "urgency": "low", "icon": "folder"])
         #expect(outcome.ending == .succeeded, "\(outcome.message)")
         #expect(
-            folder.text(of: "said")
+            directory.text(of: "said")
                 == "--app-name=Alight|--urgency=low|--icon=folder|--|--new <b>&\\n|&lt;b&gt;&amp;\\\\n\nis there|")
-        #expect(folder.text(of: "bus") == "unix:path=/x")
+        #expect(directory.text(of: "bus") == "unix:path=/x")
     }
 
     @Test func `without parameters the notification shows the rule and the event`() throws {
-        let folder = try TemporaryDirectory()
-        let program = try folder.write("notify-send", Self.standIn)
-        let rule = ContentRule(folder.path, try handler(program))
+        let directory = try TemporaryDirectory()
+        let program = try directory.write("notify-send", Self.standIn)
+        let rule = ContentRule(directory.path, try handler(program))
         TestFile.write(rule.path("a"), "")
         #expect(rule.run("a", [:]).ending == .succeeded)
-        let said = folder.text(of: "said")
-        #expect(said == "--app-name=Alight|--urgency=normal|--|r|created \(folder.path)/in/a|")
+        let said = directory.text(of: "said")
+        #expect(said == "--app-name=Alight|--urgency=normal|--|r|created \(directory.path)/in/a|")
     }
 
     @Test func `the message names what is missing`() throws {
-        let folder = try TemporaryDirectory()
-        func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(folder.path, handler).run("a", [:]) }
+        let directory = try TemporaryDirectory()
+        func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(directory.path, handler).run("a", [:]) }
         let nowhere = outcome(try handler("/bin/true", bus: nil))
         #expect(nowhere.ending == .failed)
         #expect(nowhere.message.contains("there is no desktop session"))
@@ -59,17 +59,17 @@ struct NotifyHandlerTests {
     }
 
     @Test func `a desktop that refuses is retried, with its reason`() throws {
-        let folder = try TemporaryDirectory()
-        let program = try folder.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
-        let outcome = ContentRule(folder.path, try handler(program)).run("a", [:])
+        let directory = try TemporaryDirectory()
+        let program = try directory.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
+        let outcome = ContentRule(directory.path, try handler(program)).run("a", [:])
         #expect(outcome.ending == .retry)
         #expect(outcome.message == "'notify-send' could not show it: no such service")
     }
 
     @Test func `a desktop that hangs is abandoned at a stop and at the timeout`() throws {
-        let folder = try TemporaryDirectory()
-        let program = try folder.write("notify-send", "#!/bin/sh\nexec sleep 1000\n")
-        var rule = ContentRule(folder.path, try handler(program))
+        let directory = try TemporaryDirectory()
+        let program = try directory.write("notify-send", "#!/bin/sh\nexec sleep 1000\n")
+        var rule = ContentRule(directory.path, try handler(program))
         rule.timeout = .milliseconds(100)
         #expect(rule.run("a", [:]).code == "timed-out")
         rule.timeout = .seconds(60)
@@ -86,21 +86,21 @@ struct NotifyHandlerTests {
             print("skipped: needs dbus-daemon, notify-send, python3-dbus and python3-gi")
             return
         }
-        let folder = try TemporaryDirectory()
-        let address = "unix:path=\(folder.path)/bus"
+        let directory = try TemporaryDirectory()
+        let address = "unix:path=\(directory.path)/bus"
         let daemon = RunningProgram(
-            "/usr/bin/dbus-daemon", ["--session", "--nofork", "--address=\(address)"], in: folder.path,
-            output: folder.path.appending("daemon"))
-        #expect(Deadline.wait { TestFile.exists(folder.path.appending("bus")) }, "\(daemon.error)")
+            "/usr/bin/dbus-daemon", ["--session", "--nofork", "--address=\(address)"], in: directory.path,
+            output: directory.path.appending("daemon"))
+        #expect(Deadline.wait { TestFile.exists(directory.path.appending("bus")) }, "\(daemon.error)")
         let service = RunningProgram(
-            "/usr/bin/python3", ["\(Places.checkout)/Tests/Support/desktop.py", "\(folder.path)/shown"],
-            in: folder.path,
-            environment: ["DBUS_SESSION_BUS_ADDRESS": address], output: folder.path.appending("service"))
+            "/usr/bin/python3", ["\(Places.checkout)/Tests/Support/desktop.py", "\(directory.path)/shown"],
+            in: directory.path,
+            environment: ["DBUS_SESSION_BUS_ADDRESS": address], output: directory.path.appending("service"))
         #expect(Deadline.wait { service.output.contains("ready") || service.exitStatus() != nil }, "\(service.error)")
-        let rule = ContentRule(folder.path, try handler(notifySend, bus: address))
+        let rule = ContentRule(directory.path, try handler(notifySend, bus: address))
         TestFile.write(rule.path("a \\t b"), "")
         let outcome = rule.run("a \\t b", ["title": "New file", "body": "${name}", "urgency": "critical"])
         #expect(outcome.ending == .succeeded, "\(outcome.message)")
-        #expect(folder.text(of: "shown") == "Alight||New file|a \\t b|2\n")
+        #expect(directory.text(of: "shown") == "Alight||New file|a \\t b|2\n")
     }
 }

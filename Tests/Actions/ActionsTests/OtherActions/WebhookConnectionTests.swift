@@ -13,8 +13,8 @@ struct WebhookConnectionTests {
 
     @Test func `network errors are retried`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let dropped = rule.run("a b.txt", ["url": server.url("/drop")])
         #expect(dropped.ending == .retry)
         #expect(dropped.code == "network")
@@ -29,8 +29,8 @@ struct WebhookConnectionTests {
 
     @Test func `a slow server is abandoned at the timeout and at a stop`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        var rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        var rule = WebhookRule.make(directory)
         rule.timeout = .milliseconds(200)
         let late = rule.run("a b.txt", ["url": server.url("/slow")])
         #expect(late.code == "timed-out")
@@ -57,8 +57,8 @@ struct WebhookConnectionTests {
     @Test(arguments: [301, 302, 307, 308])
     func `a redirect on the same host gets the same request`(status: Int) throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let with: JSONValue = [
             "url": server.url("/?status=\(status)&to=/there?status=202"), "secret": "key", "signature": "github",
             "headers": ["Authorization": "Bearer abc"],
@@ -76,8 +76,8 @@ struct WebhookConnectionTests {
     @Test func `nothing is sent to another host or another port`() throws {
         let server = try WebhookServer()
         let other = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         for target in [
             "http://127.0.0.1:\(other.port)/", "http://localhost:\(server.port)/", "http://127.0.0.2/",
             "https://127.0.0.1:\(server.port)/", "file:///etc/passwd", "//[::1]/",
@@ -95,8 +95,8 @@ struct WebhookConnectionTests {
 
     @Test func `an endless chain of redirects is abandoned`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let outcome = WebhookRule.make(folder).run("a b.txt", ["url": server.url("/circle")])
+        let directory = try TemporaryDirectory()
+        let outcome = WebhookRule.make(directory).run("a b.txt", ["url": server.url("/circle")])
         #expect(outcome.ending == .failed)
         #expect(outcome.message.hasSuffix("redirects more than 5 times"))
         #expect(server.requests.count == 6)
@@ -106,15 +106,15 @@ struct WebhookConnectionTests {
 
     @Test func `over TLS the certificate must be trusted`() throws {
         let server = try WebhookServer(isSecure: true)
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let unknown = rule.run("a b.txt", ["url": server.url("/")])
         #expect(unknown.ending == .failed)
         #expect(unknown.code == "tls")
         #expect(unknown.message.contains("is not trusted"))
         #expect(unknown.message.contains("'ca_file'"))
         #expect(server.requests.isEmpty)
-        let authority = JSONValue.string("\(server.folder.path)/ca.pem")
+        let authority = JSONValue.string("\(server.directory.path)/ca.pem")
         let known = rule.run("a b.txt", ["url": server.url("/"), "ca_file": authority])
         #expect(known.ending == .succeeded, "\(known.message)")
         // The certificate is valid for the address, not for this name.
@@ -132,9 +132,9 @@ struct WebhookConnectionTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, certificate authorities that others can change are not trusted`() throws {
-        let folder = try TemporaryDirectory()
-        let file = try folder.write("ca.pem", "", mode: 0o646)
-        let outcome = WebhookRule.make(folder).run(
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("ca.pem", "", mode: 0o646)
+        let outcome = WebhookRule.make(directory).run(
             "a b.txt", ["url": "https://127.0.0.1:1/", "ca_file": .string("\(file)")])
         #expect(outcome.ending == .failed)
         #expect(outcome.message == "'ca_file': '\(file)' can be changed by others than root (mode 0646)")

@@ -14,8 +14,8 @@ struct WebhookHandlerTests {
 
     @Test func `a CloudEvent has all metadata and is the same at each attempt`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        var rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        var rule = WebhookRule.make(directory)
         for attempt in 1...2 {
             rule.attempt = attempt
             let outcome = rule.run("a b.txt", ["url": server.url("/hook?status=204")])
@@ -41,16 +41,16 @@ struct WebhookHandlerTests {
         #expect(event["source"]?.string?.hasPrefix("alight://") == true)
         #expect(event["source"]?.string?.hasSuffix("/r") == true)
         let data = try #require(event["data"]?.object)
-        #expect(data["path"] == .string("\(folder.path)/in/a b.txt"))
+        #expect(data["path"] == .string("\(directory.path)/in/a b.txt"))
         #expect(data["size"] == 4)
         #expect(data["event"] == "created")
     }
 
     @Test func `a name that is not UTF-8 is exact in the data`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
-        let path = tree(folder, [0x66, 0xFF])
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
+        let path = tree(directory, [0x66, 0xFF])
         TestFile.write(path, "")
         #expect(rule.handler.run(rule.invocation(path, ["url": server.url("/")])).ending == .succeeded)
         let event = try #require(server.requests.first?.json?.object)
@@ -58,15 +58,15 @@ struct WebhookHandlerTests {
         #expect(event["data"]?.object?["relative_base64"] == "Zv8=")
     }
 
-    private func tree(_ folder: TemporaryDirectory, _ name: [UInt8]) -> PathBytes {
-        folder.path.appending("in").appending(name)
+    private func tree(_ directory: TemporaryDirectory, _ name: [UInt8]) -> PathBytes {
+        directory.path.appending("in").appending(name)
     }
 
     @Test func `a custom body is valid JSON for any file name`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         let name = "quote\" \\ \n end"
-        let rule = WebhookRule.make(folder, name: name)
+        let rule = WebhookRule.make(directory, name: name)
         let mapping: JSONValue = [
             "url": server.url("/"), "method": "PUT", "body": ["text": "new: ${name}", "list": ["${size}", 1, true]],
         ]
@@ -86,9 +86,9 @@ struct WebhookHandlerTests {
 
     @Test func `a name in the URL cannot lead elsewhere`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         let name = "a?b#c&d=é %\r\n"
-        let rule = WebhookRule.make(folder, name: name)
+        let rule = WebhookRule.make(directory, name: name)
         let url = JSONValue.string("http://127.0.0.1:\(server.port)/x/${relative}?name=${name}")
         #expect(rule.run(name, ["url": url]).ending == .succeeded)
         let encoded = "a%3Fb%23c%26d%3D%C3%A9%20%25%0D%0A"
@@ -97,8 +97,8 @@ struct WebhookHandlerTests {
 
     @Test func `headers are sent, even empty ones, and can change the content type`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let headers: JSONValue = [
             "Authorization": "Bearer abcdef", "X-Name": "${name}", "X-Number": 5, "X-Empty": "",
             "content-type": "application/json",
@@ -115,8 +115,8 @@ struct WebhookHandlerTests {
     @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "tab is fine\tbut \u{7F} not"])
     func `a line break in a name adds no header`(name: String) throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder, name: name)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory, name: name)
         let outcome = rule.run(name, ["url": server.url("/"), "headers": ["X-Name": "${name}"]])
         #expect(outcome.ending == .failed)
         #expect(outcome.code == "bad-request")
@@ -126,8 +126,8 @@ struct WebhookHandlerTests {
 
     @Test(arguments: ["X Name", "X:Name", "", "Ünicode", "Content-Length", "transfer-encoding"])
     func `an invalid header is refused`(name: String) throws {
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let headers = JSONValue.object([name: "1"])
         let outcome = rule.run("a b.txt", ["url": "http://127.0.0.1:9/", "headers": headers])
         #expect(outcome.ending == .failed)
@@ -138,8 +138,8 @@ struct WebhookHandlerTests {
 
     @Test func `signatures equal those of openssl`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         #expect(
             rule.run("a b.txt", ["url": server.url("/"), "secret": "key", "signature": "github"]).ending == .succeeded)
         #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": "key"]).ending == .succeeded)
@@ -148,7 +148,7 @@ struct WebhookHandlerTests {
         #expect(rule.run("a b.txt", ["url": server.url("/"), "secret": whsec]).ending == .succeeded)
         let requests = server.requests
         try #require(requests.count == 3)
-        let github = try hmac(requests[0].body, options: ["-hmac", "key"], in: folder)
+        let github = try hmac(requests[0].body, options: ["-hmac", "key"], in: directory)
         #expect(requests[0].headers["x-hub-signature-256"] == "sha256=\(Self.hex(github))")
         #expect(requests[0].headers["webhook-id"] == nil)
         let keys = [
@@ -160,17 +160,17 @@ struct WebhookHandlerTests {
             let time = try #require(request.headers["webhook-timestamp"])
             #expect(abs((Double(time) ?? 0) - Date().timeIntervalSince1970) < 600)
             let signed = Array("01JD8Z3T1WQ2V7N0C5M4K9R6XB.\(time).".utf8) + request.body
-            let digest = try hmac(signed, options: ["-mac", "HMAC", "-macopt", key], in: folder)
+            let digest = try hmac(signed, options: ["-mac", "HMAC", "-macopt", key], in: directory)
             #expect(request.headers["webhook-signature"] == "v1,\(Data(digest).base64EncodedString())")
         }
     }
 
-    private func hmac(_ bytes: [UInt8], options: [String], in folder: TemporaryDirectory) throws -> [UInt8] {
-        TestFile.write(folder.path.appending("signed"), bytes)
+    private func hmac(_ bytes: [UInt8], options: [String], in directory: TemporaryDirectory) throws -> [UInt8] {
+        TestFile.write(directory.path.appending("signed"), bytes)
         let arguments = ["dgst", "-sha256", "-binary", "-out", "digest"] + options + ["signed"]
-        let made = call("/usr/bin/openssl", arguments, in: folder.path)
+        let made = call("/usr/bin/openssl", arguments, in: directory.path)
         try #require(made.status == 0, "\(made.error)")
-        return try #require(TestFile.read(folder.path.appending("digest")))
+        return try #require(TestFile.read(directory.path.appending("digest")))
     }
 
     private static func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }

@@ -17,8 +17,8 @@ struct WebhookResponseTests {
 
     @Test func `each status has its outcome`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         for (status, ending) in Self.statuses {
             let outcome = rule.run("a b.txt", ["url": server.url("/?status=\(status)")])
             #expect(outcome.ending == ending, "\(status): \(outcome.message)")
@@ -30,8 +30,8 @@ struct WebhookResponseTests {
 
     @Test func `Retry-After is respected, in seconds or as a date, up to a day`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let seconds = rule.run("a b.txt", ["url": server.url("/?status=503&after=7")])
         #expect(seconds.retryAfter == .seconds(7))
         let date = try #require(rule.run("a b.txt", ["url": server.url("/?status=429&date=3600")]).retryAfter)
@@ -44,8 +44,8 @@ struct WebhookResponseTests {
 
     @Test func `the first 200 bytes of a response are reported on one line`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         // Encoded in base64, because content of the URL is not reported.
         func content(_ text: String) -> String {
             Data(text.utf8).base64EncodedString().addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
@@ -68,8 +68,8 @@ struct WebhookResponseTests {
 
     @Test func `a response without an end is not waited for`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         #expect(rule.run("a b.txt", ["url": server.url("/endless")]).ending == .succeeded)
         let outcome = rule.run("a b.txt", ["url": server.url("/endless?status=500")])
         #expect(outcome.ending == .retry)
@@ -78,16 +78,16 @@ struct WebhookResponseTests {
 
     @Test func `headers without an end are not read`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let outcome = WebhookRule.make(folder).run("a b.txt", ["url": server.url("/headers")])
+        let directory = try TemporaryDirectory()
+        let outcome = WebhookRule.make(directory).run("a b.txt", ["url": server.url("/headers")])
         #expect(outcome.ending == .retry)
         #expect(outcome.message.contains("the headers of the answer have more than 64 KiB"), "\(outcome.message)")
     }
 
     @Test func `secrets of the request are not reported, even if the server returns them`() throws {
         let server = try WebhookServer()
-        let folder = try TemporaryDirectory()
-        let rule = WebhookRule.make(folder)
+        let directory = try TemporaryDirectory()
+        let rule = WebhookRule.make(directory)
         let with: JSONValue = [
             "url": server.url("/echo?status=400"), "secret": "sign-secret",
             "headers": ["Authorization": "Bearer token-secret", "X-Back": "sign-secret"],

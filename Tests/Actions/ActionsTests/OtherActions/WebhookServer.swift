@@ -7,7 +7,7 @@ import Testing
 
 /// A server that responds as the path of the request specifies, and records the requests.
 final class WebhookServer {
-    let folder: TemporaryDirectory
+    let directory: TemporaryDirectory
     private let program: RunningProgram
     let port: Int
     let scheme: String
@@ -28,16 +28,16 @@ final class WebhookServer {
     /// - Parameter isSecure: Whether the server uses TLS, with a certificate of its own authority, `ca.pem`.
     /// - Throws: An error if the server does not start.
     init(isSecure: Bool = false) throws {
-        folder = try TemporaryDirectory()
+        directory = try TemporaryDirectory()
         scheme = isSecure ? "https" : "http"
-        try folder.write("server.py", Self.script)
+        try directory.write("server.py", Self.script)
         if isSecure {
-            let made = call("/bin/sh", ["-e", "-c", Self.certificates], in: folder.path)
+            let made = call("/bin/sh", ["-e", "-c", Self.certificates], in: directory.path)
             try #require(made.status == 0, "\(made.error)")
         }
         program = RunningProgram(
-            "/usr/bin/python3", ["server.py", isSecure ? "tls" : "plain"], in: folder.path,
-            output: folder.path.appending("server"))
+            "/usr/bin/python3", ["server.py", isSecure ? "tls" : "plain"], in: directory.path,
+            output: directory.path.appending("server"))
         let started = Deadline.poll { [program] in program.lines.first ?? (program.exitStatus() != nil ? "" : nil) }
         let line = try #require(started)
         port = try #require(Int(line), "\(program.error)")
@@ -47,7 +47,7 @@ final class WebhookServer {
 
     /// The requests received so far.
     var requests: [Request] {
-        (folder.text(of: "requests") ?? "").split(separator: "\n").compactMap { line in
+        (directory.text(of: "requests") ?? "").split(separator: "\n").compactMap { line in
             guard let object = JSONValue(json: line.utf8)?.object,
                 let body = object["body"]?.string.flatMap({ Data(base64Encoded: $0) })
             else { return nil }

@@ -52,7 +52,7 @@ struct MisbehavingServersTests {
 
     @Test func `a file that is not a program cannot be started, and neither can a missing one`() throws {
         let serving = try ServingStage("")
-        try serving.stage.folder.write("resize", "#!/nowhere/python\n")
+        try serving.stage.directory.write("resize", "#!/nowhere/python\n")
         let path = serving.plugin.executable
         let bad = serving.ask()
         #expect(bad.ending == .failed)
@@ -312,7 +312,7 @@ struct MisbehavingServersTests {
                 sys.exit(3)
             """)
         #expect(serving.ask().message == "again")
-        #expect(eventually { serving.stage.folder.processes(in: "daemon").allSatisfy(isGone) })
+        #expect(eventually { serving.stage.directory.processes(in: "daemon").allSatisfy(isGone) })
         serving.close()
     }
 

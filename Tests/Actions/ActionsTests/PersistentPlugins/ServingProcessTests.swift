@@ -158,7 +158,7 @@ struct ServingProcessTests {
         try serving.replace("ready()\nfor request in requests(): result(request, message='new')\n")
         #expect(serving.ask(5).message == "new")
         #expect(serving.text(of: "ended") == nil)
-        try serving.stage.folder.write("go", "")
+        try serving.stage.directory.write("go", "")
         #expect(eventually { outcomes.value.count == 4 })
         #expect(outcomes.value.allSatisfy { $0.message == "old" })
         #expect(eventually { serving.text(of: "ended") != nil })
@@ -192,9 +192,9 @@ struct ServingProcessTests {
         let serving = try ServingStage(ServingStage.good)
         #expect(serving.ask(1).ending == .succeeded)
         let removed = serving.started
-        try serving.stage.folder.folder("b")
+        try serving.stage.directory.directory("b")
         let text = try String(contentsOfFile: serving.plugin.executable.description, encoding: .utf8)
-        let other = try serving.stage.folder.write("b/other", text)
+        let other = try serving.stage.directory.write("b/other", text)
         try #require(unlink(serving.plugin.executable.description) == 0)
         let plugin = InstalledPlugin(description: serving.plugin.description, location: other, executable: other)
         // Other plugins are checked at most once a second.
@@ -237,8 +237,8 @@ struct ServingProcessTests {
 
     @Test func `directories left by a killed instance are removed at the next start`() throws {
         let serving = try ServingStage(ServingStage.good)
-        try serving.stage.folder.folder("scratch/run-\(getpid())-99999/deep", mode: 0o700)
-        try serving.stage.folder.folder("scratch/run-x-1", mode: 0o700)
+        try serving.stage.directory.directory("scratch/run-\(getpid())-99999/deep", mode: 0o700)
+        try serving.stage.directory.directory("scratch/run-x-1", mode: 0o700)
         #expect(serving.ask().ending == .succeeded)
         serving.close()
         #expect(serving.leftovers == ["run-x-1"])

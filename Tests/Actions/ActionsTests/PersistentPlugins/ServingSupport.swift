@@ -65,17 +65,17 @@ struct ServingStage {
         var description = PluginDescription(name: "resize", version: "1", parameters: nil)
         description.modes = ["run", "serve"]
         change(&description)
-        let executable = try stage.folder.write("resize", Self.text(script, in: stage.folder))
+        let executable = try stage.directory.write("resize", Self.text(script, in: stage.directory))
         plugin = InstalledPlugin(description: description, location: executable, executable: executable)
     }
 
-    private static func text(_ script: String, in folder: TemporaryDirectory) -> String {
-        beginning.replacing("@HERE@", with: folder.path.description) + script
+    private static func text(_ script: String, in directory: TemporaryDirectory) -> String {
+        beginning.replacing("@HERE@", with: directory.path.description) + script
     }
 
     /// Replaces the script, as an update does.
     func replace(_ script: String) throws {
-        let new = try stage.folder.write("new", Self.text(script, in: stage.folder))
+        let new = try stage.directory.write("new", Self.text(script, in: stage.directory))
         try #require(rename(new.description, plugin.executable.description) == 0)
     }
 
@@ -106,13 +106,13 @@ struct ServingStage {
     func close(isAtOnce: Bool = false) { stage.host.close(isAtOnce: isAtOnce) }
 
     /// The process IDs of all processes that were started.
-    var started: [pid_t] { stage.folder.processes(in: "started") }
+    var started: [pid_t] { stage.directory.processes(in: "started") }
 
-    func text(of name: String) -> String? { stage.folder.text(of: name) }
+    func text(of name: String) -> String? { stage.directory.text(of: name) }
 
     /// The entries that are left in the directory of scratch directories.
     var leftovers: [String] {
-        let folder = stage.folder.path.appending("scratch").description
-        return ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
+        let directory = stage.directory.path.appending("scratch").description
+        return ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted()
     }
 }

@@ -39,7 +39,7 @@ struct ServingTests {
                 note('book', request['id'])
                 result(request)
             """)
-        let book = serving.stage.folder.path.appending("book").bytes
+        let book = serving.stage.directory.path.appending("book").bytes
         for (arguments, processes) in [([Array("--add".utf8), Array("to".utf8), book], 1), ([book], 4)] {
             var plugin = serving.plugin
             plugin.arguments = arguments
@@ -191,7 +191,7 @@ struct ServingTests {
             """)
         let stage = serving.stage
         Thread.detachNewThread {
-            _ = eventually { stage.folder.text(of: "open") != nil }
+            _ = eventually { stage.directory.text(of: "open") != nil }
             stage.stop.raise()
         }
         let outcomes = serving.ask(all: 3)

@@ -30,7 +30,7 @@ struct BatchTests {
         var description = PluginDescription(name: "many", version: "1", parameters: nil)
         description.batch = batch
         description.rawPaths = rawPaths
-        let executable = try stage.folder.write("many", script)
+        let executable = try stage.directory.write("many", script)
         let plugin = InstalledPlugin(description: description, location: executable, executable: executable)
         return PluginHandler(plugin: plugin, host: stage.host).run(invocations)
     }
@@ -43,7 +43,7 @@ struct BatchTests {
         import json, sys
         request = json.load(sys.stdin)
         names = [event['relative'] for event in request['events']]
-        with open('\(stage.folder.path)/runs', 'a') as file: file.write(' '.join(names) + '\\n')
+        with open('\(stage.directory.path)/runs', 'a') as file: file.write(' '.join(names) + '\\n')
         print(json.dumps({'outcome': 'succeeded', 'results': [
             {'outcome': 'succeeded', 'message': event['with']['to'] + ' ' + event['job']}
             for event in request['events']]}))
@@ -53,16 +53,16 @@ struct BatchTests {
     @Test func `S42 a plugin gets all events at once, each with its own parameters and id`() throws {
         let outcomes = try run(noting, invocations(["a", "b", "c"]), batch: 50)
         #expect(outcomes.map(\.message) == ["/out/a JOB-a", "/out/b JOB-b", "/out/c JOB-c"])
-        #expect(stage.folder.text(of: "runs") == "a b c\n")
+        #expect(stage.directory.text(of: "runs") == "a b c\n")
     }
 
     @Test func `S42 a request has no more events than the plugin takes, one if it does not say`() throws {
         var outcomes = try run(noting, invocations(["a", "b", "c"]), batch: 2)
         #expect(outcomes.map(\.message) == ["/out/a JOB-a", "/out/b JOB-b", "/out/c JOB-c"])
-        #expect(stage.folder.text(of: "runs") == "a b\nc\n")
+        #expect(stage.directory.text(of: "runs") == "a b\nc\n")
         outcomes = try run(noting, invocations(["d", "e"]), batch: nil)
         #expect(outcomes.count == 2)
-        #expect(stage.folder.text(of: "runs") == "a b\nc\nd\ne\n")
+        #expect(stage.directory.text(of: "runs") == "a b\nc\nd\ne\n")
     }
 
     @Test func `S42 a batch that is too large for one request comes in several`() throws {
@@ -70,7 +70,7 @@ struct BatchTests {
         let outcomes = try run(
             noting, invocations(names, with: String(repeating: "x", count: 150_000)), batch: 50)
         #expect(outcomes.allSatisfy { $0.ending == .succeeded })
-        let runs = (stage.folder.text(of: "runs") ?? "").split(separator: "\n")
+        let runs = (stage.directory.text(of: "runs") ?? "").split(separator: "\n")
         #expect(runs.count > 1 && runs.joined(separator: " ") == "0 1 2 3 4 5 6 7")
         let single = try run(noting, invocations(["big"], with: String(repeating: "x", count: 1 << 20)), batch: 50)
         #expect(single.map(\.code) == ["bad-request"])
@@ -106,18 +106,19 @@ struct BatchTests {
         Stage.use(path: PathBytes(Array("/srv/in/".utf8) + [0xE9]), in: &given[1])
         let outcomes = try run(noting, given, batch: 50)
         #expect(outcomes.map(\.code) == [nil, "name-not-utf8", nil])
-        #expect(stage.folder.text(of: "runs") == "a c\n")
+        #expect(stage.directory.text(of: "runs") == "a c\n")
     }
 
     @Test func `S42 a shell command gets all events, and the environment of the first`() throws {
         let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
         let action = Action(
-            .shell("cat >'\(stage.folder.path)/request'; echo \"$ALIGHT_RELATIVE\" >>'\(stage.folder.path)/first'"),
+            .shell(
+                "cat >'\(stage.directory.path)/request'; echo \"$ALIGHT_RELATIVE\" >>'\(stage.directory.path)/first'"),
             place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
         let runner = ActionRunner(registry: registry, host: stage.host)
         #expect(runner.run(action, invocations(["a", "b"])).map(\.ending) == [.succeeded, .succeeded])
-        #expect(stage.folder.text(of: "first") == "a\n")
-        let text = try #require(stage.folder.text(of: "request"))
+        #expect(stage.directory.text(of: "first") == "a\n")
+        let text = try #require(stage.directory.text(of: "request"))
         let request = try #require(PluginRequest(record: text.utf8))
         #expect(request.events.map(\.relative) == ["a", "b"])
         #expect(request.id == "JOB-a")
@@ -177,7 +178,7 @@ struct BatchTests {
     private var limit: WorkLimit { WorkLimit(stage.stop, timeout: .seconds(60)) }
 
     @Test func `S02 a checksum is that of the bytes`() throws {
-        let empty = try stage.folder.write("empty", "")
+        let empty = try stage.directory.write("empty", "")
         let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         guard case .digest(let bytes) = Self.sha256(of: empty, within: limit) else {
             Issue.record("no digest")
@@ -186,21 +187,21 @@ struct BatchTests {
         #expect(bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == digest)
         // More than one block, and different only in the last byte.
         let text = String(repeating: "x", count: 300_000)
-        let one = Self.sha256(of: try stage.folder.write("one", text + "1"), within: limit)
-        let two = Self.sha256(of: try stage.folder.write("two", text + "2"), within: limit)
-        let same = Self.sha256(of: try stage.folder.write("same", text + "1"), within: limit)
+        let one = Self.sha256(of: try stage.directory.write("one", text + "1"), within: limit)
+        let two = Self.sha256(of: try stage.directory.write("two", text + "2"), within: limit)
+        let same = Self.sha256(of: try stage.directory.write("same", text + "1"), within: limit)
         #expect(one == same && one != two)
     }
 
     @Test func `S02 what has no content has no checksum, and a stop or the timeout ends the reading`() throws {
-        #expect(Self.sha256(of: stage.folder.path, within: limit) == .notRegular)
-        let absent = stage.folder.path.appending("absent")
+        #expect(Self.sha256(of: stage.directory.path, within: limit) == .notRegular)
+        let absent = stage.directory.path.appending("absent")
         #expect(Self.sha256(of: absent, within: limit) == .unreadable(errno: ENOENT))
-        let file = try stage.folder.write("file", "x")
-        let link = stage.folder.path.appending("link")
+        let file = try stage.directory.write("file", "x")
+        let link = stage.directory.path.appending("link")
         #expect(file.withCString { file in link.withCString { symlink(file, $0) } } == 0)
         #expect(Self.sha256(of: link, within: limit) == .notRegular)
-        let large = try stage.folder.write("large", "")
+        let large = try stage.directory.write("large", "")
         #expect(truncate(large.description, 1 << 40) == 0)
         let brief = WorkLimit(stage.stop, timeout: .milliseconds(50))
         if case .ended(let outcome) = Self.sha256(of: large, within: brief) {

@@ -13,14 +13,14 @@ struct CommandCallTests {
     func template(_ text: String) throws -> Template { try Template(text) { _ in nil } }
 
     @Test func `an element of exec stays one argument, byte for byte`() throws {
-        let dump = try stage.folder.write(
-            "dump", "#!/bin/sh\nfor a; do printf '%s\\0' \"$a\"; done >'\(stage.folder.path)/arguments'\n")
+        let dump = try stage.directory.write(
+            "dump", "#!/bin/sh\nfor a; do printf '%s\\0' \"$a\"; done >'\(stage.directory.path)/arguments'\n")
         let path = Array("/srv/in/-rf $(x)\n'".utf8) + [0xE9]
         let outcome = stage.run(
             .exec([try template("\(dump)"), try template("${path}"), try template("x=${name};"), try template("")])
         ) { Stage.use(path: PathBytes(path), in: &$0) }
         #expect(outcome.ending == .succeeded, "\(outcome)")
-        let written = try Data(contentsOf: URL(fileURLWithPath: "\(stage.folder.path)/arguments"))
+        let written = try Data(contentsOf: URL(fileURLWithPath: "\(stage.directory.path)/arguments"))
         let name = path.dropFirst("/srv/in/".utf8.count)
         #expect(Array(written) == path + [0] + Array("x=".utf8) + name + Array(";".utf8) + [0, 0])
     }
@@ -33,10 +33,10 @@ struct CommandCallTests {
     }
 
     @Test func `a path with a slash is relative to the directory of the rules file`() throws {
-        try stage.folder.write("tool", "#!/bin/sh\nexit 64\n")
+        try stage.directory.write("tool", "#!/bin/sh\nexit 64\n")
         let outcome = stage.run(.exec([try template("./tool")]))
         #expect(outcome.code == "status-64")
-        #expect(outcome.message == "'\(stage.folder.path)/tool' exited with status 64")
+        #expect(outcome.message == "'\(stage.directory.path)/tool' exited with status 64")
     }
 
     @Test func `a placeholder never makes exec search PATH for a program`() throws {
@@ -56,12 +56,12 @@ struct CommandCallTests {
     }
 
     @Test func `a program that is missing only when it starts is retried`() throws {
-        try stage.folder.write("tool", "#!/bin/sh\n")
+        try stage.directory.write("tool", "#!/bin/sh\n")
         // A directory that only this process has open, with a number that no launcher has.
-        let folder = open(stage.folder.path.description, O_RDONLY | O_CLOEXEC)
-        let high = fcntl(folder, F_DUPFD_CLOEXEC, 700)
+        let directory = open(stage.directory.path.description, O_RDONLY | O_CLOEXEC)
+        let high = fcntl(directory, F_DUPFD_CLOEXEC, 700)
         defer {
-            close(folder)
+            close(directory)
             close(high)
         }
         try #require(high >= 700)
@@ -79,8 +79,8 @@ struct CommandCallTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, a command that others could change since the rules were loaded is not run`() throws {
-        let tool = try stage.folder.write("tool", "#!/bin/sh\n")
-        let script = try stage.folder.write("script", "#!/usr/bin/env \(tool)\n")
+        let tool = try stage.directory.write("tool", "#!/bin/sh\n")
+        let script = try stage.directory.write("script", "#!/usr/bin/env \(tool)\n")
         let commands: [Action.Work] = [
             .exec([try template("\(tool)")]), .exec([try template("\(script)")]),
             .exec([try template("sh"), try template("${path}")]), .shell("\(tool) && true"),
@@ -100,8 +100,8 @@ struct CommandCallTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `a command that runs as another user may belong to that user`() throws {
-        let tool = try stage.folder.write("tool", "#!/bin/sh\n")
-        try #require(chmod(stage.folder.path.description, 0o755) == 0)
+        let tool = try stage.directory.write("tool", "#!/bin/sh\n")
+        try #require(chmod(stage.directory.path.description, 0o755) == 0)
         try #require(chown(tool.description, 65_534, 65_534) == 0)
         func run(as user: UInt32) throws -> Outcome {
             stage.run(.exec([try template("\(tool)")])) {
@@ -114,13 +114,14 @@ struct CommandCallTests {
     }
 
     @Test func `a shell command gets the event as environment variables`() throws {
-        let outcome = stage.run(.shell("printf '%s' \"$ALIGHT_PATH\" >'\(stage.folder.path)/seen'; echo done; exit 75"))
-        {
+        let outcome = stage.run(
+            .shell("printf '%s' \"$ALIGHT_PATH\" >'\(stage.directory.path)/seen'; echo done; exit 75")
+        ) {
             Stage.use(path: "/srv/in/a; rm -rf $HOME `x`", in: &$0)
         }
         #expect(outcome.ending == .retry)
         #expect(outcome.message == "done")
-        #expect(stage.folder.text(of: "seen") == "/srv/in/a; rm -rf $HOME `x`")
+        #expect(stage.directory.text(of: "seen") == "/srv/in/a; rm -rf $HOME `x`")
     }
 
     @Test func `the last line of stderr takes precedence over stdout as the message`() {

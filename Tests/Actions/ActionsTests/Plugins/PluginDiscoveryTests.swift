@@ -9,15 +9,15 @@ import Testing
 
 struct PluginDiscoveryTests {
     let stage: Stage
-    var rules: PathBytes { stage.folder.path.appending("rules") }
+    var rules: PathBytes { stage.directory.path.appending("rules") }
 
     static let yaml: JSONValue = ["name": "thumbnail", "version": 1.2, "protocol": [1], "run": "./thumb"]
 
     init() throws {
         stage = try Stage()
-        try stage.folder.folder("rules/plugins")
-        try stage.folder.folder("plugins")
-        try stage.folder.folder("search")
+        try stage.directory.directory("rules/plugins")
+        try stage.directory.directory("plugins")
+        try stage.directory.directory("search")
     }
 
     func find(_ name: String, yaml: [String: JSONValue] = [:]) -> Result<InstalledPlugin, HandlerProblem>? {
@@ -31,18 +31,18 @@ struct PluginDiscoveryTests {
         return problem
     }
 
-    func addFolder(_ name: String, in place: String = "plugins", executable: String) throws {
-        try stage.folder.folder("\(place)/\(name)")
-        try stage.folder.write("\(place)/\(name)/plugin.yaml", "", mode: 0o644)
-        try stage.folder.write("\(place)/\(name)/\(executable)", "#!/bin/sh\n")
+    func addDirectory(_ name: String, in place: String = "plugins", executable: String) throws {
+        try stage.directory.directory("\(place)/\(name)")
+        try stage.directory.write("\(place)/\(name)/plugin.yaml", "", mode: 0o644)
+        try stage.directory.write("\(place)/\(name)/\(executable)", "#!/bin/sh\n")
     }
 
     // MARK: - Locations
 
     @Test func `a directory with plugin.yaml is a plugin, and its command is relative to it`() throws {
-        try addFolder("thumbnail", executable: "thumb")
+        try addDirectory("thumbnail", executable: "thumb")
         let plugin = try #require(find("thumbnail", yaml: ["thumbnail": Self.yaml])).get()
-        let folder = stage.folder.path.appending("plugins").appending("thumbnail")
+        let folder = stage.directory.path.appending("plugins").appending("thumbnail")
         #expect(plugin.location == folder)
         #expect(plugin.executable == folder.appending("thumb"))
         #expect(plugin.arguments == [])
@@ -50,18 +50,18 @@ struct PluginDiscoveryTests {
     }
 
     @Test func `a command may start with a program and name files of the directory`() throws {
-        try addFolder("thumbnail", executable: "main.py")
+        try addDirectory("thumbnail", executable: "main.py")
         var yaml = Self.yaml.object ?? [:]
         yaml["run"] = ["python3", "-S", "./main.py", "--fast"]
         let plugin = try #require(find("thumbnail", yaml: ["thumbnail": .object(yaml)])).get()
         #expect(plugin.executable == "/usr/bin/python3")
-        let script = "\(stage.folder.path)/plugins/thumbnail/main.py"
+        let script = "\(stage.directory.path)/plugins/thumbnail/main.py"
         #expect(plugin.arguments == ["-S", script, "--fast"].map { Array($0.utf8) })
     }
 
     @Test func `an executable describes itself`() throws {
         let answer = #"{"name":"sum","version":"2","protocol":[1],"raw_paths":true,"future":1}"#
-        try stage.folder.write("search/sum", "#!/bin/sh\n[ $1 = describe ] && echo '\(answer)'\n")
+        try stage.directory.write("search/sum", "#!/bin/sh\n[ $1 = describe ] && echo '\(answer)'\n")
         let plugin = try #require(find("sum")).get()
         #expect(plugin.description.rawPaths == true)
         #expect(plugin.remarks == ["unknown key 'future' in its description"])
@@ -69,15 +69,15 @@ struct PluginDiscoveryTests {
 
     @Test func `the nearest location takes precedence`() throws {
         for place in ["search", "plugins", "rules/plugins"] {
-            try addFolder("thumbnail", in: place, executable: "thumb")
+            try addDirectory("thumbnail", in: place, executable: "thumb")
             let plugin = try #require(find("thumbnail", yaml: ["thumbnail": Self.yaml])).get()
-            #expect(plugin.location == stage.folder.path.appending(place).appending("thumbnail"))
+            #expect(plugin.location == stage.directory.path.appending(place).appending("thumbnail"))
         }
     }
 
     @Test func `a name with a slash is a path relative to the directory of the rules file`() throws {
         let answer = #"{"name":"other","protocol":[1]}"#
-        try stage.folder.write("sum.sh", "#!/bin/sh\necho '\(answer)'\n")
+        try stage.directory.write("sum.sh", "#!/bin/sh\necho '\(answer)'\n")
         #expect(try #require(find("../sum.sh")).get().description.name == "other")
         #expect(find("../nothing") == nil)
         #expect(find("nothing") == nil)
@@ -85,26 +85,26 @@ struct PluginDiscoveryTests {
     }
 
     @Test func `names from all locations are listed once`() throws {
-        try addFolder("thumbnail", executable: "thumb")
-        try addFolder("thumbnail", in: "search", executable: "thumb")
-        try stage.folder.write("search/sum", "#!/bin/sh\n")
-        try stage.folder.write("search/README.md", "", mode: 0o644)
-        try stage.folder.folder("search/empty")
+        try addDirectory("thumbnail", executable: "thumb")
+        try addDirectory("thumbnail", in: "search", executable: "thumb")
+        try stage.directory.write("search/sum", "#!/bin/sh\n")
+        try stage.directory.write("search/README.md", "", mode: 0o644)
+        try stage.directory.directory("search/empty")
         #expect(stage.discovery().names(from: rules) == ["sum", "thumbnail"])
     }
 
     @Test func `a plugin is asked for its description once, until it changes`() throws {
-        let script = "#!/bin/sh\necho x >>'\(stage.folder.path)/count'\necho '{\"name\":\"sum\",\"protocol\":[1]}'\n"
-        try stage.folder.write("search/sum", script)
+        let script = "#!/bin/sh\necho x >>'\(stage.directory.path)/count'\necho '{\"name\":\"sum\",\"protocol\":[1]}'\n"
+        try stage.directory.write("search/sum", script)
         let discovery = stage.discovery()
         for _ in 0..<3 { _ = try #require(discovery.find("sum", from: rules)).get() }
-        #expect(stage.folder.text(of: "count") == "x\n")
-        try stage.folder.write("search/sum", script + "# changed\n")
+        #expect(stage.directory.text(of: "count") == "x\n")
+        try stage.directory.write("search/sum", script + "# changed\n")
         _ = try #require(discovery.find("sum", from: rules)).get()
-        #expect(stage.folder.text(of: "count") == "x\nx\n")
+        #expect(stage.directory.text(of: "count") == "x\nx\n")
         discovery.forget()
         _ = try #require(discovery.find("sum", from: rules)).get()
-        #expect(stage.folder.text(of: "count") == "x\nx\nx\n")
+        #expect(stage.directory.text(of: "count") == "x\nx\nx\n")
     }
 
     // MARK: - Problems
@@ -169,7 +169,7 @@ struct PluginDiscoveryTests {
 
     @Test(arguments: cases)
     func `an invalid description is refused with the reason`(_ example: Case) throws {
-        try addFolder("thumbnail", executable: "thumb")
+        try addDirectory("thumbnail", executable: "thumb")
         let yaml = (Self.yaml.object ?? [:]).merging(example.change) { $1 }.filter { $0.value != .null }
         let problem = try problem("thumbnail", yaml: ["thumbnail": .object(yaml)])
         #expect(problem.message == "plugin 'thumbnail': \(example.message)")
@@ -177,7 +177,7 @@ struct PluginDiscoveryTests {
     }
 
     @Test func `a missing required program is reported with its package`() throws {
-        try addFolder("thumbnail", executable: "thumb")
+        try addDirectory("thumbnail", executable: "thumb")
         var yaml = Self.yaml.object ?? [:]
         yaml["requires"] = ["sh", "vips-nope (libvips-tools)"]
         let problem = try problem("thumbnail", yaml: ["thumbnail": .object(yaml)])
@@ -188,47 +188,47 @@ struct PluginDiscoveryTests {
     }
 
     @Test func `an executable that cannot describe itself is reported with the reason`() throws {
-        try stage.folder.write("search/mute", "#!/bin/sh\necho no such verb >&2; exit 64\n")
+        try stage.directory.write("search/mute", "#!/bin/sh\necho no such verb >&2; exit 64\n")
         #expect(try problem("mute").message == "plugin 'mute': it can't describe itself: no such verb")
-        try stage.folder.write("search/chatty", "#!/bin/sh\necho hello\n")
+        try stage.directory.write("search/chatty", "#!/bin/sh\necho hello\n")
         #expect(
             try problem("chatty").message
                 == "plugin 'chatty': its output for 'describe' is not JSON, from byte 0 on")
     }
 
     @Test func `a plugin that is not executable is reported with the remedy`() throws {
-        try addFolder("thumbnail", executable: "thumb")
-        try stage.folder.write("plugins/thumbnail/thumb", "#!/bin/sh\n", mode: 0o644)
+        try addDirectory("thumbnail", executable: "thumb")
+        try stage.directory.write("plugins/thumbnail/thumb", "#!/bin/sh\n", mode: 0o644)
         let problem = try problem("thumbnail", yaml: ["thumbnail": Self.yaml])
-        let path = "\(stage.folder.path)/plugins/thumbnail/thumb"
+        let path = "\(stage.directory.path)/plugins/thumbnail/thumb"
         #expect(problem.message == "plugin 'thumbnail': '\(path)' is not executable")
         #expect(problem.help == "run: chmod +x '\(path)'")
     }
 
     @Test func `a file with the right name that is not a plugin is reported with what it lacks`() throws {
-        let file = try stage.folder.write("search/sum", "#!/bin/sh\n", mode: 0o644)
+        let file = try stage.directory.write("search/sum", "#!/bin/sh\n", mode: 0o644)
         #expect(
             try problem("sum")
                 == HandlerProblem(
                     message: "'\(file)' is not executable", help: "run: chmod +x '\(file)'"))
-        let empty = try stage.folder.folder("plugins/empty")
+        let empty = try stage.directory.directory("plugins/empty")
         #expect(try problem("empty").message == "'\(empty)' has neither a plugin.yaml nor an executable 'empty'")
     }
 
     @Test func `a plugin under another name is refused`() throws {
-        try stage.folder.write("search/sum", "#!/bin/sh\necho '{\"name\":\"product\",\"protocol\":[1]}'\n")
+        try stage.directory.write("search/sum", "#!/bin/sh\necho '{\"name\":\"product\",\"protocol\":[1]}'\n")
         #expect(try problem("sum").message.hasSuffix("has the name 'product' in its description"))
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, a plugin in a directory that others can change is refused, with the remedy`() throws {
-        try addFolder("thumbnail", executable: "thumb")
-        let folder = try stage.folder.folder("plugins/thumbnail", mode: 0o777)
+        try addDirectory("thumbnail", executable: "thumb")
+        let folder = try stage.directory.directory("plugins/thumbnail", mode: 0o777)
         let open = try problem("thumbnail", yaml: ["thumbnail": Self.yaml])
         #expect(
             open.message == "plugin 'thumbnail': '\(folder)' can be changed by others than root (mode 0777)")
         #expect(open.help == "run: chmod go-w '\(folder)'")
-        try stage.folder.folder("plugins/thumbnail")
+        try stage.directory.directory("plugins/thumbnail")
         #expect(folder.withCString { chown($0, 1000, 1000) } == 0)
         #expect(
             try problem("thumbnail", yaml: ["thumbnail": Self.yaml]).help == "run: chown root:root '\(folder)'")
@@ -238,12 +238,12 @@ struct PluginDiscoveryTests {
         .enabled(if: geteuid() == 0, "only root refuses"),
         arguments: ["./main", "python3 -S ./main", "java -jar ./main"])
     func `as root, each file that 'run' names is checked, with its interpreter`(command: String) throws {
-        try addFolder("thumbnail", executable: "main")
-        try stage.folder.write("java", "#!/bin/sh\n")
-        let tool = try stage.folder.write("tool", "#!/bin/sh\n")
-        let script = try stage.folder.write("plugins/thumbnail/main", "#!\(tool)\n")
+        try addDirectory("thumbnail", executable: "main")
+        try stage.directory.write("java", "#!/bin/sh\n")
+        let tool = try stage.directory.write("tool", "#!/bin/sh\n")
+        let script = try stage.directory.write("plugins/thumbnail/main", "#!\(tool)\n")
         var yaml = Self.yaml.object ?? [:]
-        let words = command.replacing("java", with: "\(stage.folder.path)/java").split(separator: " ")
+        let words = command.replacing("java", with: "\(stage.directory.path)/java").split(separator: " ")
         yaml["run"] = .array(words.map { .string(String($0)) })
         func help() throws -> String? {
             let found = find("thumbnail", yaml: ["thumbnail": .object(yaml)])
@@ -260,7 +260,7 @@ struct PluginDiscoveryTests {
     // MARK: - The registry
 
     @Test func `the registry prefers built-in handlers to plugins, and suggests names`() throws {
-        try addFolder("thumbnail", executable: "thumb")
+        try addDirectory("thumbnail", executable: "thumb")
         let registry = HandlerRegistry(
             builtIn: [StubHandler(name: "copy"), StubHandler(name: "move")],
             discovery: stage.discovery(["thumbnail": Self.yaml]), host: stage.host)

@@ -19,7 +19,7 @@ struct PluginHandlerTests {
             #!/usr/bin/python3 -S
             import json, os, sys
             text = sys.stdin.buffer.read()
-            open('\(stage.folder.path)/request', 'wb').write(text)
+            open('\(stage.directory.path)/request', 'wb').write(text)
             assert sys.argv[1:] == ['run'] and text.endswith(b'}\\n') and text.count(b'\\n') == 1
             json.loads(text)
             """
@@ -36,7 +36,7 @@ struct PluginHandlerTests {
         let expected: JSONValue = [
             "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 2, "max_attempts": 5, "interrupted": false,
             "dry_run": false, "deadline": "2025-11-21T07:05:27Z",
-            "rule": ["name": "thumbnails", "file": .string("\(stage.folder.path)/photos.yaml"), "line": 12],
+            "rule": ["name": "thumbnails", "file": .string("\(stage.directory.path)/photos.yaml"), "line": 12],
             "with": ["size": 256, "to": "/srv/thumbs/a b.webp", "raw": ["base64": "6Q=="]],
             "scratch": .string(scratch), "previous": ["attempt": 1, "outcome": "retry", "message": "busy"],
             "steps": [
@@ -51,7 +51,7 @@ struct PluginHandlerTests {
                 ]
             ],
         ]
-        let text = try #require(stage.folder.text(of: "request"))
+        let text = try #require(stage.directory.text(of: "request"))
         #expect(JSONValue(json: text.utf8) == expected)
     }
 
@@ -76,19 +76,19 @@ struct PluginHandlerTests {
     @Test func `a plugin that has not asked for raw names never receives one`() throws {
         let path = PathBytes(Array("/srv/in/".utf8) + [0xE9])
         let outcome = try stage.plugin(
-            "#!/bin/sh\ntouch '\(stage.folder.path)/ran'\n", invoke: { Stage.use(path: path, in: &$0) })
+            "#!/bin/sh\ntouch '\(stage.directory.path)/ran'\n", invoke: { Stage.use(path: path, in: &$0) })
         #expect(outcome.ending == .failed)
         #expect(outcome.code == "name-not-utf8")
-        #expect(stage.folder.text(of: "ran") == nil)
+        #expect(stage.directory.text(of: "ran") == nil)
     }
 
     @Test func `the environment is as the protocol specifies`() throws {
         let outcome = try stage.plugin(
-            "#!/bin/sh\nenv | sort >'\(stage.folder.path)/env'\npwd >>'\(stage.folder.path)/env'\n")
+            "#!/bin/sh\nenv | sort >'\(stage.directory.path)/env'\npwd >>'\(stage.directory.path)/env'\n")
         #expect(outcome.ending == .succeeded)
         let scratch = "\(stage.scratch())"
         #expect(
-            stage.folder.text(of: "env") == """
+            stage.directory.text(of: "env") == """
                 ALIGHT_ATTEMPT=2
                 ALIGHT_EVENT=created
                 ALIGHT_FROM=
@@ -112,8 +112,8 @@ struct PluginHandlerTests {
     }
 
     @Test func `the scratch directory is private, empty, and removed afterwards with its contents`() throws {
-        let target = try stage.folder.folder("target")
-        try stage.folder.write("target/keep", "")
+        let target = try stage.directory.directory("target")
+        try stage.directory.write("target/keep", "")
         #expect(try stage.plugin("#!/bin/sh\n").ending == .succeeded)
         let script = """
             #!/bin/bash
@@ -125,7 +125,7 @@ struct PluginHandlerTests {
         let outcome = try stage.plugin(script)
         #expect(outcome.ending == .succeeded, "\(outcome)")
         #expect(stage.leftovers == [])
-        #expect(stage.folder.text(of: "target/keep") == "")
+        #expect(stage.directory.text(of: "target/keep") == "")
         #expect(stage.log.all == [])
     }
 
@@ -286,14 +286,14 @@ struct PluginHandlerTests {
     @Test func `a stop does not count as an attempt`() throws {
         let stage = stage
         Thread.detachNewThread {
-            _ = eventually { stage.folder.text(of: "up") != nil }
+            _ = eventually { stage.directory.text(of: "up") != nil }
             stage.stop.raise()
         }
-        let outcome = try stage.plugin("#!/bin/sh\ntouch '\(stage.folder.path)/up'\nsleep 600\n")
+        let outcome = try stage.plugin("#!/bin/sh\ntouch '\(stage.directory.path)/up'\nsleep 600\n")
         #expect(outcome.isInterrupted)
-        let second = try stage.plugin("#!/bin/sh\ntouch '\(stage.folder.path)/second'\n")
+        let second = try stage.plugin("#!/bin/sh\ntouch '\(stage.directory.path)/second'\n")
         #expect(second.isInterrupted)
-        #expect(stage.folder.text(of: "second") == nil)
+        #expect(stage.directory.text(of: "second") == nil)
     }
 
     @Test func `a missing or broken executable is a failure with the reason`() throws {
@@ -310,16 +310,16 @@ struct PluginHandlerTests {
     }
 
     @Test func `a plugin that is replaced in two steps is retried, with the actual reason`() throws {
-        try stage.folder.folder("search/tool")
-        let executable = try stage.folder.write("search/tool/tool", "#!/bin/sh\ncat >/dev/null\n")
-        try stage.folder.write("search/tool/plugin.yaml", "", mode: 0o644)
+        try stage.directory.directory("search/tool")
+        let executable = try stage.directory.write("search/tool/tool", "#!/bin/sh\ncat >/dev/null\n")
+        try stage.directory.write("search/tool/plugin.yaml", "", mode: 0o644)
         let yaml = Locked<JSONValue?>(["name": "tool", "version": "1", "protocol": [1]])
         let discovery = PluginDiscovery(
-            searchFolders: [stage.folder.path.appending("search")], launcher: stage.launcher,
+            searchDirectories: [stage.directory.path.appending("search")], launcher: stage.launcher,
             environment: stage.environment
         ) { _ in yaml.value.map { .success($0) } ?? .failure(HandlerProblem(message: "half a text", help: nil)) }
         let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
-        let found = try registry.find("tool", from: stage.folder.path).get()
+        let found = try registry.find("tool", from: stage.directory.path).get()
         let action = Action(
             .use(found.reference, with: .object([:])), place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
         func run() -> Outcome { ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation()) }
@@ -329,7 +329,7 @@ struct PluginHandlerTests {
             return outcome.ending == .retry && outcome.code == "cannot-start" && outcome.message.contains(reason)
         }
         // Its file is missing for a short time.
-        let aside = stage.folder.path.appending("aside").description
+        let aside = stage.directory.path.appending("aside").description
         try #require(rename(executable.description, aside) == 0)
         #expect(isTriedAgain("'\(executable)' doesn't exist"))
         // The file exists, but is not executable yet.
@@ -339,15 +339,15 @@ struct PluginHandlerTests {
         #expect(run().ending == .succeeded)
         // Its description is being written.
         yaml.change { $0 = nil }
-        try stage.folder.write("search/tool/plugin.yaml", "name: to", mode: 0o644)
+        try stage.directory.write("search/tool/plugin.yaml", "name: to", mode: 0o644)
         #expect(isTriedAgain("half a text"))
         yaml.change { $0 = ["name": "tool", "version": "1", "protocol": [1]] }
-        try stage.folder.write("search/tool/plugin.yaml", "name: tool", mode: 0o644)
+        try stage.directory.write("search/tool/plugin.yaml", "name: tool", mode: 0o644)
         #expect(run().ending == .succeeded)
         // The whole directory is missing.
-        let folder = stage.folder.path.appending("search/tool")
-        try #require(rename(folder.description, aside) == 0)
-        #expect(isTriedAgain("'\(folder)' doesn't exist"))
+        let directory = stage.directory.path.appending("search/tool")
+        try #require(rename(directory.description, aside) == 0)
+        #expect(isTriedAgain("'\(directory)' doesn't exist"))
     }
 
     @Test func `a timeout is logged when the grace period starts`() throws {
@@ -368,7 +368,7 @@ struct PluginHandlerTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, an executable that others can change is not run`() throws {
-        let executable = try stage.folder.write("open", "#!/bin/sh\n", mode: 0o757)
+        let executable = try stage.directory.write("open", "#!/bin/sh\n", mode: 0o757)
         let plugin = InstalledPlugin(
             description: PluginDescription(name: "open", version: "1", parameters: nil), location: executable,
             executable: executable)
@@ -380,7 +380,7 @@ struct PluginHandlerTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
     func `as root, a safe executable is checked again when it is another file`() throws {
-        let executable = try stage.folder.write("tool", "#!/bin/sh\n", mode: 0o755)
+        let executable = try stage.directory.write("tool", "#!/bin/sh\n", mode: 0o755)
         let plugin = InstalledPlugin(
             description: PluginDescription(name: "tool", version: "1", parameters: nil), location: executable,
             executable: executable)
@@ -391,7 +391,7 @@ struct PluginHandlerTests {
         try #require(chmod(executable.description, 0o755) == 0)
         #expect(run().ending == .succeeded)
         // It is replaced by a file of another user with the same times.
-        let other = try stage.folder.write("other", "#!/bin/sh\n", mode: 0o755)
+        let other = try stage.directory.write("other", "#!/bin/sh\n", mode: 0o755)
         try #require(chown(other.description, 65534, 65534) == 0)
         try #require(rename(other.description, executable.description) == 0)
         #expect(run().message.contains("belongs to user 65534"))

@@ -10,17 +10,17 @@ import Testing
 /// The inventory that `alight plugins` lists.
 struct PluginInventoryTests {
     let stage: Stage
-    var rules: PathBytes { stage.folder.path.appending("rules") }
+    var rules: PathBytes { stage.directory.path.appending("rules") }
 
     init() throws {
         stage = try Stage()
-        try stage.folder.folder("rules/plugins")
-        try stage.folder.folder("plugins")
-        try stage.folder.folder("search")
+        try stage.directory.directory("rules/plugins")
+        try stage.directory.directory("plugins")
+        try stage.directory.directory("search")
     }
 
     private func addScript(_ place: String, _ name: String) throws {
-        try stage.folder.write(
+        try stage.directory.write(
             "\(place)/\(name)", "#!/bin/sh\necho '{\"name\":\"\(name)\",\"version\":\"\(place)\",\"protocol\":[1]}'\n")
     }
 
@@ -30,14 +30,14 @@ struct PluginInventoryTests {
         let listings = stage.discovery().inventory(from: rules, builtIn: ["copy"])
         #expect(listings.map(\.name) == ["sum", "sum", "copy", "sum"])
         #expect(listings.compactMap(\.plugin?.description.version) == ["rules/plugins", "plugins", "search", "search"])
-        let first = stage.folder.path.appending("rules/plugins/sum")
+        let first = stage.directory.path.appending("rules/plugins/sum")
         #expect(listings.map(\.shadow) == [nil, .plugin(first), .builtIn, .plugin(first)])
         #expect(listings.allSatisfy { $0.problems.isEmpty })
         #expect(try #require(stage.discovery().find("sum", from: rules)).get().location == first)
     }
 
     @Test func `a broken plugin is listed with its problem, and shadows like any other`() throws {
-        try stage.folder.write("plugins/sum", "#!/bin/sh\necho nonsense\n")
+        try stage.directory.write("plugins/sum", "#!/bin/sh\necho nonsense\n")
         try addScript("search", "sum")
         let listings = stage.discovery().inventory(from: rules, builtIn: [])
         #expect(listings.map(\.problems.count) == [1, 0])
@@ -47,12 +47,12 @@ struct PluginInventoryTests {
     }
 
     @Test func `a file that looks like a plugin but is not one is listed, other files are not`() throws {
-        try stage.folder.write("search/script", "#!/bin/sh\n", mode: 0o644)
-        try stage.folder.write("search/README.md", "# Plugins\n", mode: 0o644)
-        try stage.folder.folder("search/modules")
-        try stage.folder.write("search/modules/module.py", "", mode: 0o644)
-        try stage.folder.folder("search/thumbs")
-        try stage.folder.write("search/thumbs/main", "#!/bin/sh\n")
+        try stage.directory.write("search/script", "#!/bin/sh\n", mode: 0o644)
+        try stage.directory.write("search/README.md", "# Plugins\n", mode: 0o644)
+        try stage.directory.directory("search/modules")
+        try stage.directory.write("search/modules/module.py", "", mode: 0o644)
+        try stage.directory.directory("search/thumbs")
+        try stage.directory.write("search/thumbs/main", "#!/bin/sh\n")
         let listings = stage.discovery().inventory(from: rules, builtIn: [])
         #expect(listings.map(\.name) == ["script", "thumbs"])
         #expect(listings.map { $0.problems.first?.help?.prefix(8) } == ["run: chm", "add one "])
@@ -81,9 +81,9 @@ struct PluginInventoryTests {
     @Test(arguments: requirements)
     func `all missing programs are reported, with their packages`(_ example: Requirement) throws {
         let yaml: JSONValue = ["name": "t", "protocol": [1], "requires": .array(example.requires)]
-        try stage.folder.folder("plugins/t")
-        try stage.folder.write("plugins/t/plugin.yaml", "", mode: 0o644)
-        try stage.folder.write("plugins/t/t", "#!/bin/sh\n")
+        try stage.directory.directory("plugins/t")
+        try stage.directory.write("plugins/t/plugin.yaml", "", mode: 0o644)
+        try stage.directory.write("plugins/t/t", "#!/bin/sh\n")
         let listing = try #require(stage.discovery(["t": yaml]).inventory(from: rules, builtIn: []).first)
         #expect(listing.problems.map(\.help) == [example.help])
         #expect(
@@ -98,9 +98,9 @@ struct PluginInventoryTests {
         ]
         guard let (program, package) = programs.first(where: { ExecutableCheck.find($0.0) == nil }) else { return }
         let yaml: JSONValue = ["name": "t", "protocol": [1], "requires": [.string(program)]]
-        try stage.folder.folder("plugins/t")
-        try stage.folder.write("plugins/t/plugin.yaml", "", mode: 0o644)
-        try stage.folder.write("plugins/t/t", "#!/bin/sh\n")
+        try stage.directory.directory("plugins/t")
+        try stage.directory.write("plugins/t/plugin.yaml", "", mode: 0o644)
+        try stage.directory.write("plugins/t/t", "#!/bin/sh\n")
         let listing = try #require(stage.discovery(["t": yaml]).inventory(from: rules, builtIn: []).first)
         #expect(listing.problems.map(\.help) == ["run: apt install \(package)"])
     }
@@ -110,11 +110,11 @@ struct PluginInventoryTests {
             "#!/bin/sh\necho '{\"name\":\"sum\",\"version\":\"\(version)\",\"protocol\":[1]}'\n"
         }
         let discovery = stage.discovery()
-        let path = try stage.folder.write("search/sum", script(1))
+        let path = try stage.directory.write("search/sum", script(1))
         #expect(try #require(discovery.find("sum", from: rules)).get().description.version == "1")
         var status = stat()
         #expect(path.withCString { stat($0, &status) } == 0)
-        try stage.folder.write("search/sum", script(2))
+        try stage.directory.write("search/sum", script(2))
         let times = [status.st_atim, status.st_mtim]
         #expect(path.withCString { utimensat(AT_FDCWD, $0, times, 0) } == 0)
         #expect(try #require(discovery.find("sum", from: rules)).get().description.version == "2")

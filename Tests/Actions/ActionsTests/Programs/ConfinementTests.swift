@@ -124,8 +124,8 @@ struct ConfinementTests {
             "fs = []\ntry:\n  while True: fs.append(open('/dev/null'))\nexcept OSError as e: print(e.errno)"
         ) { $0.limits.files = 32 }
         #expect(files.text == "\(EMFILE)\n")
-        let folder = try TemporaryDirectory()
-        let size = run("exec head -c 100000 /dev/zero >'\(folder.path)/f'") { $0.limits.fileSize = 1000 }
+        let directory = try TemporaryDirectory()
+        let size = run("exec head -c 100000 /dev/zero >'\(directory.path)/f'") { $0.limits.fileSize = 1000 }
         #expect(size.way == .signalled(SIGXFSZ))
     }
 

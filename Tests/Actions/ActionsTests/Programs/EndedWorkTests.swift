@@ -24,7 +24,7 @@ struct EndedWorkTests {
             case "extract": ExtractHandler(trash: trash)
             default: ChecksumHandler()
             }
-        TestFile.makeFolder(root.appending("out"))
+        TestFile.makeDirectory(root.appending("out"))
         return ContentRule(root, handler)
     }
 

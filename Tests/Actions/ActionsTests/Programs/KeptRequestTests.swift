@@ -36,7 +36,7 @@ struct KeptRequestTests {
                     "keys": ParameterSchema(type: "array", items: secret),
                 ]))
         description.batch = batch
-        let executable = try stage.folder.write("upload", "#!/bin/sh\ncat >'\(stage.folder.path)/request'\n")
+        let executable = try stage.directory.write("upload", "#!/bin/sh\ncat >'\(stage.directory.path)/request'\n")
         let plugin = InstalledPlugin(description: description, location: executable, executable: executable)
         return PluginHandler(plugin: plugin, host: stage.host).run(invocations)
     }
@@ -50,7 +50,7 @@ struct KeptRequestTests {
     @Test func `a secret reaches the plugin, but is not stored`() throws {
         let outcomes = try run([stage.invocation { $0.parameters = parameters }])
         let outcome = try #require(outcomes.first)
-        #expect(stage.folder.text(of: "request")?.contains("hunter2") == true)
+        #expect(stage.directory.text(of: "request")?.contains("hunter2") == true)
         #expect(outcome.process?.status == 0)
         let request = try kept(outcome)
         #expect(
@@ -105,7 +105,7 @@ struct KeptRequestTests {
     }
 
     @Test func `a request without secrets is stored as it was sent`() throws {
-        let outcome = stage.run(.shell("cat >'\(stage.folder.path)/request'"))
-        #expect(stage.folder.text(of: "request") == (outcome.process?.request ?? "") + "\n")
+        let outcome = stage.run(.shell("cat >'\(stage.directory.path)/request'"))
+        #expect(stage.directory.text(of: "request") == (outcome.process?.request ?? "") + "\n")
     }
 }

@@ -215,7 +215,9 @@ struct LauncherPoolTests {
     }
 
     /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
-    private func filling(_ folder: TemporaryDirectory, then rest: String, timeout: Duration = .seconds(60)) -> Command {
+    private func filling(_ directory: TemporaryDirectory, then rest: String, timeout: Duration = .seconds(60))
+        -> Command
+    {
         let script = """
             import os, sys, time
             pipe = os.open('/proc/self/fd/0', os.O_WRONLY | os.O_NONBLOCK)
@@ -223,7 +225,7 @@ struct LauncherPoolTests {
             try:
                 while True: count += os.write(pipe, b'x' * 4096)
             except BlockingIOError: pass
-            open('\(folder.path)/full', 'w').close()
+            open('\(directory.path)/full', 'w').close()
             \(rest)
             """
         return Command(
@@ -232,10 +234,10 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program that fills its own input ends at its timeout`() throws {
-        let folder = try TemporaryDirectory()
-        let command = filling(folder, then: "time.sleep(600)", timeout: .milliseconds(100))
+        let directory = try TemporaryDirectory()
+        let command = filling(directory, then: "time.sleep(600)", timeout: .milliseconds(100))
         func input() -> [UInt8] {
-            #expect(eventually { folder.text(of: "full") != nil })
+            #expect(eventually { directory.text(of: "full") != nil })
             return [65]
         }
         let ended = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
@@ -244,21 +246,23 @@ struct LauncherPoolTests {
 
     @Test(arguments: [4000, 300_000])
     func `a request that does not fit into the pipe yet arrives complete`(size: Int) throws {
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         let rest = """
             print('full', file=sys.stderr, flush=True)
-            while not os.path.exists('\(folder.path)/go'): time.sleep(0.01)
+            while not os.path.exists('\(directory.path)/go'): time.sleep(0.01)
             os.close(pipe)
             sys.stdout.buffer.write(sys.stdin.buffer.read()[count:])
             """
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         func input() -> [UInt8] {
-            #expect(eventually { folder.text(of: "full") != nil })
+            #expect(eventually { directory.text(of: "full") != nil })
             return bytes
         }
         // The report is handled after the first attempt to write.
-        func take(_ line: ArraySlice<UInt8>) { if line.elementsEqual("full".utf8) { _ = try? folder.write("go", "") } }
-        let ended = launcher.run(filling(folder, then: rest), stop: stop, report: take, lateInput: input)
+        func take(_ line: ArraySlice<UInt8>) {
+            if line.elementsEqual("full".utf8) { _ = try? directory.write("go", "") }
+        }
+        let ended = launcher.run(filling(directory, then: rest), stop: stop, report: take, lateInput: input)
         #expect(ended.way == .exited(status: 0))
         #expect(ended.output == bytes)
     }
@@ -301,7 +305,7 @@ struct LauncherPoolTests {
     }
 
     @Test func `a launcher that cannot be resumed is killed with all its processes`() throws {
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         // SIGCONT does not resume a traced process.
         let script = """
             import ctypes, os, subprocess, time
@@ -309,8 +313,8 @@ struct LauncherPoolTests {
             trace = ctypes.CDLL(None).ptrace
             trace.argtypes = [ctypes.c_long] * 4
             if trace(16, os.getppid(), 0, 0) != 0: raise SystemExit('not traced')
-            open('\(folder.path)/i', 'w').write('%d\\n%d\\n' % (child.pid, os.getpid()))
-            os.rename('\(folder.path)/i', '\(folder.path)/ids')
+            open('\(directory.path)/i', 'w').write('%d\\n%d\\n' % (child.pid, os.getpid()))
+            os.rename('\(directory.path)/i', '\(directory.path)/ids')
             time.sleep(600)
             """
         let command = Command(
@@ -318,7 +322,7 @@ struct LauncherPoolTests {
             grace: .milliseconds(100))
         let ended = launcher.run(command, stop: stop)
         #expect(ended.way == .timedOut, "\(ended)")
-        let processes = folder.processes(in: "ids")
+        let processes = directory.processes(in: "ids")
         #expect(processes.count == 2)
         #expect(eventually { processes.allSatisfy(isGone) })
     }
@@ -381,14 +385,14 @@ struct LauncherPoolTests {
     }
 
     @Test func `a program is killed when nothing refers to its run any more`() throws {
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         func begin() throws {
             let program = try launcher.start(
-                shell("echo $$ >'\(folder.path)/i'; mv '\(folder.path)/i' '\(folder.path)/ids'; sleep 600"))
-            #expect(eventually { folder.text(of: "ids") != nil })
+                shell("echo $$ >'\(directory.path)/i'; mv '\(directory.path)/i' '\(directory.path)/ids'; sleep 600"))
+            #expect(eventually { directory.text(of: "ids") != nil })
             #expect(!program.lookForEnd())
         }
         try begin()
-        #expect(eventually { folder.processes(in: "ids").allSatisfy(isGone) })
+        #expect(eventually { directory.processes(in: "ids").allSatisfy(isGone) })
     }
 }

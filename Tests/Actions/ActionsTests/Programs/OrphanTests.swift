@@ -37,11 +37,11 @@ struct OrphanTests {
             Orphans.adopt()
             let launcher = try makeLauncher()
             for _ in 0..<3 {
-                let folder = try TemporaryDirectory()
+                let directory = try TemporaryDirectory()
                 let command = OrphanTests.command(
-                    OrphanTests.killer, [folder.path.description, "", LeftoverTests.escape])
+                    OrphanTests.killer, [directory.path.description, "", LeftoverTests.escape])
                 #expect(launcher.run(command, stop: StopSignal()).way == .signalled(SIGKILL))
-                let processes = folder.processes(in: "ids")
+                let processes = directory.processes(in: "ids")
                 #expect(processes.count == 5 && processes.allSatisfy(isGone), "\(processes.filter { !isGone($0) })")
             }
         }
@@ -72,11 +72,11 @@ struct OrphanTests {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
             let launcher = try makeLauncher()
-            let folder = try TemporaryDirectory()
-            let path = folder.path.description
-            let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: folder.path)
+            let directory = try TemporaryDirectory()
+            let path = directory.path.description
+            let background = call("/bin/sh", ["-c", "sleep 600 >/dev/null & echo $! >other"], in: directory.path)
             #expect(background.status == 0)
-            let other = try #require(folder.processes(in: "other").first)
+            let other = try #require(directory.processes(in: "other").first)
             // A confinement of this process also applies to the other one.
             let isOther = !Descendants.hasNoNewPrivileges(other)
             let way = Locked<ProgramResult.Termination?>(nil)
@@ -85,11 +85,11 @@ struct OrphanTests {
                 let ended = launcher.run(shell(script, timeout: .seconds(300)), stop: StopSignal())
                 way.change { $0 = ended.way }
             }
-            #expect(eventually { folder.processes(in: "neighbour").count == 1 })
+            #expect(eventually { directory.processes(in: "neighbour").count == 1 })
             let ended = launcher.run(shell("kill -9 $PPID; sleep 600", timeout: .seconds(300)), stop: StopSignal())
             #expect(ended.way == .signalled(SIGKILL))
             #expect(!isOther || kill(other, 0) == 0)
-            try folder.write("go", "")
+            try directory.write("go", "")
             #expect(eventually { way.value != nil })
             #expect(way.value == .exited(status: 7))
             kill(other, SIGKILL)
@@ -99,21 +99,21 @@ struct OrphanTests {
     @Test func `the processes of a serving plugin die with the launcher that it kills`() async {
         await #expect(processExitsWith: .success) {
             Orphans.adopt()
-            let folder = try TemporaryDirectory()
+            let directory = try TemporaryDirectory()
             let serving = try ServingStage(
                 """
                 import subprocess, time
                 ready()
                 for request in requests():
                     child = subprocess.Popen(["setsid", "sleep", "600"])
-                    with open('\(folder.path)/ids', 'a') as ids: ids.write('%d\\n' % child.pid)
+                    with open('\(directory.path)/ids', 'a') as ids: ids.write('%d\\n' % child.pid)
                     os.kill(os.getppid(), 9)
                     time.sleep(600)
                 """)
             let outcome = serving.ask()
             #expect(outcome.ending != .succeeded)
             serving.close()
-            let processes = folder.processes(in: "ids")
+            let processes = directory.processes(in: "ids")
             #expect(!processes.isEmpty && processes.allSatisfy(isGone), "\(processes)")
         }
     }

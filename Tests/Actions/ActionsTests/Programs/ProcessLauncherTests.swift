@@ -147,10 +147,10 @@ struct ProcessLauncherTests {
     }
 
     @Test func `lines arrive while the program runs`() throws {
-        let folder = try TemporaryDirectory()
-        let script = "echo waiting >&2; while ! [ -e '\(folder.path)/go' ]; do sleep 0.01; done"
+        let directory = try TemporaryDirectory()
+        let script = "echo waiting >&2; while ! [ -e '\(directory.path)/go' ]; do sleep 0.01; done"
         let ended = launcher.run(shell(script), stop: stop) { line in
-            if line.elementsEqual("waiting".utf8) { _ = try? folder.write("go", "") }
+            if line.elementsEqual("waiting".utf8) { _ = try? directory.write("go", "") }
         }
         #expect(ended.way == .exited(status: 0))
     }
@@ -191,14 +191,17 @@ struct ProcessLauncherTests {
     }
 
     @Test func `a file that is not a program cannot be started, with the reason`() throws {
-        let folder = try TemporaryDirectory()
-        let script = try folder.write("script", "#!/bin/sh\n")
+        let directory = try TemporaryDirectory()
+        let script = try directory.write("script", "#!/bin/sh\n")
         let cases: [(file: PathBytes, reason: String, miss: ProgramResult.Miss?)] = [
-            (try folder.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
-            (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' does not exist", nil),
-            (try folder.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' does not exist", nil),
-            (try folder.write("text", "echo\n"), "neither a binary of this machine nor a #! line", nil),
-            (folder.path, "Permission denied", .forbidden), (script.appending("x"), "Not a directory", .gone),
+            (try directory.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
+            (
+                try directory.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' does not exist",
+                nil
+            ),
+            (try directory.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' does not exist", nil),
+            (try directory.write("text", "echo\n"), "neither a binary of this machine nor a #! line", nil),
+            (directory.path, "Permission denied", .forbidden), (script.appending("x"), "Not a directory", .gone),
         ]
         for (file, reason, miss) in cases {
             let ended = run(Command(executable: file, timeout: .seconds(60)))
@@ -208,11 +211,11 @@ struct ProcessLauncherTests {
     }
 
     @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
         let place = try #require(binary.range(of: Data("/ld-".utf8)))
         binary.replaceSubrange(place, with: Data("/no-".utf8))
-        let file = folder.path.appending("tool")
+        let file = directory.path.appending("tool")
         try binary.write(to: URL(fileURLWithPath: file.description))
         try #require(chmod(file.description, 0o755) == 0)
         let ended = run(Command(executable: file, timeout: .seconds(60)))
@@ -267,13 +270,13 @@ struct ProcessLauncherTests {
     }
 
     @Test func `raising the stop signal ends the program`() throws {
-        let folder = try TemporaryDirectory()
+        let directory = try TemporaryDirectory()
         let stop = stop
         Thread.detachNewThread {
-            _ = eventually { folder.text(of: "up") != nil }
+            _ = eventually { directory.text(of: "up") != nil }
             stop.raise()
         }
-        let ended = run(shell("echo >'\(folder.path)/up'; sleep 600"))
+        let ended = run(shell("echo >'\(directory.path)/up'; sleep 600"))
         #expect(ended.way == .stopped)
     }
 

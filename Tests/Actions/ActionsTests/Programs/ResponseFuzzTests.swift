@@ -40,7 +40,7 @@ struct ResponseFuzzTests {
     }
 
     private static func check(_ bytes: [UInt8]) -> Bool {
-        var reader = ResponseReader(folder: "/srv/in")
+        var reader = ResponseReader(directory: "/srv/in")
         guard case .response(let response) = reader.read(bytes) else { return false }
         for each in [response] + reader.results.compactMap(\.self) {
             #expect((each.message?.utf8.count ?? 0) <= 4_096)
@@ -70,7 +70,7 @@ struct ResponseFuzzTests {
         let closed =
             "{\"outcome\":\"succeeded\",\"values\":{\"a\":" + String(repeating: "[", count: 400)
             + String(repeating: "]", count: 400) + "}}"
-        var reader = ResponseReader(folder: "/srv/in")
+        var reader = ResponseReader(directory: "/srv/in")
         guard case .unreadable(let reason) = reader.read(Array(closed.utf8)) else {
             Issue.record("it is read")
             return

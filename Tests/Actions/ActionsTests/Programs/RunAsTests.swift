@@ -24,7 +24,7 @@ struct RunAsTests {
     init() throws {
         stage = try Stage(grace: .milliseconds(300))
         // Like /run, the directory can be traversed by all users.
-        chmod(stage.folder.path.description, 0o755)
+        chmod(stage.directory.path.description, 0o755)
     }
 
     func run(_ script: String, _ change: (inout Invocation) -> Void = { _ in }) -> Outcome {
@@ -69,13 +69,13 @@ struct RunAsTests {
     }
 
     @Test func `a directory or program without permission is reported, and the job fails`() throws {
-        let closed = try stage.folder.folder("closed", mode: 0o700)
+        let closed = try stage.directory.directory("closed", mode: 0o700)
         let folder = run("true") { $0.directory = ProgramPath(closed) }
         #expect(folder.ending == .failed && folder.code == "cannot-start")
         #expect(
             folder.message
                 == "the shell command: cannot enter the directory '\(closed)' as user 'nobody': Permission denied")
-        let tool = try stage.folder.write("tool", "#!/bin/sh\n", mode: 0o700)
+        let tool = try stage.directory.write("tool", "#!/bin/sh\n", mode: 0o700)
         let program = stage.run(.exec([Template(literal: tool.description)])) { $0.confinement.user = Self.nobody }
         #expect(program.ending == .failed && program.code == "cannot-start")
         #expect(program.message == "'\(tool)': cannot start '\(tool)' as user 'nobody': Permission denied")
@@ -105,7 +105,7 @@ struct RunAsTests {
     @Test(arguments: [false, true])
     func `a timeout ends all processes of another user, also in a sandbox`(isConfined: Bool) throws {
         guard !isConfined || SandboxSupport.landlock > 0 else { return }
-        let out = try stage.folder.folder("out", mode: 0o777)
+        let out = try stage.directory.directory("out", mode: 0o777)
         var processes: [pid_t] = []
         for timeout in [2, 10, 60] where processes.count < 5 {
             try? FileManager.default.removeItem(atPath: "\(out)/ids")
@@ -120,7 +120,7 @@ struct RunAsTests {
             }
             #expect(outcome.code == "timed-out", "\(outcome)")
             #expect(outcome.message.contains("took longer"))
-            processes = stage.folder.processes(in: "out/ids")
+            processes = stage.directory.processes(in: "out/ids")
         }
         #expect(processes.count == 5)
         #expect(processes.allSatisfy(isGone))
@@ -128,16 +128,16 @@ struct RunAsTests {
     }
 
     @Test func `a stop ends the processes of another user too`() throws {
-        let out = try stage.folder.folder("out", mode: 0o777)
-        let (folder, stop) = (stage.folder, stage.stop)
+        let out = try stage.directory.directory("out", mode: 0o777)
+        let (directory, stop) = (stage.directory, stage.stop)
         Thread.detachNewThread {
-            _ = eventually { folder.processes(in: "out/ids").count == 5 }
+            _ = eventually { directory.processes(in: "out/ids").count == 5 }
             stop.raise()
         }
         let program = ["/usr/bin/python3", "-Sc", LeftoverTests.escape, out.description, "stay"]
         let outcome = stage.run(.exec(program.map { Template(literal: $0) })) { $0.confinement.user = Self.nobody }
         #expect(outcome.message.contains("Alight stops"))
-        let processes = stage.folder.processes(in: "out/ids")
+        let processes = stage.directory.processes(in: "out/ids")
         #expect(processes.count == 5 && processes.allSatisfy(isGone))
     }
 

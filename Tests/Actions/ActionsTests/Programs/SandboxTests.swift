@@ -19,11 +19,11 @@ struct SandboxTests {
 
     init() throws {
         stage = try Stage()
-        for name in ["in", "out", "other"] { try stage.folder.folder(name) }
-        for name in ["in/a", "out/b", "other/c"] { try stage.folder.write(name, "text", mode: 0o644) }
+        for name in ["in", "out", "other"] { try stage.directory.directory(name) }
+        for name in ["in/a", "out/b", "other/c"] { try stage.directory.write(name, "text", mode: 0o644) }
     }
 
-    func path(_ name: String) -> PathBytes { stage.folder.path.appending(name) }
+    func path(_ name: String) -> PathBytes { stage.directory.path.appending(name) }
 
     func run(
         _ script: String, event: String = "in/a", read: [String]? = nil, write: [String]? = nil, network: Bool = true,
@@ -36,7 +36,7 @@ struct SandboxTests {
             sandbox.write = write.map { $0.map { Template(literal: path($0).description) } }
             sandbox.allowsNetwork = network
             invocation.confinement.sandbox = sandbox
-            invocation.environment = [("T", stage.folder.path.bytes)]
+            invocation.environment = [("T", stage.directory.path.bytes)]
             change(&invocation)
         }
     }
@@ -63,11 +63,11 @@ struct SandboxTests {
             "cat /proc/1/status", "ls /", "ls /root", "mkdir /tmp/alight-sandbox-$$", "touch /etc/alight-sandbox",
         ]
         #expect(refused(allowed + forbidden, write: ["out"]) == forbidden)
-        #expect(stage.folder.text(of: "in/a") == "text" && stage.folder.text(of: "other/c") == "text")
+        #expect(stage.directory.text(of: "in/a") == "text" && stage.directory.text(of: "other/c") == "text")
     }
 
     @Test(.enabled(if: hasLandlock)) func `a readable path can be executed and not changed`() throws {
-        try stage.folder.write("other/tool", "#!/bin/sh\n")
+        try stage.directory.write("other/tool", "#!/bin/sh\n")
         let forbidden = ["echo x >$T/other/c", "rm $T/other/c", "echo x >$T/out/new"]
         #expect(refused(["cat $T/other/c", "ls $T/other", "$T/other/tool"] + forbidden, read: ["other"]) == forbidden)
         // Written files cannot be executed: a program must not turn its input into another program.
@@ -85,7 +85,7 @@ struct SandboxTests {
             }
             #expect(outcome.log.contains("refused"), "\(outcome.log)")
         }
-        #expect(stage.folder.text(of: "other/c") == "text")
+        #expect(stage.directory.text(of: "other/c") == "text")
     }
 
     @Test(.enabled(if: hasLandlock && geteuid() == 0)) func `root keeps capabilities for files and users only`() {
@@ -102,11 +102,11 @@ struct SandboxTests {
     @Test(.enabled(if: hasLandlock)) func `a program outside the system directories can run, with its interpreter`()
         throws
     {
-        try stage.folder.folder("tools")
+        try stage.directory.directory("tools")
         let interpreter = path("tools/sh")
         try Data(contentsOf: URL(fileURLWithPath: "/bin/sh")).write(to: URL(fileURLWithPath: interpreter.description))
         try #require(chmod(interpreter.description, 0o755) == 0)
-        let script = try stage.folder.write("tool", "#! \(interpreter) -e\necho ran\n")
+        let script = try stage.directory.write("tool", "#! \(interpreter) -e\necho ran\n")
         let outcome = stage.run(.exec([Template(literal: script.description)])) {
             $0.confinement.sandbox = Sandbox()
             $0.confinement.sandbox?.read = []
@@ -115,10 +115,10 @@ struct SandboxTests {
     }
 
     @Test(.enabled(if: hasLandlock)) func `a plugin can read its own directory, and nothing beside it`() throws {
-        try stage.folder.folder("plugins/tool")
-        try stage.folder.write("plugins/beside", "secret", mode: 0o644)
-        try stage.folder.write("plugins/tool/data", "mine", mode: 0o644)
-        let executable = try stage.folder.write(
+        try stage.directory.directory("plugins/tool")
+        try stage.directory.write("plugins/beside", "secret", mode: 0o644)
+        try stage.directory.write("plugins/tool/data", "mine", mode: 0o644)
+        let executable = try stage.directory.write(
             "plugins/tool/tool",
             "#!/bin/sh\ncd \"${0%/*}\"; test \"$(cat data)\" = mine && ! cat ../beside 2>/dev/null && exit 0; exit 64\n"
         )
@@ -134,21 +134,21 @@ struct SandboxTests {
     }
 
     @Test(.enabled(if: hasLandlock)) func `in a batch all files can be read, and paths are expanded for each`() throws {
-        try stage.folder.write("in/b", "more", mode: 0o644)
-        try stage.folder.write("in/c", "none", mode: 0o644)
+        try stage.directory.write("in/b", "more", mode: 0o644)
+        try stage.directory.write("in/c", "none", mode: 0o644)
         let invocations = ["in/a", "in/b"].map { name in
             stage.invocation { invocation in
                 Stage.use(path: path(name), in: &invocation)
                 invocation.batch = 10
                 var sandbox = Sandbox()
-                sandbox.write = [try? Template("\(stage.folder.path)/out/${name}") { _ in nil }].compactMap(\.self)
+                sandbox.write = [try? Template("\(stage.directory.path)/out/${name}") { _ in nil }].compactMap(\.self)
                 invocation.confinement.sandbox = sandbox
             }
         }
         try FileManager.default.removeItem(atPath: path("out/b").description)
-        for name in ["out/a", "out/b"] { try stage.folder.folder(name) }
+        for name in ["out/a", "out/b"] { try stage.directory.directory(name) }
         let script = """
-            cd \(stage.folder.path)
+            cd \(stage.directory.path)
             cat in/a in/b; echo x >out/a/x; echo x >out/b/x; cat in/c 2>/dev/null || echo closed
             """
         let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
@@ -157,7 +157,7 @@ struct SandboxTests {
         #expect(outcomes.count == 2)
         #expect(outcomes.first?.log.hasPrefix("textmore") == true)
         #expect(outcomes.first?.log.hasSuffix("closed\n") == true)
-        #expect(stage.folder.text(of: "out/a/x") == "x\n" && stage.folder.text(of: "out/b/x") == "x\n")
+        #expect(stage.directory.text(of: "out/a/x") == "x\n" && stage.directory.text(of: "out/b/x") == "x\n")
     }
 
     @Test(.enabled(if: hasLandlock)) func `a link in the watched directory grants no access to its target`() throws {
@@ -201,7 +201,7 @@ struct SandboxTests {
     func write(_ text: String, event: String) -> Outcome {
         run("echo x >\"$T/$TO/new\"", event: event) { invocation in
             invocation.confinement.sandbox?.write = [
-                try? Template("\(stage.folder.path)/\(text)") { _ in nil }
+                try? Template("\(stage.directory.path)/\(text)") { _ in nil }
             ].compactMap(\.self)
             invocation.environment.append(
                 ("TO", Array(text.replacing("${name}", with: event.dropFirst(3)).utf8)))
@@ -209,7 +209,7 @@ struct SandboxTests {
     }
 
     @Test(.enabled(if: hasLandlock)) func `a placeholder cannot lead out through a symbolic link on its path`() throws {
-        for name in ["out/real/x", "out/new/deep/x", "other/deep/x"] { try stage.folder.folder(name) }
+        for name in ["out/real/x", "out/new/deep/x", "other/deep/x"] { try stage.directory.directory(name) }
         try #require(symlink("../other", path("out/away").description) == 0)
         try #require(symlink("real", path("out/near").description) == 0)
         try #require(symlink("nowhere", path("out/dangling").description) == 0)
@@ -252,7 +252,7 @@ struct SandboxTests {
     @Test(.enabled(if: SandboxSupport.canShutOffNetwork), arguments: [false, true])
     func `without a network only sockets of this machine are available`(confinesFiles: Bool) throws {
         guard !confinesFiles || Self.hasLandlock else { return }
-        try stage.folder.write("in/sockets.py", Self.sockets, mode: 0o644)
+        try stage.directory.write("in/sockets.py", Self.sockets, mode: 0o644)
         let outcome = run(
             "python3 -S \"$ALIGHT_PATH\"", event: "in/sockets.py", read: confinesFiles ? [] : nil, network: false)
         #expect(outcome.log == "AF_UNIX\nAF_UNIX\nAF_UNIX\n-1 \(ENOSYS)\n", "\(outcome)")
@@ -276,16 +276,16 @@ struct SandboxTests {
         let stage = try Stage(grace: .milliseconds(200))
         var processes: [pid_t] = []
         for timeout in [2, 10, 60] where processes.count < 5 {
-            try? FileManager.default.removeItem(atPath: "\(stage.folder.path)/ids")
-            let program = ["/usr/bin/python3", "-Sc", LeftoverTests.escape, stage.folder.path.description, "stay"]
+            try? FileManager.default.removeItem(atPath: "\(stage.directory.path)/ids")
+            let program = ["/usr/bin/python3", "-Sc", LeftoverTests.escape, stage.directory.path.description, "stay"]
             let outcome = stage.run(.exec(program.map { Template(literal: $0) })) {
                 $0.timeout = .seconds(timeout)
                 $0.confinement.sandbox = Sandbox()
-                $0.confinement.sandbox?.write = [Template(literal: stage.folder.path.description)]
+                $0.confinement.sandbox?.write = [Template(literal: stage.directory.path.description)]
                 $0.confinement.sandbox?.allowsNetwork = false
             }
             #expect(outcome.message.contains("took longer"))
-            processes = stage.folder.processes(in: "ids")
+            processes = stage.directory.processes(in: "ids")
         }
         #expect(processes.count == 5 && processes.allSatisfy(isGone))
     }

@@ -13,18 +13,18 @@ import Testing
 
 /// The scratch directories of attempts, and the removal of those that were abandoned.
 struct ScratchDirectoryTests {
-    let folder: TemporaryDirectory
+    let directory: TemporaryDirectory
     let scratch: ScratchDirectories
 
     init() throws {
-        folder = try TemporaryDirectory()
-        scratch = ScratchDirectories(base: try folder.folder("run/alight", mode: 0o700))
+        directory = try TemporaryDirectory()
+        scratch = ScratchDirectories(base: try directory.directory("run/alight", mode: 0o700))
     }
 
     @Test func `the location is that of the service, else that of the user, and in run for root`() {
         func base(_ service: PathBytes?, _ runtime: PathBytes?, _ temporary: PathBytes?, _ user: UInt32) -> PathBytes {
             ScratchDirectories(
-                serviceFolders: service, runtimeFolder: runtime, temporaryFolder: temporary, user: user
+                serviceDirectories: service, runtimeDirectory: runtime, temporaryDirectory: temporary, user: user
             ).base
         }
         #expect(base("/run/alight:/run/alight/photos", "/run/user/0", nil, 0) == "/run/alight")
@@ -38,22 +38,22 @@ struct ScratchDirectoryTests {
 
     @Test func `a path that is not a private directory of the user is skipped, in the same way by all`() throws {
         let user = geteuid()
-        let parent = try folder.folder("tmp")
+        let parent = try directory.directory("tmp")
         let first = parent.appending("alight-\(user)")
         func found() -> UserDirectory { UserDirectory(in: parent, user: user) }
         #expect(found().path == first)
         #expect(found().passedOver == nil)
         // A link, a file, and a directory that others may write to.
-        try folder.folder("elsewhere")
+        try directory.directory("elsewhere")
         #expect(symlink("../elsewhere", first.description) == 0)
-        try folder.write("tmp/alight-\(user)-2", "x")
-        try folder.folder("tmp/alight-\(user)-3")
+        try directory.write("tmp/alight-\(user)-2", "x")
+        try directory.directory("tmp/alight-\(user)-3")
         #expect(chmod("\(first)-3", 0o777) == 0)
         #expect(found().path.description == "\(first)-4")
         #expect(found().passedOver == first)
-        let scratch = ScratchDirectories(runtimeFolder: nil, temporaryFolder: parent, user: user == 0 ? 1 : user)
+        let scratch = ScratchDirectories(runtimeDirectory: nil, temporaryDirectory: parent, user: user == 0 ? 1 : user)
         #expect((scratch.passedOver == first) == (user != 0))
-        try folder.folder("tmp/alight-\(user)-4", mode: 0o700)
+        try directory.directory("tmp/alight-\(user)-4", mode: 0o700)
         // The obstacle is gone, but another process already uses the directory.
         #expect(unlink(first.description) == 0)
         #expect(found().path.description == "\(first)-4")
@@ -65,13 +65,13 @@ struct ScratchDirectoryTests {
     @Test func `the directories of a killed process are removed, and those of a live one are not`() throws {
         let (living, other) = (ScratchDirectories(base: scratch.base), ScratchDirectories(base: scratch.base))
         let kept = try living.make()
-        try folder.folder("run/alight/run-4-1/deep")
-        try folder.write("run/alight/run-4-1/deep/file", "x")
-        try folder.folder("run/alight/run-x-1")
+        try directory.directory("run/alight/run-4-1/deep")
+        try directory.write("run/alight/run-4-1/deep/file", "x")
+        try directory.directory("run/alight/run-x-1")
         // A process that holds the lock of its directory, as an instance of Alight does, and is killed.
         let holder = Process()
         holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
-        try folder.folder("run/alight/run-5-1/deep")
+        try directory.directory("run/alight/run-5-1/deep")
         holder.arguments = ["\(scratch.base)/run-5-1", "sh", "-c", "echo; exec cat"]
         let (input, output) = (Pipe(), Pipe())
         holder.standardInput = input
@@ -110,8 +110,8 @@ struct ScratchDirectoryTests {
     @Test func `names that a program has created are skipped, and removed at the end`() throws {
         let first = try scratch.make()
         let own = first.parent
-        for number in 2...5 { try folder.folder("run/alight/\(own.lastComponent.text)/\(number)/deep") }
-        try folder.write("run/alight/\(own.lastComponent.text)/6", "x")
+        for number in 2...5 { try directory.directory("run/alight/\(own.lastComponent.text)/\(number)/deep") }
+        try directory.write("run/alight/\(own.lastComponent.text)/6", "x")
         let second = try scratch.make()
         #expect(second == own.appending("7"))
         try scratch.remove(first)
@@ -137,10 +137,10 @@ struct ScratchDirectoryTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root can mount"), arguments: ["", "m", "deep/m", "abandoned/m"])
     func `a mount in a directory stays, with the directory`(place: String) throws {
-        let precious = try folder.folder("precious/deep")
-        try folder.write("precious/deep/file", "kept")
+        let precious = try directory.directory("precious/deep")
+        try directory.write("precious/deep/file", "kept")
         let isAbandoned = place == "abandoned/m"
-        let made = try isAbandoned ? folder.folder("run/alight/run-4-1") : scratch.make()
+        let made = try isAbandoned ? directory.directory("run/alight/run-4-1") : scratch.make()
         let mounted = place.isEmpty ? made : made.appending(place)
         try FileManager.default.createDirectory(atPath: "\(mounted)", withIntermediateDirectories: true)
         try Data().write(to: URL(fileURLWithPath: "\(made)/own"))
@@ -155,7 +155,7 @@ struct ScratchDirectoryTests {
             #expect(failure?.message.contains("mounted at '\(mounted)'; unmount it") == true)
             scratch.giveUp()
         }
-        #expect(folder.text(of: "precious/deep/file") == "kept")
+        #expect(directory.text(of: "precious/deep/file") == "kept")
         #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
         try #require(mounted.withCString { umount2($0, Int32(MNT_DETACH)) } == 0)
         if !place.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
@@ -166,12 +166,12 @@ struct ScratchDirectoryTests {
     @Test(.enabled(if: geteuid() == 0, "only root can mount"))
     func `a file with a mount stays, and a mount is detected without openat2 too`() throws {
         let made = try scratch.make()
-        let precious = try folder.write("precious", "kept")
+        let precious = try directory.write("precious", "kept")
         let file = made.appending("file")
         let inner = made.appending("inner")
         try Data().write(to: URL(fileURLWithPath: "\(file)"))
         for name in ["inner", "plain"] { #expect(made.appending(name).withCString { mkdir($0, 0o700) } == 0) }
-        for (from, to) in [(precious, file), (folder.path, inner)] {
+        for (from, to) in [(precious, file), (directory.path, inner)] {
             let error = from.withCString { from in to.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } }
             try #require(error == 0)
         }
@@ -186,7 +186,7 @@ struct ScratchDirectoryTests {
             #expect(open(parent, "nothing") == -ENOENT)
         }
         #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
-        #expect(folder.text(of: "precious") == "kept")
+        #expect(directory.text(of: "precious") == "kept")
         for place in [file, inner] { try #require(place.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
         try scratch.remove(made)
         scratch.giveUp()

@@ -15,7 +15,7 @@ struct BuiltInRun {
     var stop = StopSignal()
     /// The snapshot of the file in the event, or nil to stat the file.
     var snapshot: Snapshot?
-    var folder: PathBytes = "/nowhere"
+    var directory: PathBytes = "/nowhere"
     var selection = FileSelection(filter: PathFilter(globs: []), types: [.file])
     var log = LogLines()
     var isInterrupted = false
@@ -46,7 +46,7 @@ struct BuiltInRun {
         job.attempt = attempt
         job.isInterrupted = isInterrupted
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
+            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), baseDirectory: directory,
             maximumAttempts: 5, parameters: .object([:]), selection: selection, now: event.time,
             timeout: timeout, stop: stop, log: log.logger)
         invocation.fillIn(.object(templates.mapValues { .text($0) }))

@@ -21,7 +21,7 @@ struct ContentRule {
     init(_ root: PathBytes, _ handler: any Handler) {
         self.root = root
         self.handler = handler
-        TestFile.makeFolder(root.appending("in"))
+        TestFile.makeDirectory(root.appending("in"))
     }
 
     func path(_ name: String) -> PathBytes { root.appending("in").appending(name) }
@@ -43,7 +43,8 @@ struct ContentRule {
         let filled = schema.map { ParameterCheck.fillingDefaults(template, schema: $0) } ?? template
         let globs = (try? Glob(root.appending("in/**").bytes)).map { [$0] } ?? []
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
+            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
+            maximumAttempts: 5,
             parameters: .object([:]),
             selection: FileSelection(filter: PathFilter(globs: globs), types: [.file]), now: event.time,
             timeout: timeout, stop: stop, log: log.logger)
@@ -102,7 +103,7 @@ struct ContentRow: Sendable, CustomTestStringConvertible {
         withTempTree { tree in
             for (path, content) in before.sorted(by: { $0.key < $1.key }) {
                 if path.hasSuffix("/") {
-                    TestFile.makeFolder(tree.path(String(path.dropLast())))
+                    TestFile.makeDirectory(tree.path(String(path.dropLast())))
                 } else {
                     TestFile.write(tree.path(path), content)
                 }
@@ -133,12 +134,12 @@ extension ParameterTemplate {
 /// Runs a program of the system and returns its exit status and its output.
 @discardableResult
 func call(
-    _ program: PathBytes, _ arguments: [String], in folder: PathBytes, environment: [String: String] = [:]
+    _ program: PathBytes, _ arguments: [String], in directory: PathBytes, environment: [String: String] = [:]
 ) -> (status: Int32?, output: String, error: String) {
-    let logs = TestFile.makeTemporaryFolder("call")
+    let logs = TestFile.makeTemporaryDirectory("call")
     defer { TestFile.removeTree(logs) }
     let running = RunningProgram(
-        program, arguments, in: folder, environment: environment, output: logs.appending("log"))
+        program, arguments, in: directory, environment: environment, output: logs.appending("log"))
     let status = running.wait()
     return (status, running.output, running.error)
 }

@@ -60,7 +60,7 @@ struct FileCase: Sendable, CustomTestStringConvertible {
 
     func run(_ run: BuiltInRun, _ tree: borrowing TemporaryTree) -> Outcome {
         var run = run
-        run.folder = tree.root
+        run.directory = tree.root
         run.root = tree.path("in")
         run.further = further
         let root = tree.root
@@ -71,9 +71,9 @@ struct FileCase: Sendable, CustomTestStringConvertible {
 
     static func make(_ path: PathBytes, _ content: String) {
         if path.bytes.last == .slash {
-            TestFile.makeFolder(path.normalized)
+            TestFile.makeDirectory(path.normalized)
         } else if content.hasPrefix("-> ") {
-            TestFile.makeFolder(path.parent)
+            TestFile.makeDirectory(path.parent)
             _ = path.withCString { symlink(String(content.dropFirst(3)), $0) }
         } else {
             TestFile.write(path, content)
@@ -91,7 +91,7 @@ extension FileChange {
         case .moved(let from, let to): "moved \(short(from)) \(short(to))"
         case .made(let path, let source): "made \(short(path)) of \(short(source))"
         case .unpacked(let path, let source, _): "unpacked \(short(source)) into \(short(path))"
-        case .madeFolder(let path): "folder \(short(path))"
+        case .madeDirectory(let path): "folder \(short(path))"
         case .trashed(let from, let to, _): "trashed \(short(from)) \(short(to))"
         case .overwritten(let path): "overwritten \(short(path))"
         case .removed(let path, let twin): "removed \(short(path)) for \(short(twin))"

@@ -41,11 +41,11 @@ final class TemporaryDirectory: Sendable {
     }
 
     @discardableResult
-    func folder(_ name: String, mode: mode_t = 0o755) throws -> PathBytes {
-        let folder = path.appending(name)
-        try FileManager.default.createDirectory(atPath: folder.description, withIntermediateDirectories: true)
-        try #require(folder.withCString { chmod($0, mode) } == 0)
-        return folder
+    func directory(_ name: String, mode: mode_t = 0o755) throws -> PathBytes {
+        let directory = path.appending(name)
+        try FileManager.default.createDirectory(atPath: directory.description, withIntermediateDirectories: true)
+        try #require(directory.withCString { chmod($0, mode) } == 0)
+        return directory
     }
 
     func text(of name: String) -> String? { try? String(contentsOfFile: "\(path)/\(name)", encoding: .utf8) }
@@ -139,7 +139,7 @@ final class Locked<Value: Sendable>: Sendable {
 
 /// An environment for plugins and commands, with its own launcher, scratch directories and log.
 struct Stage {
-    let folder: TemporaryDirectory
+    let directory: TemporaryDirectory
     let host: PluginHost
     let launcher: ProcessLauncher
     let environment: ProgramEnvironment
@@ -148,17 +148,17 @@ struct Stage {
     let progress = Locked<[String]>([])
 
     init(grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()) throws {
-        folder = try TemporaryDirectory()
+        directory = try TemporaryDirectory()
         launcher = try makeLauncher()
         environment = ProgramEnvironment(home: "/home/nobody", timeZone: "Europe/Berlin", isRoot: geteuid() == 0)
         host = PluginHost(
-            launcher: launcher, scratchFolders: ScratchDirectories(base: folder.path.appending("scratch")),
+            launcher: launcher, scratchDirectories: ScratchDirectories(base: directory.path.appending("scratch")),
             environment: environment, grace: grace, serveLimits: serveLimits)
     }
 
     func discovery(_ yaml: [String: JSONValue] = [:]) -> PluginDiscovery {
         PluginDiscovery(
-            searchFolders: [folder.path.appending("search")], launcher: launcher, environment: environment
+            searchDirectories: [directory.path.appending("search")], launcher: launcher, environment: environment
         ) { file in
             guard let value = yaml[String(decoding: file.parent.lastComponent, as: UTF8.self)] else {
                 return .failure(HandlerProblem(message: "no text", help: nil))
@@ -168,11 +168,11 @@ struct Stage {
     }
 
     /// The directory in which the attempts of a job run, available after the first attempt has started.
-    func scratch() -> PathBytes { host.scratchFolders.example }
+    func scratch() -> PathBytes { host.scratchDirectories.example }
 
     /// The entries beside and inside the scratch directory of this instance.
     var leftovers: [String] {
-        let base = folder.path.appending("scratch").description
+        let base = directory.path.appending("scratch").description
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: base)) ?? ["unreadable"]
         let own = String(decoding: scratch().parent.lastComponent, as: UTF8.self)
         return all.filter { $0 != own }.sorted()
@@ -185,7 +185,7 @@ struct Stage {
     ) throws -> Outcome {
         var description = PluginDescription(name: "resize", version: "1", parameters: nil)
         change(&description)
-        let executable = try folder.write("resize", script)
+        let executable = try directory.write("resize", script)
         let plugin = InstalledPlugin(
             description: description, location: executable, executable: executable, arguments: [], remarks: [])
         return PluginHandler(plugin: plugin, host: host).run(invocation(invoke))
@@ -205,7 +205,7 @@ struct Stage {
         job.previous = PreviousAttempt(attempt: 1, outcome: "retry", message: "busy")
         let progress = progress
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules/photos.yaml", line: 12, column: 5), folder: folder.path,
+            job: job, rule: SourcePlace(file: "rules/photos.yaml", line: 12, column: 5), baseDirectory: directory.path,
             maximumAttempts: 5, parameters: .object([:]),
             selection: FileSelection(filter: PathFilter(globs: []), types: [.file]),
             now: Timestamp(seconds: 1_763_708_667, nanoseconds: 0), timeout: .seconds(60), stop: stop, log: log.logger

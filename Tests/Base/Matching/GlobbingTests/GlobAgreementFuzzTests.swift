@@ -68,17 +68,17 @@ struct GlobAgreementFuzzTests {
                 let path = Self.makePath(like: pattern, &generator)
                 let isMatch = glob.matches(path)
                 #expect(isMatch == reference.matches(path), "\(glob) and \(path), \(options)")
-                let folders = Self.ancestors(of: path)
-                #expect(!isMatch || folders.last.map { glob.canMatch(in: $0) } == true, "\(glob) and \(path)")
-                let isBelowRoot = glob.root == folders[0] || path.starts(with: glob.root + [0x2F])
+                let directories = Self.ancestors(of: path)
+                #expect(!isMatch || directories.last.map { glob.canMatch(in: $0) } == true, "\(glob) and \(path)")
+                let isBelowRoot = glob.root == directories[0] || path.starts(with: glob.root + [0x2F])
                 #expect(!isMatch || isBelowRoot, "\(glob) and \(path)")
-                for folder in folders {
-                    let canMatch = glob.canMatch(below: folder)
-                    #expect(!isMatch || canMatch, "\(glob) below \(folder), which holds \(path)")
-                    let names = folder == [0x2E] ? [] : folder
-                    #expect(canMatch == reference.canMatch(below: names), "\(glob) below \(folder), \(options)")
-                    let canMatchIn = glob.canMatch(in: folder)
-                    #expect(canMatchIn == reference.canMatch(in: names), "\(glob) in \(folder), \(options)")
+                for directory in directories {
+                    let canMatch = glob.canMatch(below: directory)
+                    #expect(!isMatch || canMatch, "\(glob) below \(directory), which holds \(path)")
+                    let names = directory == [0x2E] ? [] : directory
+                    #expect(canMatch == reference.canMatch(below: names), "\(glob) below \(directory), \(options)")
+                    let canMatchIn = glob.canMatch(in: directory)
+                    #expect(canMatchIn == reference.canMatch(in: names), "\(glob) in \(directory), \(options)")
                 }
                 compared += 1
                 matched += isMatch ? 1 : 0

@@ -101,7 +101,7 @@ struct GlobMatchingTests {
     @Test(arguments: wildcards.flatMap { $0 })
     func `stars and question marks stay within a name`(_ example: Case) throws { try Self.check(example) }
 
-    static let folders: [[Case]] = [
+    static let directories: [[Case]] = [
         takes("a/**/b", "a/b", "a/x/b", "a/x/y/b", "a/b/b"),
         leaves("a/**/b", "a", "b", "a/bb", "ab", "a/b/c", "x/a/b"),
         takes("**/x", "x", "a/x", "a/b/x", "x/x"),
@@ -135,7 +135,7 @@ struct GlobMatchingTests {
         leaves("**/[ab]/?", "q/x", "a/xx"),
     ]
 
-    @Test(arguments: folders.flatMap { $0 })
+    @Test(arguments: directories.flatMap { $0 })
     func `two stars cross directories`(_ example: Case) throws { try Self.check(example) }
 
     static let hidden: [[Case]] = [

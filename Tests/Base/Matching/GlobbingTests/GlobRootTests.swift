@@ -67,22 +67,22 @@ struct GlobRootTests {
 
     struct Below: Sendable, CustomTestStringConvertible {
         let pattern: String
-        let folder: String
+        let directory: String
         let canMatch: Bool
         var matchesHidden = false
 
-        var testDescription: String { "\(pattern) \(canMatch ? "may" : "cannot") match below \(folder)" }
+        var testDescription: String { "\(pattern) \(canMatch ? "may" : "cannot") match below \(directory)" }
     }
 
-    static func may(_ pattern: String, _ folders: String..., matchesHidden: Bool = false) -> [Below] {
-        folders.map { Below(pattern: pattern, folder: $0, canMatch: true, matchesHidden: matchesHidden) }
+    static func may(_ pattern: String, _ directories: String..., matchesHidden: Bool = false) -> [Below] {
+        directories.map { Below(pattern: pattern, directory: $0, canMatch: true, matchesHidden: matchesHidden) }
     }
 
-    static func cannot(_ pattern: String, _ folders: String..., matchesHidden: Bool = false) -> [Below] {
-        folders.map { Below(pattern: pattern, folder: $0, canMatch: false, matchesHidden: matchesHidden) }
+    static func cannot(_ pattern: String, _ directories: String..., matchesHidden: Bool = false) -> [Below] {
+        directories.map { Below(pattern: pattern, directory: $0, canMatch: false, matchesHidden: matchesHidden) }
     }
 
-    static let folders: [[Below]] = [
+    static let directories: [[Below]] = [
         may("/in/*", "/in", "/"),
         cannot("/in/*", "/in/a", "/i", "/inn", "/out", "in", ".", ""),
         may("/in/*/a.txt", "/", "/in", "/in/x"),
@@ -117,11 +117,11 @@ struct GlobRootTests {
         cannot("/in/[ab]?/c/*", "/in/cx", "/in/ax/d"),
     ]
 
-    @Test(arguments: folders.flatMap { $0 })
+    @Test(arguments: directories.flatMap { $0 })
     func `a directory is watched if the glob can match something below it`(_ example: Below) throws {
         let glob = try Glob(example.pattern, options: Glob.Options(matchesHidden: example.matchesHidden))
-        #expect(glob.canMatch(below: Array(example.folder.utf8)) == example.canMatch)
-        #expect(glob.canMatch(below: example.folder.utf8) == example.canMatch)
+        #expect(glob.canMatch(below: Array(example.directory.utf8)) == example.canMatch)
+        #expect(glob.canMatch(below: example.directory.utf8) == example.canMatch)
     }
 
     static let holders: [[Below]] = [
@@ -144,6 +144,6 @@ struct GlobRootTests {
     @Test(arguments: holders.flatMap { $0 })
     func `writes in a directory matter if the glob can match one of its entries`(_ example: Below) throws {
         let glob = try Glob(example.pattern, options: Glob.Options(matchesHidden: example.matchesHidden))
-        #expect(glob.canMatch(in: Array(example.folder.utf8)) == example.canMatch)
+        #expect(glob.canMatch(in: Array(example.directory.utf8)) == example.canMatch)
     }
 }

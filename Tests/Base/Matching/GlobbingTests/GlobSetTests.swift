@@ -52,7 +52,7 @@ struct GlobSetTests {
     }
 
     @Test(arguments: cases)
-    func `an excluded folder excludes everything below`(_ example: Case) throws {
+    func `an excluded directory excludes everything below`(_ example: Case) throws {
         let set = GlobSet(try example.globs.map { try Glob($0) })
         let path = Array(example.path.utf8)
         #expect(set.isEmpty == example.globs.isEmpty)

@@ -33,8 +33,8 @@ import Testing
     }
 
     /// Whether the path is the directory or inside it.
-    private static func isInside(_ path: [UInt8], _ folder: [UInt8]) -> Bool {
-        path == folder || path.starts(with: folder + (folder.last == 0x2F ? [] : [0x2F]))
+    private static func isInside(_ path: [UInt8], _ directory: [UInt8]) -> Bool {
+        path == directory || path.starts(with: directory + (directory.last == 0x2F ? [] : [0x2F]))
     }
 
     @Test(arguments: UInt64(0)..<40) func `the index finds what a check of every filter finds`(seed: UInt64) {

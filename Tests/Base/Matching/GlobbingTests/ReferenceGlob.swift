@@ -21,14 +21,14 @@ struct ReferenceGlob {
     }
 
     /// Whether a pattern can match below the directory.
-    func canMatch(below folder: [UInt8]) -> Bool {
-        let names = Self.names(folder)
+    func canMatch(below directory: [UInt8]) -> Bool {
+        let names = Self.names(directory)
         return alternatives.contains { goesOn($0[...], names[...]) }
     }
 
     /// Whether a pattern can match an entry of the directory.
-    func canMatch(in folder: [UInt8]) -> Bool {
-        let names = Self.names(folder)
+    func canMatch(in directory: [UInt8]) -> Bool {
+        let names = Self.names(directory)
         return alternatives.contains { endsWithin($0[...], names[...]) }
     }
 

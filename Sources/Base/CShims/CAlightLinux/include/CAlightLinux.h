@@ -31,7 +31,7 @@ int cal_stat_descriptor(int fd, struct cal_stat *out);
 int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out);
 /// Reads the entries of an open directory in the format of getdents64(2). Returns the number of bytes filled, 0 at the
 /// end, or a negative errno.
-int64_t cal_read_entries(int folder, void *buffer, size_t size);
+int64_t cal_read_entries(int directory, void *buffer, size_t size);
 
 /// Stores the type of the file system of the open file, with the numbers of statfs(2). Returns 0 or the errno.
 int cal_file_system(int fd, uint64_t *type);
@@ -66,7 +66,7 @@ int cal_remove_open_attribute(int fd, const char *name);
 
 /// Opens a directory by its path relative to the open one, without following any symbolic link. Returns a descriptor
 /// (CLOEXEC) or a negative errno.
-int cal_open_folder(int directory, const char *path);
+int cal_open_directory(int directory, const char *path);
 
 /// Calls pipe2(2) with O_CLOEXEC. Returns 0 or the errno.
 int cal_pipe(int fds[2]);
@@ -152,7 +152,7 @@ int cal_limit_descriptors(uint64_t soft);
 /// The kinds of open: a directory to work in (O_PATH), an entry to inspect (O_PATH, a link itself), a file to read, the
 /// target of a path of any type (O_PATH), or a directory to list, optionally without changing its access time.
 enum cal_opening {
-    CAL_OPEN_FOLDER,
+    CAL_OPEN_DIRECTORY,
     CAL_OPEN_ENTRY,
     CAL_OPEN_READING,
     CAL_OPEN_TARGET,
@@ -169,10 +169,10 @@ int cal_is_distrustful(void);
 /// With `follows`, links are followed as long as they stay beneath the directory. Fails with EXDEV if a link leads out,
 /// and with ELOOP for a link that is not followed. Root follows only links that belong to root, in directories where no
 /// other user can replace them.
-int cal_open_beneath(int folder, const char *path, enum cal_opening what, int follows);
+int cal_open_beneath(int directory, const char *path, enum cal_opening what, int follows);
 
 /// Like `cal_open_beneath`, name by name: the fallback without openat2(2).
-int cal_open_beneath_by_names(int folder, const char *path, enum cal_opening what, int follows);
+int cal_open_beneath_by_names(int directory, const char *path, enum cal_opening what, int follows);
 
 /// Opens a directory by its absolute path. Returns a descriptor or a negative errno. Links are followed, by root with
 /// the restrictions of `cal_open_beneath`.
@@ -185,34 +185,34 @@ int cal_open_root(const char *path);
 int cal_open_listing(const char *root, const char *path, uint64_t *device);
 
 /// Calls inotify_add_watch(2) for an open directory. Returns the watch descriptor or a negative errno.
-int cal_watch_open(int inotify, int folder, uint32_t mask);
+int cal_watch_open(int inotify, int directory, uint32_t mask);
 
 /// Like `cal_open_root`, for a target of any type.
 int cal_open_target(const char *path);
 
 /// Opens a name in the directory without following a link: a link is opened itself, or an error. Returns a descriptor
 /// or a negative errno.
-int cal_open_entry(int folder, const char *name, enum cal_opening what);
+int cal_open_entry(int directory, const char *name, enum cal_opening what);
 
 /// Opens (O_PATH) a directory in the open one, without following a link, if nothing is mounted there. Returns a
 /// descriptor or a negative errno: -EXDEV if something is mounted.
-int cal_open_unmounted(int folder, const char *name);
+int cal_open_unmounted(int directory, const char *name);
 
 /// Like `cal_open_unmounted`, by comparing mount ids: the fallback without openat2(2). Returns -EXDEV also if the ids
 /// are unknown.
-int cal_open_unmounted_by_ids(int folder, const char *name);
+int cal_open_unmounted_by_ids(int directory, const char *name);
 
 /// The treatment of an existing target of a rename.
 enum cal_renaming { CAL_RENAME_REPLACING, CAL_RENAME_NEW, CAL_RENAME_EXCHANGING };
 
 /// Calls renameat2(2). Returns 0 or the errno.
-int cal_rename(int from_folder, const char *from, int to_folder, const char *to, enum cal_renaming how);
+int cal_rename(int from_directory, const char *from, int to_directory, const char *to, enum cal_renaming how);
 
 /// Opens a file without a name in the directory for reading and writing. Returns a descriptor or a negative errno.
-int cal_open_unnamed_in(int folder, unsigned int mode);
+int cal_open_unnamed_in(int directory, unsigned int mode);
 
 /// Links the open file into the directory under a name that does not exist yet. Returns 0 or the errno.
-int cal_link_descriptor_in(int descriptor, int folder, const char *name);
+int cal_link_descriptor_in(int descriptor, int directory, const char *name);
 
 /// Reads the path of the open file from /proc. Returns its length or a negative errno.
 int64_t cal_descriptor_path(int descriptor, char *path, size_t capacity);
@@ -258,7 +258,7 @@ int cal_sync_file_system(int descriptor);
 // its handle.
 
 /// The capacity for the key of any directory.
-#define CAL_FOLDER_KEY_SIZE 160
+#define CAL_DIRECTORY_KEY_SIZE 160
 
 /// One event: a name in a directory, and the change to it. The pointers point into the buffer.
 struct cal_fanotify_event {
@@ -271,9 +271,9 @@ struct cal_fanotify_event {
     int is_removal;
     int is_attributes;
     /// A directory was renamed to or from this name.
-    int is_folder_move;
-    const uint8_t *folder;
-    size_t folder_length;
+    int is_directory_move;
+    const uint8_t *directory_key;
+    size_t directory_key_length;
     const char *name;
     size_t name_length;
 };
@@ -282,13 +282,13 @@ struct cal_fanotify_event {
 int cal_fanotify_open(int is_unlimited);
 
 /// Adds or removes a mark for the open directory or its whole file system. Returns 0 or the errno.
-int cal_fanotify_mark(int fd, int folder, int is_file_system, int is_removal);
+int cal_fanotify_mark(int fd, int directory, int is_file_system, int is_removal);
 
 /// Parses the next event of the bytes read from the queue. Returns 0 when there are no more.
 int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct cal_fanotify_event *out);
 
 /// Stores the key of an open directory. Returns its length or a negative errno. The id of the file system comes first.
-int64_t cal_folder_key_descriptor(int folder, uint8_t *key);
+int64_t cal_directory_key_descriptor(int directory, uint8_t *key);
 
 /// Opens (O_PATH, CLOEXEC) the directory with that key, as seen through the mount of another directory. Returns a
 /// negative errno on failure.

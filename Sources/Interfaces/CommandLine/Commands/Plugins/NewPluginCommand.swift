@@ -52,20 +52,21 @@ struct NewPluginCommand: ParsableCommand {
                 .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would run instead",
                 help: "choose another name, such as 'my-\(name)'")
         }
-        let here = CommandContext.currentFolder
+        let here = CommandContext.currentDirectory
         let place = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
-        let folder = place.normalized.appending(name)
+        let directory = place.normalized.appending(name)
         let skeleton = PluginSkeleton(
             name: name, language: language, source: language == .swift ? try alightSource(here) : nil)
-        try make(skeleton, in: folder)
-        let test = "alight plugins test \(ShellWord.quoted(folder.bytes))"
+        try make(skeleton, in: directory)
+        let test = "alight plugins test \(ShellWord.quoted(directory.bytes))"
         let build =
-            language == .swift ? "swift build -c release --package-path \(ShellWord.quoted(folder.bytes)), then " : ""
-        Output.standard.write("wrote '\(Display.path(folder))'; try it with: \(build)\(test)")
+            language == .swift
+            ? "swift build -c release --package-path \(ShellWord.quoted(directory.bytes)), then " : ""
+        Output.standard.write("wrote '\(Display.path(directory))'; try it with: \(build)\(test)")
     }
 
-    private func make(_ skeleton: PluginSkeleton, in folder: PathBytes) throws {
-        let path = folder.description
+    private func make(_ skeleton: PluginSkeleton, in directory: PathBytes) throws {
+        let path = directory.description
         guard !FileManager.default.fileExists(atPath: path) else {
             throw Exit(.runtimeError, error: "'\(path)' already exists", help: "choose another name, or remove it")
         }
@@ -88,25 +89,25 @@ struct NewPluginCommand: ParsableCommand {
     private func alightSource(_ here: PathBytes) throws -> PluginSkeleton.Source {
         if let source, source.contains("://") { return .address(source) }
         if let source {
-            let folder = here.resolving(source.utf8).normalized
-            if Self.isCheckout(folder) { return .folder(folder.description) }
+            let directory = here.resolving(source.utf8).normalized
+            if Self.isCheckout(directory) { return .directory(directory.description) }
             throw Exit(
-                .usage, error: "'\(folder)' is not a checkout of Alight",
+                .usage, error: "'\(directory)' is not a checkout of Alight",
                 help: "name the directory with its Package.swift"
             )
         }
-        var folder = here
-        while folder.parent != folder {
-            if Self.isCheckout(folder) { return .folder(folder.description) }
-            folder = folder.parent
+        var directory = here
+        while directory.parent != directory {
+            if Self.isCheckout(directory) { return .directory(directory.description) }
+            directory = directory.parent
         }
         throw Exit(
             .usage, error: "a plugin in Swift is built with Alight's library PluginProtocol, which was not found",
             help: "name a checkout, or its URL, with --source")
     }
 
-    private static func isCheckout(_ folder: PathBytes) -> Bool {
-        FileManager.default.fileExists(atPath: "\(folder)/Sources/Libraries/PluginProtocol/Plugin.swift")
+    private static func isCheckout(_ directory: PathBytes) -> Bool {
+        FileManager.default.fileExists(atPath: "\(directory)/Sources/Libraries/PluginProtocol/Plugin.swift")
     }
 }
 
@@ -120,7 +121,7 @@ struct PluginSkeleton {
 
     /// The location of Alight's source for a package in Swift.
     enum Source {
-        case folder(String)
+        case directory(String)
         case address(String)
     }
 
@@ -179,8 +180,8 @@ struct PluginSkeleton {
     private var dependency: String {
         switch source {
         case .address(let address): return ".package(url: \"\(address)\", from: \"0.1.0\")"
-        case .folder(let folder):
-            let text = folder.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        case .directory(let directory):
+            let text = directory.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
             return ".package(name: \"alight\", path: \"\(text)\")"
         case nil: return ".package(name: \"alight\", path: \"../..\")"
         }

@@ -42,14 +42,14 @@ struct PluginsCommand: ParsableCommand {
 
         func run() throws {
             let program = try CommandContext(try place.configuration.load().settings)
-            let folder = try place.folder(program)
-            let listings = place.listings(program, from: folder)
+            let directory = try place.directory(program)
+            let listings = place.listings(program, from: directory)
             if json {
                 for listing in listings { Output.standard.write(listing.object.line) }
                 return
             }
             guard !listings.isEmpty else {
-                let places = place.places(program, from: folder).map { "    \(Display.path($0))" }
+                let places = place.places(program, from: directory).map { "    \(Display.path($0))" }
                 Output.standard.write((["there are no plugins in"] + places).joined(separator: "\n"))
                 return
             }
@@ -132,35 +132,35 @@ struct PluginPlace: ParsableArguments {
     /// Returns the absolute directory of the rules.
     ///
     /// - Throws: `Exit` when it was named and does not exist; the error has been printed.
-    func folder(_ program: CommandContext) throws -> PathBytes {
+    func directory(_ program: CommandContext) throws -> PathBytes {
         let candidates = rules.map { [$0] } ?? program.configuredRules?.map(\.description) ?? program.defaultRules
         for candidate in candidates {
-            var isFolder: ObjCBool = false
-            guard FileManager.default.fileExists(atPath: candidate, isDirectory: &isFolder) else { continue }
+            var isDirectory: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: candidate, isDirectory: &isDirectory) else { continue }
             let path = program.path(PathBytes(candidate))
-            return isFolder.boolValue ? path : path.parent
+            return isDirectory.boolValue ? path : path.parent
         }
         if let rules {
             throw Exit(.usage, error: "'\(rules)' does not exist", help: "name a rules file, or a directory")
         }
-        return program.loading.currentFolder
+        return program.loading.currentDirectory
     }
 
-    func listings(_ program: CommandContext, from folder: PathBytes) -> [PluginListing] {
+    func listings(_ program: CommandContext, from directory: PathBytes) -> [PluginListing] {
         program.discovery.inventory(
-            from: folder, first: firstPlaces(program),
+            from: directory, first: firstPlaces(program),
             builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
     }
 
     /// Returns the directories that are searched for plugins, in order, without duplicates.
-    func places(_ program: CommandContext, from folder: PathBytes) -> [PathBytes] {
+    func places(_ program: CommandContext, from directory: PathBytes) -> [PathBytes] {
         var seen: Set<PathBytes> = []
-        return (firstPlaces(program) + program.discovery.places(from: folder)).filter { seen.insert($0).inserted }
+        return (firstPlaces(program) + program.discovery.places(from: directory)).filter { seen.insert($0).inserted }
     }
 
     /// Returns the default directory of `plugins new`, unless rules were named.
     private func firstPlaces(_ program: CommandContext) -> [PathBytes] {
-        rules == nil ? [program.loading.currentFolder.appending("plugins")] : []
+        rules == nil ? [program.loading.currentDirectory.appending("plugins")] : []
     }
 
     /// Returns the plugin with that name, or at that path, which is relative to the current directory.
@@ -174,11 +174,11 @@ struct PluginPlace: ParsableArguments {
             }
             throw Exit(.usage, error: "'\(Display.path(path))' does not exist", help: "name the directory of a plugin")
         }
-        let folder = try folder(program)
-        let listings = listings(program, from: folder)
+        let directory = try directory(program)
+        let listings = listings(program, from: directory)
         if let listing = listings.first(where: { $0.name == name && $0.shadow == nil }) { return listing }
         let nearest = Spelling.nearest(to: name, in: listings.map(\.name)).map { "write '\($0)'; " } ?? ""
-        let places = places(program, from: folder).map { "'\($0)'" }.joined(separator: ", ")
+        let places = places(program, from: directory).map { "'\($0)'" }.joined(separator: ", ")
         let help = "\(nearest)plugins are searched for in \(places); or name a path, as ./\(name)"
         throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }

@@ -67,13 +67,13 @@ struct TestPluginCommand: ParsableCommand {
             }
             throw Exit(.runtimeError)
         }
-        guard let base = Self.makeFolder() else {
+        guard let base = Self.makeDirectory() else {
             throw Exit(
                 .runtimeError, error: "cannot create a temporary directory: \(String(cString: strerror(errno)))",
                 help: "set TMPDIR to a directory")
         }
         defer {
-            if let problem = ScratchDirectories(base: base.parent).discard(folder: base) {
+            if let problem = ScratchDirectories(base: base.parent).discard(directory: base) {
                 Output.error.write("warning: \(Display.text(problem))")
             }
         }
@@ -150,7 +150,7 @@ struct TestPluginCommand: ParsableCommand {
     }
 
     /// Creates a private temporary directory.
-    private static func makeFolder() -> PathBytes? {
+    private static func makeDirectory() -> PathBytes? {
         let place = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         var template = Array("\(place)/alight-plugins-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
