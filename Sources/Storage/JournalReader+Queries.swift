@@ -165,7 +165,7 @@ extension JournalReader {
     }
 
     /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
-    package func changes(of job: JobID) throws(StorageError) -> [KeptChanges] {
+    package func changes(of job: JobID) throws(StorageError) -> [RecordedChanges] {
         try read { try AttemptTable.changes(of: job, selected: AttemptTable.selectChanges(in: $0)) }
     }
 

@@ -49,7 +49,7 @@ package struct TurnChanges: Sendable {
     /// The last state of each changed job.
     package var jobs: [JobID: JobChange] = [:]
     package var attempts: [(job: JobID, record: AttemptRecord)] = []
-    package var undos: [(changes: KeptChanges, record: UndoRecord)] = []
+    package var undos: [(changes: RecordedChanges, record: UndoRecord)] = []
     /// The mount points and the pauses, if they have changed.
     package var mounts: [MountRecord]?
     package var pauses: Pauses?
@@ -114,7 +114,7 @@ package struct MountRecord: Sendable, Hashable {
 }
 
 /// The undoable changes of one attempt at a job, and the result of their undo.
-package struct KeptChanges: Sendable, Hashable {
+package struct RecordedChanges: Sendable, Hashable {
     package var job: JobID
     /// The rule's name.
     package var rule: String
@@ -138,7 +138,7 @@ package enum Undone: String, Sendable, Hashable {
     case part
 
     /// Creates the state; nil if nothing has been undone.
-    init?(_ attempts: [KeptChanges]) {
+    init?(_ attempts: [RecordedChanges]) {
         guard attempts.contains(where: { $0.undo?.reasons.contains { $0 == nil } ?? false }) else { return nil }
         self = attempts.allSatisfy(\.isUndone) ? .all : .part
     }

@@ -83,7 +83,7 @@ struct DiskStoreErrorTests {
         try bench.commit {
             $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
         }
-        try bench.look { try $0.execute(sql: "UPDATE ledger SET trust = 9 WHERE path = CAST('/in/a' AS BLOB)") }
+        try bench.inspect { try $0.execute(sql: "UPDATE ledger SET trust = 9 WHERE path = CAST('/in/a' AS BLOB)") }
         #expect(try bench.store.rows(of: rule, below: "/in", after: nil).map(\.0) == ["/in/b"])
         let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
         #expect(!fault.mayPass)
@@ -104,7 +104,7 @@ struct DiskStoreErrorTests {
         try bench.end(isClean: true)
         var bytes = try #require(TestFile.read(bench.path))
         try #require(bytes.count > 9 << 20)
-        for place in (bytes.count / 2)..<(bytes.count / 2 + 100_000) { bytes[place] = 0xAA }
+        for location in (bytes.count / 2)..<(bytes.count / 2 + 100_000) { bytes[location] = 0xAA }
         TestFile.write(bench.path, bytes)
 
         try bench.commit { _ in }
@@ -144,7 +144,7 @@ struct DiskStoreErrorTests {
     @Test func `jobs with unreadable rows fail at opening, and all others stay`() throws {
         try bench.commit(.leased(1), .leased(2), .leased(3), .leased(4), .leased(5), .leased(6))
         bench.kill()
-        try bench.look {
+        try bench.inspect {
             try $0.execute(
                 sql: """
                     UPDATE jobs SET facts = '{}' WHERE id = '1';

@@ -118,9 +118,9 @@ struct DiskStoreReaderTests {
                 TestFile.write(PathBytes("\(path)-wal"), Array(log[..<length]))
                 let store = try DiskStore(at: path, now: bench.wall)
                 _ = store.begin(StoreBench.rules, isWatching: true, at: bench.wall)
-                let place = try #require(states.firstIndex(of: state(store)), "cut at \(length)")
-                #expect(place >= reached)
-                reached = place
+                let location = try #require(states.firstIndex(of: state(store)), "cut at \(length)")
+                #expect(location >= reached)
+                reached = location
                 #expect(try store.query { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
                 #expect(store.close(at: bench.wall) == nil)
                 TestFile.removeTree(path.parent)

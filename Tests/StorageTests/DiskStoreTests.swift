@@ -220,8 +220,9 @@ struct DiskStoreTests {
         try bench.end(.leased(1), .succeeded, outcome, isNew: true)
         let started = bench.wall
         bench.kill()
-        let kept = try #require(try bench.store.changes(of: JobID("1")).first)
-        #expect(kept.changes == outcome.changes && kept.rule == "r" && kept.number == 1 && kept.undo == nil)
+        let retained = try #require(try bench.store.changes(of: JobID("1")).first)
+        #expect(
+            retained.changes == outcome.changes && retained.rule == "r" && retained.number == 1 && retained.undo == nil)
         let reader = try JournalReader(bench.path)
         #expect(try reader.jobsWithChanges(since: nil, rule: nil) == [JobID("1")])
         #expect(try reader.jobsWithChanges(since: started, rule: "r") == [JobID("1")])
@@ -229,7 +230,7 @@ struct DiskStoreTests {
         #expect(try reader.jobsWithChanges(since: nil, rule: "s") == [])
         for (reasons, undone) in [([nil, "it was changed since"], .part), ([nil, nil], .all)] as [([String?], Undone)] {
             let record = UndoRecord(time: bench.wall, reasons: reasons)
-            try bench.commit { $0.undos = [(kept, record)] }
+            try bench.commit { $0.undos = [(retained, record)] }
             bench.kill()
             let after = try #require(try bench.store.changes(of: JobID("1")).first)
             #expect(after.undo == record && after.isUndone == (undone == .all))

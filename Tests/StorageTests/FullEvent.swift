@@ -37,7 +37,7 @@ extension FileEvent {
             tail: TailText(
                 offset: .random(in: 0 ... .max, using: &generator), bytes: bytes(50), isReset: true,
                 remaining: .random(in: 0 ... .max, using: &generator)), origin: .poll, time: time())
-        event.author = .process(
+        event.writer = .process(
             WritingProcess(
                 pid: .random(in: 1 ... .max, using: &generator), name: PathBytes(bytes(15)),
                 executable: PathBytes([0x2f] + bytes(20)), uid: .random(in: 0 ... .max, using: &generator)))

@@ -149,7 +149,7 @@ struct JournalOpeningTests {
 
     @Test(arguments: [0, 7]) func `a file of another program is refused`(application: Int) throws {
         TestFile.makeDirectory(bench.path.parent)
-        try bench.look {
+        try bench.inspect {
             try $0.execute(sql: "PRAGMA application_id = \(application); CREATE TABLE music (title TEXT)")
         }
         let bytes = try #require(TestFile.read(bench.path))
@@ -158,7 +158,7 @@ struct JournalOpeningTests {
 
     @Test func `a journal of a newer version is refused`() throws {
         _ = try makeJournal()
-        try bench.look { try $0.execute(sql: "PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)") }
+        try bench.inspect { try $0.execute(sql: "PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)") }
         let bytes = try #require(TestFile.read(bench.path))
         let error = try #require(refusal(ofBytes: bytes))
         #expect(error == .newer(bench.path, version: 999, known: 1))
@@ -192,7 +192,7 @@ struct JournalOpeningTests {
         var generator = SeededGenerator(seed: 1)
         for start in [100, 4_096, bytes.count / 2] {
             var broken = bytes
-            for place in start..<(start + 8_192) { broken[place] = .random(in: 0 ... .max, using: &generator) }
+            for location in start..<(start + 8_192) { broken[location] = .random(in: 0 ... .max, using: &generator) }
             guard case .damaged(_, let detail) = refusal(ofBytes: broken) else {
                 Issue.record("overwritten at \(start): not refused")
                 continue

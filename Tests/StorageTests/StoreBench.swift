@@ -104,7 +104,7 @@ final class StoreBench: Sendable {
     // MARK: The file
 
     /// Reads the file with a separate connection, as sqlite3(1) does.
-    func look<Result>(_ body: (Database) throws -> Result) throws -> Result {
+    func inspect<Result>(_ body: (Database) throws -> Result) throws -> Result {
         let queue = try DatabaseQueue(path: "\(path)")
         defer { try? queue.close() }
         return try queue.writeWithoutTransaction(body)
@@ -112,7 +112,7 @@ final class StoreBench: Sendable {
 
     /// Returns the columns of all rows that a query finds, as strings joined by `|`.
     func rows(_ sql: String) throws -> [String] {
-        try look { database in
+        try inspect { database in
             try Row.fetchAll(database, sql: sql).map { row in
                 row.databaseValues.map { value in
                     switch value.storage {

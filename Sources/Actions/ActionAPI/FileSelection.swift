@@ -60,7 +60,9 @@ package struct FileSelection: Sendable, Hashable {
                     let path = current.appending(name.bytes)
                     let holder = self.root(taking: path)
                     let reaches = filter.reaches(below: path.bytes)
-                    guard holder != nil || reaches, case .present(let snapshot) = files.look(at: path) else { continue }
+                    guard holder != nil || reaches, case .present(let snapshot) = files.inspect(at: path) else {
+                        continue
+                    }
                     if let holder, types.contains(snapshot.type),
                         condition.map({ !isStopped() && $0.answerNow(path, root: holder, snapshot: snapshot) == .holds }
                         ) ?? true

@@ -49,7 +49,7 @@ extension Handler {
 package struct Invocation: Sendable {
     package var job: Job
     /// The location of the rule: file, line and column.
-    package var rule: SourcePlace
+    package var rule: SourcePosition
     /// The absolute directory of the rule file, to which relative paths in parameters are relative.
     package var baseDirectory: PathBytes
     package var maximumAttempts: Int
@@ -94,7 +94,7 @@ package struct Invocation: Sendable {
     package var progress: @Sendable (Double, String?) -> Void
 
     package init(
-        job: Job, rule: SourcePlace, baseDirectory: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
+        job: Job, rule: SourcePosition, baseDirectory: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
         selection: FileSelection, now: Timestamp, captures: Captures = Captures(), timeout: Duration,
         batch: Int? = nil, steps: [Outcome] = [],
         environment: [(name: String, value: [UInt8])] = [], directory: ProgramPath? = nil, stop: StopSignal,

@@ -11,12 +11,12 @@ package enum OwnershipCheck {
     /// with the sticky bit, such as `/tmp`, only its owner can replace a file or link, so files owned by root are safe
     /// there.
     package static func problem(with path: PathBytes) -> HandlerProblem? {
-        walk(path) { place, status, _ in
-            guard status.st_mode & S_IFMT == S_IFLNK else { return problem(at: place, status) }
+        walk(path) { location, status, _ in
+            guard status.st_mode & S_IFMT == S_IFLNK else { return problem(at: location, status) }
             guard status.st_uid != 0 else { return nil }
             return HandlerProblem(
-                message: "the link '\(place)' belongs to user \(status.st_uid), who could change what root runs",
-                help: "run: chown -h root:root '\(place)'")
+                message: "the link '\(location)' belongs to user \(status.st_uid), who could change what root runs",
+                help: "run: chown -h root:root '\(location)'")
         }
     }
 
@@ -29,12 +29,12 @@ package enum OwnershipCheck {
     /// when there is none, or this process is not root.
     package static func untrustedLink(on path: PathBytes) -> (path: PathBytes, others: String)? {
         guard isMeaningful else { return nil }
-        return walk(path) { place, status, directory in
+        return walk(path) { location, status, directory in
             guard status.st_mode & S_IFMT == S_IFLNK, let above = self.status(of: directory) else { return nil }
             guard let owner = [status.st_uid, above.st_uid].first(where: { $0 != 0 }) else {
-                return problem(at: directory, above).map { _ in (place, "other users") }
+                return problem(at: directory, above).map { _ in (location, "other users") }
             }
-            return (place, "user \(owner)")
+            return (location, "user \(owner)")
         }
     }
 
@@ -53,16 +53,16 @@ package enum OwnershipCheck {
                 done = done.parent
                 continue
             }
-            let place = done.appending(name)
-            guard let status = status(of: place) else { return nil }
-            if let finding = body(place, status, done) { return finding }
+            let location = done.appending(name)
+            guard let status = status(of: location) else { return nil }
+            if let finding = body(location, status, done) { return finding }
             guard status.st_mode & S_IFMT == S_IFLNK else {
-                done = place
+                done = location
                 continue
             }
             links += 1
             // The kernel follows as many.
-            guard links <= 40, let target = target(of: place) else { return nil }
+            guard links <= 40, let target = target(of: location) else { return nil }
             if target.first == .slash { done = "/" }
             names += target.split(separator: .slash).reversed()
         }
@@ -73,29 +73,29 @@ package enum OwnershipCheck {
     package static var isMeaningful: Bool { cal_is_distrustful() != 0 }
 
     /// Returns the problem of a file or directory itself.
-    private static func problem(at place: PathBytes, _ status: stat) -> HandlerProblem? {
+    private static func problem(at location: PathBytes, _ status: stat) -> HandlerProblem? {
         if status.st_uid != 0 {
             return HandlerProblem(
-                message: "'\(place)' belongs to user \(status.st_uid), who could change what root runs",
-                help: "run: chown root:root '\(place)'")
+                message: "'\(location)' belongs to user \(status.st_uid), who could change what root runs",
+                help: "run: chown root:root '\(location)'")
         }
         let isSticky = status.st_mode & S_IFMT == S_IFDIR && status.st_mode & S_ISVTX != 0
-        let isOpenToGroup = status.st_mode & S_IWGRP != 0 && (status.st_gid != 0 || hasAccessList(place))
+        let isOpenToGroup = status.st_mode & S_IWGRP != 0 && (status.st_gid != 0 || hasAccessList(location))
         guard status.st_mode & S_IWOTH != 0 || isOpenToGroup, !isSticky else { return nil }
         return HandlerProblem(
             message:
-                "'\(place)' can be changed by others than root (mode \(ExecutableCheck.octal(status.st_mode)))",
-            help: "run: chmod go-w '\(place)'")
+                "'\(location)' can be changed by others than root (mode \(ExecutableCheck.octal(status.st_mode)))",
+            help: "run: chmod go-w '\(location)'")
     }
 
     /// Returns whether the file has an access control list; then the group bits are the most that any user in it has.
-    private static func hasAccessList(_ place: PathBytes) -> Bool {
-        place.withCString { cal_read_attribute($0, "system.posix_acl_access", nil, 0) } > 0
+    private static func hasAccessList(_ location: PathBytes) -> Bool {
+        location.withCString { cal_read_attribute($0, "system.posix_acl_access", nil, 0) } > 0
     }
 
-    private static func status(of place: PathBytes) -> stat? {
+    private static func status(of location: PathBytes) -> stat? {
         var status = stat()
-        return place.withCString { lstat($0, &status) } == 0 ? status : nil
+        return location.withCString { lstat($0, &status) } == 0 ? status : nil
     }
 
     private static func target(of link: PathBytes) -> [UInt8]? {

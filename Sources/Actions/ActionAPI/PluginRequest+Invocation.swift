@@ -70,12 +70,12 @@ extension PluginEvent {
         via = event.isByMove ? "move" : nil
         children = event.children
         before = event.before.map { PluginFacts($0, since: snapshot) }
-        by = event.author.process.map(PluginAuthor.init)
+        by = event.writer.process.map(PluginWriter.init)
         tail = event.tail.map(PluginTail.init)
     }
 }
 
-extension PluginAuthor {
+extension PluginWriter {
     fileprivate init(_ process: WritingProcess) {
         self.init(
             pid: Int(process.pid), comm: process.name?.description, exe: process.executable?.description,
@@ -93,9 +93,9 @@ extension PluginFacts {
             mode: ExecutableCheck.octal(mode_t(before.mode)), uid: Int(before.uid), gid: Int(before.gid),
             nlink: Int(before.links), id: before.identity.description)
         guard let old = before.extended, let new = after.extended, old != new else { return }
-        let kept = Dictionary(old.map { ($0.name, $0.value) }) { first, _ in first }
+        let retained = Dictionary(old.map { ($0.name, $0.value) }) { first, _ in first }
         let differing = Set(old).symmetricDifference(new).map(\.name)
-        xattr = Dictionary(differing.map { ($0.description, Self.json(kept[$0])) }) { first, _ in first }
+        xattr = Dictionary(differing.map { ($0.description, Self.json(retained[$0])) }) { first, _ in first }
     }
 
     private static let longestValue = 4096

@@ -22,7 +22,7 @@ extension Rule {
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(
-            job: job, rule: place, baseDirectory: baseDirectory, maximumAttempts: retry.attempts,
+            job: job, rule: location, baseDirectory: baseDirectory, maximumAttempts: retry.attempts,
             parameters: .object([:]),
             selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count),

@@ -41,7 +41,7 @@ struct HTTPCall {
     static var problem: String? { clc_load().map { String(cString: $0) } }
 
     /// The scheme, host and port of a connection.
-    struct Place: Equatable {
+    struct Location: Equatable {
         var scheme: String
         var host: String
         var port: String
@@ -59,7 +59,7 @@ struct HTTPCall {
         }
 
         /// Whether it may receive a request for the other one: it is the same, or the same host over TLS.
-        func isSafe(insteadOf other: Place) -> Bool {
+        func isSafe(insteadOf other: Location) -> Bool {
             self == other
                 || host == other.host && scheme == "https" && other.scheme == "http" && port == "443"
                     && other.port == "80"

@@ -51,34 +51,34 @@ package struct WebhookHandler: Handler {
         }
         do throws(WebhookProblem) {
             var call = try call(for: invocation)
-            guard var place = HTTPCall.Place(call.url) else {
+            guard var location = HTTPCall.Location(call.url) else {
                 throw WebhookProblem(message: "'url' is not a valid http:// or https:// URL")
             }
             for _ in 0...Self.mostRedirects {
                 let answer: HTTPCall.Answer
                 switch call.run() {
-                case .stopped: return .interrupted("stopped while waiting for \(place)")
-                case .timedOut: return .timedOut("\(place) did not answer within the timeout")
-                case .refused(let reason): return Outcome(.failed, "\(place): \(reason)", code: "bad-request")
+                case .stopped: return .interrupted("stopped while waiting for \(location)")
+                case .timedOut: return .timedOut("\(location) did not answer within the timeout")
+                case .refused(let reason): return Outcome(.failed, "\(location): \(reason)", code: "bad-request")
                 case .notVerified(let reason):
                     let help = "; set 'ca_file' to trust your own certificate authority"
-                    return Outcome(.failed, "\(place) is not trusted: \(reason)\(help)", code: "tls")
-                case .networkError(let reason): return Outcome(.retry, "\(place): \(reason)", code: "network")
+                    return Outcome(.failed, "\(location) is not trusted: \(reason)\(help)", code: "tls")
+                case .networkError(let reason): return Outcome(.retry, "\(location): \(reason)", code: "network")
                 case .answered(let received): answer = received
                 }
                 guard [301, 302, 307, 308].contains(answer.status), let next = answer.redirect else {
-                    return outcome(of: answer, from: place, invocation)
+                    return outcome(of: answer, from: location, invocation)
                 }
-                guard let target = HTTPCall.Place(next), target.isSafe(insteadOf: place) else {
-                    let other = HTTPCall.Place(next).map { "\($0)" } ?? "an invalid URL"
+                guard let target = HTTPCall.Location(next), target.isSafe(insteadOf: location) else {
+                    let other = HTTPCall.Location(next).map { "\($0)" } ?? "an invalid URL"
                     let message =
-                        "\(place) redirects to \(other), which is not followed; set 'url' to the final address"
+                        "\(location) redirects to \(other), which is not followed; set 'url' to the final address"
                     return Outcome(.failed, message, code: "redirect")
                 }
                 call.url = next
-                place = target
+                location = target
             }
-            return Outcome(.failed, "\(place) redirects more than \(Self.mostRedirects) times", code: "redirect")
+            return Outcome(.failed, "\(location) redirects more than \(Self.mostRedirects) times", code: "redirect")
         } catch {
             return Outcome(.failed, error.message, code: "bad-request")
         }
@@ -153,9 +153,11 @@ package struct WebhookHandler: Handler {
 
     // MARK: Response
 
-    private func outcome(of answer: HTTPCall.Answer, from place: HTTPCall.Place, _ invocation: Invocation) -> Outcome {
+    private func outcome(of answer: HTTPCall.Answer, from location: HTTPCall.Location, _ invocation: Invocation)
+        -> Outcome
+    {
         let values: [String: JSONValue] = ["status": .integer(Int64(answer.status))]
-        let said = "\(place) answered \(answer.status)"
+        let said = "\(location) answered \(answer.status)"
         if (200..<300).contains(answer.status) { return Outcome(.succeeded, said, values: values) }
         let message = "\(said)\(Self.excerpt(of: answer.body, without: Self.secrets(of: invocation)))"
         switch answer.status {
@@ -179,8 +181,8 @@ package struct WebhookHandler: Handler {
         }
         // A key is often part of the URL.
         let url = invocation.text("url") ?? ""
-        let place = url.range(of: "://").map { url[$0.upperBound...] } ?? url[...]
-        for text in [String(place), place.removingPercentEncoding ?? ""] {
+        let location = url.range(of: "://").map { url[$0.upperBound...] } ?? url[...]
+        for text in [String(location), location.removingPercentEncoding ?? ""] {
             let path = text.drop { !"/?".contains($0) }
             secrets.append(Array(path.utf8))
             secrets += path.split(whereSeparator: { "/?&=".contains($0) }).map { Array($0.utf8) }
@@ -218,7 +220,7 @@ private struct WebhookProblem: Error {
     var message: String
 }
 
-extension HTTPCall.Place: CustomStringConvertible {
+extension HTTPCall.Location: CustomStringConvertible {
     /// `https://host`, with the port if it is not the default of the scheme.
     var description: String {
         let isUsual = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"

@@ -52,7 +52,7 @@ package final class ServeRequest: Sendable {
     private struct State: Sendable {
         var reply: Reply?
         var log: ProgramLog
-        var kept = HeadAndTail()
+        var retained = HeadAndTail()
     }
 
     let program: ServedProgram
@@ -120,7 +120,7 @@ package final class ServeRequest: Sendable {
     }
 
     /// Stores what the process writes to its log while it works on this request.
-    func keep(_ bytes: ArraySlice<UInt8>) { state.withLock { $0.kept.append(bytes) } }
+    func keep(_ bytes: ArraySlice<UInt8>) { state.withLock { $0.retained.append(bytes) } }
 
     /// Logs a line that can only belong to this request.
     func take(_ line: ArraySlice<UInt8>) {
@@ -133,7 +133,7 @@ package final class ServeRequest: Sendable {
     package func finish() -> HeadAndTail {
         state.withLock { state in
             state.log.finish()
-            return state.kept
+            return state.retained
         }
     }
 }

@@ -50,7 +50,7 @@ package struct ServeSession: Sendable {
     enum News: Sendable, Hashable {
         case answered(ServeRequest, line: [UInt8], after: Cause?)
         case progress(ServeRequest, Double, String?)
-        case remark(String)
+        case notice(String)
     }
 
     private struct Counts {
@@ -160,7 +160,7 @@ package struct ServeSession: Sendable {
                 guard counts.strays <= limits.unreadable else { return nil }
                 let which = String(cleaning: id.utf8.prefix(64))
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
-                return .remark("answered \(what), which isn't open; the answer is ignored")
+                return .notice("answered \(what), which isn't open; the answer is ignored")
             }
             open[id] = nil
             counts.unknown = 0
@@ -180,7 +180,7 @@ package struct ServeSession: Sendable {
                 fail(.notJSON(start))
                 return nil
             }
-            return .remark("printed a line that is not a JSON object: \"\(start)\"; a plugin logs to stderr")
+            return .notice("printed a line that is not a JSON object: \"\(start)\"; a plugin logs to stderr")
         }
     }
 

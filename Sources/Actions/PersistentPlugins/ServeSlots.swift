@@ -102,7 +102,7 @@ struct ServeSlots: Sendable {
     }
 
     private mutating func startProcesses(for queue: Queue, at now: ContinuousClock.Instant) {
-        if isPausing(queue, at: now), let startAt = backOffs[queue.environment]?.startAt { look(at: startAt) }
+        if isPausing(queue, at: now), let startAt = backOffs[queue.environment]?.startAt { inspect(at: startAt) }
         while processes.values.count(where: \.occupiesSlot) < parallel, mayStart(for: queue, at: now) {
             backOffs[queue.environment]?.recordStart()
             started += 1
@@ -130,7 +130,7 @@ struct ServeSlots: Sendable {
             process.session.givesWayAt.map { (time: max($0, now), open: process.session.open.count, number: number) }
         }
         guard let next = able.min(by: { $0 < $1 }) else { return }
-        guard next.time <= now else { return look(at: next.time) }
+        guard next.time <= now else { return inspect(at: next.time) }
         processes[next.number]?.givesWay = true
         processes[next.number]?.session.retire(at: now)
         // The requests that wait for such processes are now behind the others.
@@ -138,7 +138,7 @@ struct ServeSlots: Sendable {
         if let index { queues.append(queues.remove(at: index)) }
     }
 
-    private mutating func look(at time: ContinuousClock.Instant) { nextLook = min(nextLook ?? time, time) }
+    private mutating func inspect(at time: ContinuousClock.Instant) { nextLook = min(nextLook ?? time, time) }
 
     private func isPausing(_ queue: Queue, at now: ContinuousClock.Instant) -> Bool {
         backOffs[queue.environment]?.isPausing(at: now) ?? false

@@ -160,11 +160,11 @@ package final class ServedPlugins: Sendable {
             guard !state.isClosed else { return (nil, []) }
             if state.plugins.isEmpty { scratchDirectories.removeAbandoned() }
             let plugin =
-                state.plugins[serving.place]
+                state.plugins[serving.location]
                 ?? ServedPlugin(
                     parallel: serving.parallel, limits: limits, launcher: launcher,
                     scratchDirectories: scratchDirectories)
-            state.plugins[serving.place] = plugin
+            state.plugins[serving.location] = plugin
             guard state.checked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true else { return (plugin, []) }
             state.checked = .now
             return (plugin, state.plugins.values.filter { $0 !== plugin })

@@ -130,7 +130,7 @@ final class ServingProcess {
             open.removeAll { $0 == request }
             request.deliver(.answered(line, after: cause))
         case .progress(let request, let fraction, let message): request.progress(fraction, message)
-        case .remark(let text): logger.warning("\(program.title) \(text)")
+        case .notice(let text): logger.warning("\(program.title) \(text)")
         case nil: break
         }
     }

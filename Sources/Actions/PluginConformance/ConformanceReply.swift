@@ -27,7 +27,7 @@ struct ConformanceReply {
         case .response(let response): self.response = response
         case .unreadable(let reason): misprint = reason
         }
-        if misprint == nil, let remark = reader.remarks.first { misprint = "is only partly usable: \(remark)" }
+        if misprint == nil, let notice = reader.notices.first { misprint = "is only partly usable: \(notice)" }
     }
 
     /// The outcome that Alight would derive from it.

@@ -44,27 +44,27 @@ struct OwnCase {
     }
 
     /// Returns the first member of `expected` that is missing or different in `actual`; additional members are ignored.
-    private static func difference(_ expected: JSONValue, _ actual: JSONValue, _ place: String) -> String? {
+    private static func difference(_ expected: JSONValue, _ actual: JSONValue, _ location: String) -> String? {
         switch (expected, actual) {
         case (.object(let wanted), .object(let members)):
             for (key, value) in wanted.sorted(by: { $0.key < $1.key }) {
-                let inner = place == "the response" ? "'\(key)'" : "\(place.dropLast()).\(key)'"
+                let inner = location == "the response" ? "'\(key)'" : "\(location.dropLast()).\(key)'"
                 guard let member = members[key] else { return "\(inner) is missing, \(value.shown) is expected" }
                 if let found = difference(value, member, inner) { return found }
             }
             return nil
         case (.array(let wanted), .array(let elements)):
             guard wanted.count == elements.count else {
-                return "\(place) has \(elements.count) elements, \(wanted.count) are expected"
+                return "\(location) has \(elements.count) elements, \(wanted.count) are expected"
             }
             for (index, pair) in zip(wanted, elements).enumerated() {
-                if let found = difference(pair.0, pair.1, "\(place.dropLast())[\(index)]'") { return found }
+                if let found = difference(pair.0, pair.1, "\(location.dropLast())[\(index)]'") { return found }
             }
             return nil
         default:
             let isSame =
                 expected.double.flatMap { wanted in actual.double.map { $0 == wanted } } ?? (expected == actual)
-            return isSame ? nil : "\(place) is \(actual.shown), \(expected.shown) is expected"
+            return isSame ? nil : "\(location) is \(actual.shown), \(expected.shown) is expected"
         }
     }
 }

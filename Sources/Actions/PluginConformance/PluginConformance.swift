@@ -54,8 +54,8 @@ package struct PluginConformance {
         let plugin = cases.plugin
         let modes = (plugin.description.modes ?? ["run"]).joined(separator: ", ")
         let version = plugin.description.version.isEmpty ? "" : " \(plugin.description.version)"
-        let remark = plugin.remarks.first.map { "; \($0)" } ?? ""
-        return "\(plugin.description.name)\(version), \(modes)\(remark)"
+        let notice = plugin.notices.first.map { "; \($0)" } ?? ""
+        return "\(plugin.description.name)\(version), \(modes)\(notice)"
     }
 
     private func effectsOfDescribe() throws(HandlerProblem) -> ConformanceCheck.Verdict {
@@ -98,12 +98,12 @@ package struct PluginConformance {
     private static func help(
         for problem: ParameterProblem, _ parameters: JSONValue, _ schema: ParameterSchema
     ) -> String {
-        let place = "or in 'with' of a request.json beside plugin.yaml"
+        let location = "or in 'with' of a request.json beside plugin.yaml"
         if let missing = schema.required?.first(where: { parameters.object?[$0] == nil }) {
-            return "give it with --with \(missing)=VALUE, \(place)"
+            return "give it with --with \(missing)=VALUE, \(location)"
         }
-        guard case .key(let key)? = problem.path.first else { return "give it with --with NAME=VALUE, \(place)" }
-        guard schema.properties?[key] == nil else { return "give it with --with \(key)=VALUE, \(place)" }
+        guard case .key(let key)? = problem.path.first else { return "give it with --with NAME=VALUE, \(location)" }
+        guard schema.properties?[key] == nil else { return "give it with --with \(key)=VALUE, \(location)" }
         return problem.help ?? "leave '\(key)' out"
     }
 

@@ -18,7 +18,7 @@ struct TreeRecord: Equatable {
         var rest = directories
         while let path = rest.popLast() {
             if ignored.contains(path) { continue }
-            guard case .present(let snapshot) = DiskProbe.look(at: path) else { continue }
+            guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { continue }
             var entry = Entry(type: snapshot.type, mode: UInt16(truncatingIfNeeded: snapshot.mode), digest: [])
             switch snapshot.type {
             case .directory: rest += DiskProbe.names(in: path).map { path.appending($0.bytes) }

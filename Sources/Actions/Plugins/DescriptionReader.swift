@@ -7,11 +7,11 @@ import System
 /// Reads the description of a plugin.
 struct DescriptionReader {
     /// Returns the description, and warnings about keys that this version does not know.
-    static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, remarks: [String]) {
+    static func read(_ value: JSONValue) throws(HandlerProblem) -> (description: PluginDescription, notices: [String]) {
         guard let members = value.object else {
             throw HandlerProblem(message: "the description is not a mapping", help: nil)
         }
-        let fields = SchemaFields(members: members, place: "")
+        let fields = SchemaFields(members: members, location: "")
         let name = try name(fields)
         try checkProtocol(members["protocol"])
         var parameters: ParameterSchema?
@@ -49,7 +49,7 @@ struct DescriptionReader {
                 throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help)
             }
         }
-        return (description, remarks(members))
+        return (description, notices(members))
     }
 
     private static func name(_ fields: SchemaFields) throws(HandlerProblem) -> String {
@@ -92,7 +92,7 @@ struct DescriptionReader {
     }
 
     /// Returns the warnings about unknown keys, which are not errors because version 1 grows by optional members.
-    private static func remarks(_ members: [String: JSONValue]) -> [String] {
+    private static func notices(_ members: [String: JSONValue]) -> [String] {
         members.keys.sorted().filter { !PluginDescription.keys.contains($0) }.map { key in
             let near = Spelling.nearest(to: key, in: PluginDescription.keys, except: members.keys)
             return "unknown key '\(key)' in its description" + (near.map { "; did you mean '\($0)'?" } ?? "")

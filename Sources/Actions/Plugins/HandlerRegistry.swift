@@ -34,10 +34,10 @@ package struct HandlerRegistry: HandlerCatalog {
         } else if let nearest = Spelling.nearest(to: name, in: names(from: directory)) {
             help = "write '\(nearest)'; the names are \(names(from: directory).joined(separator: ", "))"
         } else {
-            let places = discovery.places(from: directory).map { "'\($0)'" }.joined(separator: ", ")
+            let locations = discovery.locations(from: directory).map { "'\($0)'" }.joined(separator: ", ")
             help =
                 "built-in handlers: \(builtIn.keys.sorted().joined(separator: ", ")); plugins are searched for in "
-                + "\(places)"
+                + "\(locations)"
         }
         return .failure(HandlerProblem(message: "no handler or plugin '\(name)'", help: help))
     }

@@ -13,17 +13,17 @@ package struct InstalledPlugin: Sendable, Hashable {
     /// The arguments before the verb.
     package var arguments: [[UInt8]]
     /// Warnings about keys in the description that this version does not know and ignores.
-    package var remarks: [String]
+    package var notices: [String]
 
     package init(
         description: PluginDescription, location: PathBytes, executable: PathBytes, arguments: [[UInt8]] = [],
-        remarks: [String] = []
+        notices: [String] = []
     ) {
         self.description = description
         self.location = location
         self.executable = executable
         self.arguments = arguments
-        self.remarks = remarks
+        self.notices = notices
     }
 
     /// `plugin 'resize'`, for messages.

@@ -59,7 +59,7 @@ package final class PluginDiscovery: Sendable {
             return kind(of: path).map { _ in usable(path, name: nil) }
         }
         guard !name.isEmpty, !name.hasPrefix(".") else { return nil }
-        let paths = places(from: directory).map { $0.appending(name) }
+        let paths = locations(from: directory).map { $0.appending(name) }
         if let path = paths.first(where: { kind(of: $0) != nil }) { return usable(path, name: name) }
         return paths.first(where: exists).map { .failure(nearMiss($0, name: name)) }
     }
@@ -109,25 +109,25 @@ package final class PluginDiscovery: Sendable {
 
     /// Returns the names of all plugins that `find` would find.
     package func names(from directory: PathBytes) -> [String] {
-        let names = places(from: directory).flatMap { place in
-            entries(of: place).filter { kind(of: place.appending($0)) != nil }
+        let names = locations(from: directory).flatMap { location in
+            entries(of: location).filter { kind(of: location.appending($0)) != nil }
         }
         return Set(names).sorted()
     }
 
     /// Returns the names in a directory without hidden ones, sorted; none for a directory that cannot be listed.
-    func entries(of place: PathBytes) -> [String] {
-        let entries = place.text.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0) } ?? []
+    func entries(of location: PathBytes) -> [String] {
+        let entries = location.text.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0) } ?? []
         return entries.filter { !$0.hasPrefix(".") }.sorted()
     }
 
     /// Returns the directories that are searched for plugins, in order, for a rules file in the given directory.
-    package func places(from directory: PathBytes) -> [PathBytes] {
-        var places = [directory.appending("plugins")]
+    package func locations(from directory: PathBytes) -> [PathBytes] {
+        var locations = [directory.appending("plugins")]
         if directory.normalized.lastComponent.elementsEqual("rules".utf8) {
-            places.append(directory.normalized.parent.appending("plugins"))
+            locations.append(directory.normalized.parent.appending("plugins"))
         }
-        return places + searchDirectories
+        return locations + searchDirectories
     }
 
     /// Discards all descriptions; for a reload, which may follow the repair of what a plugin needs.
@@ -220,7 +220,7 @@ package final class PluginDiscovery: Sendable {
             return InstalledPlugin(description: description, location: location, executable: source)
         }
         let value = try kind == .described ? parse(source).get() : answer(of: source)
-        let (description, remarks) = try DescriptionReader.read(value)
+        let (description, notices) = try DescriptionReader.read(value)
         let words = description.run ?? [description.name]
         let command = kind == .described ? command(words, in: location) : [source.bytes]
         guard let executable = command.first else {
@@ -228,7 +228,7 @@ package final class PluginDiscovery: Sendable {
         }
         return InstalledPlugin(
             description: description, location: location, executable: PathBytes(executable),
-            arguments: Array(command.dropFirst()), remarks: remarks)
+            arguments: Array(command.dropFirst()), notices: notices)
     }
 
     /// Returns the words of `run:` with absolute paths, because plugins work in a scratch directory.

@@ -62,7 +62,7 @@ package struct PluginHandler: Handler {
         let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }
         let files = [script].compactMap(\.self).filter { $0.first == .slash }.map { PathBytes($0) }
         call.serving = PersistentPlugin(
-            place: plugin.location, files: [plugin.executable, plugin.location.appending("plugin.yaml")] + files,
+            location: plugin.location, files: [plugin.executable, plugin.location.appending("plugin.yaml")] + files,
             parallel: description.parallel ?? 1, concurrent: description.concurrent ?? 1)
         return call
     }

@@ -35,7 +35,7 @@ extension PluginHost {
         guard let line = try? request.encodedBytes() else {
             return .impossible("the parameters can't be written as JSON", code: "bad-request", action, invocations)
         }
-        let shown = KeptRequest(request, sent: line, schema: call.parameters).value
+        let shown = RecordedRequest(request, sent: line, schema: call.parameters).value
         let isShell = if case .shell = action.work { true } else { false }
         let program = ActionPlan.Program(
             plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,

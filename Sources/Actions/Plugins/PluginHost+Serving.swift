@@ -48,11 +48,11 @@ extension PluginHost {
             let table = OutcomeTable(
                 program: call.program, isIdempotent: call.isIdempotent, answers: true,
                 directory: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
-            let (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
-            for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
-            let kept = KeptRequest(request, sent: input, schema: call.parameters)
-            if case .lost(_, let way) = reply { return kept.recorded(with: outcomes, of: way) }
-            return kept.recorded(with: outcomes, of: nil)
+            let (outcomes, notices) = table.outcomes(of: reply, log: log, count: request.events.count)
+            for notice in notices { invocation.log.warning("\(call.program): in its reply, \(notice)") }
+            let retained = RecordedRequest(request, sent: input, schema: call.parameters)
+            if case .lost(_, let way) = reply { return retained.recorded(with: outcomes, of: way) }
+            return retained.recorded(with: outcomes, of: nil)
         }
     }
 }
@@ -61,15 +61,15 @@ extension OutcomeTable {
     /// Returns the outcomes of the events of a served request, in order, and warnings for the log.
     func outcomes(
         of reply: ServeRequest.Reply, log: HeadAndTail, count: Int
-    ) -> (outcomes: [Outcome], remarks: [String]) {
-        func ended(_ way: ProgramResult.Termination, _ output: [UInt8] = []) -> (outcomes: [Outcome], remarks: [String])
+    ) -> (outcomes: [Outcome], notices: [String]) {
+        func ended(_ way: ProgramResult.Termination, _ output: [UInt8] = []) -> (outcomes: [Outcome], notices: [String])
         {
             var ended = ProgramResult(way: way)
             ended.output = output
             ended.log = log
             return outcomes(of: ended, count: count)
         }
-        func all(_ outcome: Outcome) -> (outcomes: [Outcome], remarks: [String]) {
+        func all(_ outcome: Outcome) -> (outcomes: [Outcome], notices: [String]) {
             var outcome = outcome
             outcome.log = log.text
             return (Array(repeating: outcome, count: count), [])
@@ -79,12 +79,12 @@ extension OutcomeTable {
         case .answered(let line, let cause?):
             // Work that is done counts even though the answer came late. Anything else is the answer to the
             // cancellation.
-            let (answers, remarks) = ended(.exited(status: 0), line)
+            let (answers, notices) = ended(.exited(status: 0), line)
             let instead = ended(cause.way).outcomes
             let outcomes = zip(answers, instead).map { answer, instead in
                 answer.ending == .succeeded || answer.ending == .skipped ? answer : instead
             }
-            return (outcomes, remarks)
+            return (outcomes, notices)
         case .ended(let cause): return ended(cause.way)
         case .tooLarge:
             let message = "\(program) printed a line of more than 1 MiB and was stopped"

@@ -215,11 +215,11 @@ package struct PluginHost: Sendable {
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, directory: directory.path,
             timeout: invocation.timeout, limits: confinement.limits)
-        let (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
-        for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
-        let kept = KeptRequest(request, sent: input, schema: call.parameters)
+        let (outcomes, notices) = table.outcomes(of: ended, count: request.events.count)
+        for notice in notices { invocation.log.warning("\(call.program): in its reply, \(notice)") }
+        let retained = RecordedRequest(request, sent: input, schema: call.parameters)
         let mayPass = ended.miss?.mayPass(in: confinement) ?? false
-        return explained(kept.recorded(with: outcomes, of: ended.way), call, mayPass: mayPass)
+        return explained(retained.recorded(with: outcomes, of: ended.way), call, mayPass: mayPass)
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {

@@ -37,9 +37,9 @@ extension PluginDiscovery {
         var taken: [String: PathBytes] = [:]
         var seen: Set<PathBytes> = []
         var listings: [PluginListing] = []
-        for place in first + places(from: directory) where seen.insert(place.normalized).inserted {
-            for name in entries(of: place) {
-                let path = place.appending(name)
+        for parent in first + locations(from: directory) where seen.insert(parent.normalized).inserted {
+            for name in entries(of: parent) {
+                let path = parent.appending(name)
                 var listing: PluginListing
                 let isPlugin = kind(of: path) != nil
                 if isPlugin {

@@ -5,7 +5,7 @@ import Rules
 struct SchemaFields {
     let members: [String: JSONValue]
     /// The path of the object for messages; empty at the top level.
-    let place: String
+    let location: String
 
     func text(_ key: String) throws(HandlerProblem) -> String? { try field(key, "a string") { $0.string } }
 
@@ -34,7 +34,8 @@ struct SchemaFields {
     ) throws(HandlerProblem) -> Value? {
         guard let value = members[key], value != .null else { return nil }
         guard let field = read(value) else {
-            throw HandlerProblem(message: "'\(place.isEmpty ? key : "\(place).\(key)")' must be \(noun)", help: nil)
+            throw HandlerProblem(
+                message: "'\(location.isEmpty ? key : "\(location).\(key)")' must be \(noun)", help: nil)
         }
         return field
     }

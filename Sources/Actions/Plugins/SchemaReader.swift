@@ -8,60 +8,61 @@ struct SchemaReader {
 
     /// - Parameters:
     ///   - value: The schema.
-    ///   - place: The path of the schema for messages, such as `parameters.properties.size`.
+    ///   - location: The path of the schema for messages, such as `parameters.properties.size`.
     /// - Returns: The schema, of which Alight checks every key.
     /// - Throws: The first problem.
-    static func read(_ value: JSONValue, at place: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
-        guard let members = value.object else { throw misfit(place, "a mapping") }
+    static func read(_ value: JSONValue, at location: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
+        guard let members = value.object else { throw misfit(location, "a mapping") }
         for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {
             throw HandlerProblem(
-                message: "'\(place)' uses '\(key)', which Alight can't check",
+                message: "'\(location)' uses '\(key)', which Alight can't check",
                 help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys))
         }
-        let fields = SchemaFields(members: members, place: place)
+        let fields = SchemaFields(members: members, location: location)
         func part<Value>(
             _ key: String, _ noun: String, _ read: (JSONValue) -> Value?
         ) throws(HandlerProblem) -> Value? {
             guard let value = members[key] else { return nil }
-            guard let part = read(value) else { throw misfit("\(place).\(key)", noun) }
+            guard let part = read(value) else { throw misfit("\(location).\(key)", noun) }
             return part
         }
         if let type = try fields.text("type"), !types.contains(type) {
             let help = Spelling.help(for: type, candidates: types, noun: "types")
-            throw HandlerProblem(message: "'\(place).type' is '\(type)'", help: help)
+            throw HandlerProblem(message: "'\(location).type' is '\(type)'", help: help)
         }
         let pattern = try fields.text("pattern")
         if let pattern, let reason = ParameterCheck.refusal(of: pattern) {
             throw HandlerProblem(
-                message: "'\(place).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
+                message: "'\(location).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
         }
         var properties: [String: ParameterSchema]?
         if let inner = try part("properties", "a mapping", \.object) {
             properties = [:]
             for (key, schema) in inner.sorted(by: { $0.key < $1.key }) {
-                properties?[key] = try read(schema, at: "\(place).properties.\(key)")
+                properties?[key] = try read(schema, at: "\(location).properties.\(key)")
             }
         }
         let oneOf = try part("oneOf", "a list", \.array)?.enumerated().map { index, schema throws(HandlerProblem) in
-            try read(schema, at: "\(place).oneOf[\(index)]")
+            try read(schema, at: "\(location).oneOf[\(index)]")
         }
         var dependentRequired: [String: [String]]?
         if let lists = try part("dependentRequired", "a mapping", \.object) {
-            let lists = SchemaFields(members: lists, place: "\(place).dependentRequired")
+            let lists = SchemaFields(members: lists, location: "\(location).dependentRequired")
             dependentRequired = [:]
             for key in lists.members.keys { dependentRequired?[key] = try lists.texts(key) }
         }
-        let items = try members["items"].map { value throws(HandlerProblem) in try read(value, at: "\(place).items") }
+        let items = try members["items"].map { value throws(HandlerProblem) in try read(value, at: "\(location).items")
+        }
         let role = try fields.text("x-alight")
         if let role, role != ParameterSchema.destination {
             throw HandlerProblem(
-                message: "'\(place).x-alight' is '\(role)'",
+                message: "'\(location).x-alight' is '\(role)'",
                 help: "write '\(ParameterSchema.destination)', for a path that is written to")
         }
         let extensions = members["x-alight-extensions"].flatMap { DestinationExtensions($0) }
         if members["x-alight-extensions"] != nil, extensions == nil || role == nil {
             throw HandlerProblem(
-                message: "'\(place).x-alight-extensions' can't be used",
+                message: "'\(location).x-alight-extensions' can't be used",
                 help:
                     "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
             )
@@ -80,18 +81,18 @@ struct SchemaReader {
         if let value = schema.default,
             let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
         {
-            throw HandlerProblem(message: "'\(place).default' doesn't fit: \(problem.message)", help: problem.help)
+            throw HandlerProblem(message: "'\(location).default' doesn't fit: \(problem.message)", help: problem.help)
         }
         for (index, value) in (schema.examples ?? []).enumerated() {
             guard let problem = ParameterCheck.problems(in: ParameterTemplate(example: value), schema: schema).first
             else { continue }
             throw HandlerProblem(
-                message: "'\(place).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help)
+                message: "'\(location).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help)
         }
         return schema
     }
 
-    fileprivate static func misfit(_ place: String, _ noun: String) -> HandlerProblem {
-        HandlerProblem(message: "'\(place)' must be \(noun)", help: nil)
+    fileprivate static func misfit(_ location: String, _ noun: String) -> HandlerProblem {
+        HandlerProblem(message: "'\(location)' must be \(noun)", help: nil)
     }
 }

@@ -87,13 +87,13 @@ package struct DirectoryReader {
     package func isDirectory(_ entry: Entry) -> Bool {
         if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
         var status = cal_stat()
-        return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+        return inspect(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
     }
 
     /// Reads the metadata of an entry, or of the target of a symbolic link.
     ///
     /// Returns 0 or the errno.
-    package func look(at entry: Entry, following: Bool = false, _ status: inout cal_stat) -> Int32 {
+    package func inspect(at entry: Entry, following: Bool = false, _ status: inout cal_stat) -> Int32 {
         // The kernel terminates each name with a NUL byte.
         guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return EINVAL }
         return cal_stat_entry(descriptor, name, following ? 1 : 0, &status)

@@ -23,22 +23,22 @@ package enum DiskProbe {
     }
 
     /// Returns the metadata of the path now, without following a final symbolic link.
-    package static func look(at path: PathBytes, reading extras: Extras = []) -> StatResult {
-        look(at: Place(path), reading: extras)
+    package static func inspect(at path: PathBytes, reading extras: Extras = []) -> StatResult {
+        inspect(at: Location(path), reading: extras)
     }
 
-    package static func look(at place: Place, reading extras: Extras = []) -> StatResult {
+    package static func inspect(at location: Location, reading extras: Extras = []) -> StatResult {
         var status = cal_stat()
         let error: Int32
         var extended: [ExtendedAttribute]?
         if extras.contains(.extended) {
             // All calls use one open file, even if the name is replaced in between.
-            let entry = place.name.withCString { cal_open_entry(place.descriptor, $0, CAL_OPEN_ENTRY) }
+            let entry = location.name.withCString { cal_open_entry(location.descriptor, $0, CAL_OPEN_ENTRY) }
             error = entry >= 0 ? cal_stat_descriptor(entry, &status) : -entry
             if error == 0 { extended = extendedAttributes(of: entry) }
             if entry >= 0 { close(entry) }
         } else {
-            error = place.name.withCString { cal_stat_entry(place.descriptor, $0, 0, &status) }
+            error = location.name.withCString { cal_stat_entry(location.descriptor, $0, 0, &status) }
         }
         switch error {
         case 0:
@@ -53,7 +53,7 @@ package enum DiskProbe {
 
     /// Returns the identity of the file at the path; nil if there is none, or it cannot be read.
     package static func identity(of path: PathBytes) -> FileIdentity? {
-        if case .present(let snapshot) = look(at: path) { snapshot.identity } else { nil }
+        if case .present(let snapshot) = inspect(at: path) { snapshot.identity } else { nil }
     }
 
     /// Returns the path without symbolic links; nil if it does not exist.
@@ -87,15 +87,15 @@ package enum DiskProbe {
     /// microseconds waits for the release. For a file of another user, where the kernel grants no lease, the check
     /// searches the open files of all processes that may be inspected. A writer that is found is certain; if none is
     /// found, there may still be one.
-    package static func writers(of path: PathBytes) -> Holders { writers(of: Place(path)) }
+    package static func writers(of path: PathBytes) -> Holders { writers(of: Location(path)) }
 
-    static func writers(of place: Place) -> Holders {
-        switch place.name.withCString({ cal_probe_entry_writers(place.descriptor, $0) }) {
+    static func writers(of location: Location) -> Holders {
+        switch location.name.withCString({ cal_probe_entry_writers(location.descriptor, $0) }) {
         case 0: return .nobody
         case EAGAIN: return .somebody
         case EACCES:
             var status = cal_stat()
-            let isKnown = place.name.withCString { cal_stat_entry(place.descriptor, $0, 0, &status) } == 0
+            let isKnown = location.name.withCString { cal_stat_entry(location.descriptor, $0, 0, &status) } == 0
             return isKnown && WriterSearch.hasFound(FileIdentity(status).withoutBirth) ? .somebody : .unknown
         default: return .unknown
         }
@@ -108,8 +108,8 @@ package enum DiskProbe {
     ///
     /// The check holds a shared flock(2) lock for some microseconds. During that time, another process that requests
     /// its lock without waiting is refused.
-    package static func locks(of place: Place) -> Holders {
-        switch place.name.withCString({ cal_probe_locks(place.descriptor, $0) }) {
+    package static func locks(of location: Location) -> Holders {
+        switch location.name.withCString({ cal_probe_locks(location.descriptor, $0) }) {
         case 0: .nobody
         case EAGAIN: .somebody
         default: .unknown

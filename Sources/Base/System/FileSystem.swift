@@ -17,25 +17,25 @@ package protocol FileSystem: Sendable {
     func open(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) -> OpenDirectory
 
     /// Returns the current metadata, without following a final symbolic link.
-    func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult
+    func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult
 
     /// Returns the names in a directory in the order of the file system, without `.` and `..`.
     ///
     /// - Throws: The error if it cannot be listed, or not to its end.
-    func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes]
+    func names(in location: DiskProbe.Location) throws(SystemError) -> [PathBytes]
 
     /// Checks whether a process can still write to the regular file.
-    func writers(of place: DiskProbe.Place) -> DiskProbe.Holders
+    func writers(of location: DiskProbe.Location) -> DiskProbe.Holders
 
     /// Checks whether a process holds a write lock on the regular file.
-    func locks(of place: DiskProbe.Place) -> DiskProbe.Holders
+    func locks(of location: DiskProbe.Location) -> DiskProbe.Holders
 
     /// Whether the directory is on overlayfs.
-    func isOnOverlay(_ place: DiskProbe.Place) -> Bool
+    func isOnOverlay(_ location: DiskProbe.Location) -> Bool
 
     /// Reads bytes of a regular file that still has the inode; returns none if it cannot be read, or is another file by
     /// now.
-    func read(_ place: DiskProbe.Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8]
+    func read(_ location: DiskProbe.Location, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8]
 
     /// Returns the path without symbolic links; nil if it does not exist.
     func resolve(_ path: PathBytes) -> PathBytes?
@@ -59,15 +59,15 @@ extension FileSystem where Self == KernelFileSystem {
 
 extension FileSystem {
     /// Returns the current metadata of the path, without following a final symbolic link.
-    package func stat(_ path: PathBytes) -> DiskProbe.StatResult { stat(DiskProbe.Place(path), reading: []) }
+    package func stat(_ path: PathBytes) -> DiskProbe.StatResult { stat(DiskProbe.Location(path), reading: []) }
 
-    package func stat(_ place: DiskProbe.Place) -> DiskProbe.StatResult { stat(place, reading: []) }
+    package func stat(_ location: DiskProbe.Location) -> DiskProbe.StatResult { stat(location, reading: []) }
 
     /// Whether the path exists, following links.
     package func exists(_ path: PathBytes) -> Bool { resolve(path) != nil }
 
     /// Returns the number of entries of a directory; nil if it cannot be listed.
-    package func children(of directory: DiskProbe.Place) -> Int? { try? names(in: directory).count }
+    package func children(of directory: DiskProbe.Location) -> Int? { try? names(in: directory).count }
 }
 
 /// The file system of the kernel.
@@ -83,25 +83,25 @@ package struct KernelFileSystem: FileSystem {
             opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_DIRECTORY, 0) })
     }
 
-    package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
-        DiskProbe.look(at: place, reading: extras)
+    package func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
+        DiskProbe.inspect(at: location, reading: extras)
     }
 
-    package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
-        try DiskProbe.names(opened: place.name.withCString { cal_open_directory(place.descriptor, $0) })
+    package func names(in location: DiskProbe.Location) throws(SystemError) -> [PathBytes] {
+        try DiskProbe.names(opened: location.name.withCString { cal_open_directory(location.descriptor, $0) })
     }
 
-    package func writers(of place: DiskProbe.Place) -> DiskProbe.Holders { DiskProbe.writers(of: place) }
+    package func writers(of location: DiskProbe.Location) -> DiskProbe.Holders { DiskProbe.writers(of: location) }
 
-    package func locks(of place: DiskProbe.Place) -> DiskProbe.Holders { DiskProbe.locks(of: place) }
+    package func locks(of location: DiskProbe.Location) -> DiskProbe.Holders { DiskProbe.locks(of: location) }
 
-    package func isOnOverlay(_ place: DiskProbe.Place) -> Bool {
+    package func isOnOverlay(_ location: DiskProbe.Location) -> Bool {
         var type: UInt64 = 0
-        return cal_file_system(place.descriptor, &type) == 0 && type == 0x794C_7630
+        return cal_file_system(location.descriptor, &type) == 0 && type == 0x794C_7630
     }
 
-    package func read(_ place: DiskProbe.Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
-        let descriptor = place.openForReading()
+    package func read(_ location: DiskProbe.Location, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
+        let descriptor = location.openForReading()
         guard descriptor >= 0 else { return [] }
         defer { close(descriptor) }
         var status = Glibc.stat()

@@ -33,16 +33,16 @@ package final class WatchedPaths {
     /// Returns the name of a path in its open directory.
     ///
     /// - Throws: The error of opening the directory; `ELOOP` for a directory behind a link.
-    package func place(of path: PathBytes) throws(SystemError) -> DiskProbe.Place {
+    package func location(of path: PathBytes) throws(SystemError) -> DiskProbe.Location {
         let parent = path.parent
-        guard let root = root(holding: parent) else { return DiskProbe.Place(path) }
-        return DiskProbe.Place(try directory(parent, below: root), PathBytes(path.lastComponent))
+        guard let root = root(holding: parent) else { return DiskProbe.Location(path) }
+        return DiskProbe.Location(try directory(parent, below: root), PathBytes(path.lastComponent))
     }
 
     /// Returns the current metadata of the path, without following any link below the root.
-    package func look(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.StatResult {
+    package func inspect(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.StatResult {
         do throws(SystemError) {
-            return fileSystem.stat(try place(of: path), reading: extras)
+            return fileSystem.stat(try location(of: path), reading: extras)
         } catch {
             return DiskProbe.StatResult(directory: error.errno)
         }
@@ -52,13 +52,13 @@ package final class WatchedPaths {
     ///
     /// - Throws: The error if it cannot be listed, or not to its end.
     package func names(in path: PathBytes) throws(SystemError) -> [PathBytes] {
-        guard let root = root(holding: path) else { return try fileSystem.names(in: DiskProbe.Place(path)) }
-        return try fileSystem.names(in: DiskProbe.Place(directory(path, below: root), "."))
+        guard let root = root(holding: path) else { return try fileSystem.names(in: DiskProbe.Location(path)) }
+        return try fileSystem.names(in: DiskProbe.Location(directory(path, below: root), "."))
     }
 
     /// Checks whether a process can still write to the regular file.
     package func writers(of path: PathBytes) -> DiskProbe.Holders {
-        (try? place(of: path)).map { fileSystem.writers(of: $0) } ?? .unknown
+        (try? location(of: path)).map { fileSystem.writers(of: $0) } ?? .unknown
     }
 
     /// Whether a directory between the root and the path is a symbolic link; the root itself may be one.
@@ -78,7 +78,7 @@ package final class WatchedPaths {
 
     /// Whether the directory of the path is on overlayfs.
     package func isOnOverlay(_ path: PathBytes) -> Bool {
-        (try? place(of: path)).map { fileSystem.isOnOverlay($0) } ?? false
+        (try? location(of: path)).map { fileSystem.isOnOverlay($0) } ?? false
     }
 
     private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
@@ -117,7 +117,7 @@ package final class OpenDirectory: Sendable {
 
 extension DiskProbe {
     /// A name in an open directory, or a path by itself.
-    package struct Place: Sendable {
+    package struct Location: Sendable {
         package let directory: OpenDirectory?
         package let name: PathBytes
 
@@ -141,8 +141,8 @@ extension DiskProbe {
     }
 
     /// Returns the current metadata of the path, below the root that it is watched by.
-    package static func look(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> StatResult {
-        WatchedPaths(roots: [root]).look(at: path, reading: extras)
+    package static func inspect(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> StatResult {
+        WatchedPaths(roots: [root]).inspect(at: path, reading: extras)
     }
 
     /// Opens a watched file for reading.
@@ -150,7 +150,7 @@ extension DiskProbe {
     /// Returns the descriptor or a negative errno.
     package static func openForReading(_ path: PathBytes, below root: PathBytes) -> Int32 {
         do throws(SystemError) {
-            return try WatchedPaths(roots: [root]).place(of: path).openForReading()
+            return try WatchedPaths(roots: [root]).location(of: path).openForReading()
         } catch {
             return -error.errno
         }

@@ -48,15 +48,15 @@ package enum WriterSearch {
     ///
     /// Blocks for the duration of a search.
     package static func writers(of paths: [PathBytes]) -> [PathBytes: [Writer]] {
-        var places: [FileIdentity: [PathBytes]] = [:]
+        var locations: [FileIdentity: [PathBytes]] = [:]
         for path in paths {
             var status = cal_stat()
             guard path.withCString({ cal_stat_entry(AT_FDCWD, $0, 0, &status) }) == 0 else { continue }
-            places[FileIdentity(status).withoutBirth, default: []].append(path)
+            locations[FileIdentity(status).withoutBirth, default: []].append(path)
         }
-        guard !places.isEmpty else { return [:] }
+        guard !locations.isEmpty else { return [:] }
         var found: [PathBytes: Set<Int32>] = [:]
-        search { process, file in for path in places[file] ?? [] { found[path, default: []].insert(process) } }
+        search { process, file in for path in locations[file] ?? [] { found[path, default: []].insert(process) } }
         return found.mapValues { $0.sorted().map { Writer(process: $0, name: name(of: $0)) } }
     }
 
@@ -85,9 +85,9 @@ package enum WriterSearch {
                 var link = cal_stat()
                 var file = cal_stat()
                 // The link's own mode says how the file was opened, see proc_pid_fd(5).
-                guard descriptors.look(at: descriptor, &link) == 0, link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK),
+                guard descriptors.inspect(at: descriptor, &link) == 0, link.mode & UInt32(S_IFMT) == UInt32(S_IFLNK),
                     link.mode & UInt32(S_IWUSR) != 0,
-                    descriptors.look(at: descriptor, following: true, &file) == 0,
+                    descriptors.inspect(at: descriptor, following: true, &file) == 0,
                     file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
                 else { return }
                 body(number, FileIdentity(file).withoutBirth)

@@ -137,15 +137,16 @@ struct LoopCheck {
 
     private func reportSelf(_ index: Int, _ link: Link) {
         let name = quoted(rules[index].rule.name)
-        let place = "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) matches"
+        let location =
+            "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) matches"
         let help = "write elsewhere, add the path to 'outputs', remove 'own_writes: report', \(Self.help)"
         let verb = link.isCertain ? "triggers itself indefinitely" : "may trigger itself"
-        report("the rule \(name) \(verb): it writes to \(place)", link, isCertain: link.isCertain, help: help)
+        report("the rule \(name) \(verb): it writes to \(location)", link, isCertain: link.isCertain, help: help)
     }
 
     private func reportCycle(_ start: Int, _ chain: [Link]) {
         guard let first = chain.first else { return }
-        func shown(_ index: Int) -> String { "\(quoted(rules[index].rule.name)) (\(rules[index].rule.place))" }
+        func shown(_ index: Int) -> String { "\(quoted(rules[index].rule.name)) (\(rules[index].rule.location))" }
         var at = start
         var text = shown(start)
         for link in chain {

@@ -150,8 +150,8 @@ struct RemovalCheck {
             ? "write one rule with both steps, the removal last\(priority), or exclude these files from one of the two"
             : "write one rule with both steps\(priority), or add a path to \(name) that also matches the destination"
         removal.problems.warning(
-            "the rule \(quoted(rule.name)) (\(rule.place)) \(removal.verb) files that the rule \(name) "
-                + "(\(other.place)) matches with \(quoted(glob.description)): they may be gone before that rule runs",
+            "the rule \(quoted(rule.name)) (\(rule.location)) \(removal.verb) files that the rule \(name) "
+                + "(\(other.location)) matches with \(quoted(glob.description)): they may be gone before that rule runs",
             at: removal.range, help: help)
     }
 }

@@ -6,7 +6,7 @@ package struct Diagnostic: Error, Sendable, Hashable {
 
     package var severity: Severity
     /// The location of the problem; line 0 stands for the whole file.
-    package var place: SourcePlace
+    package var location: SourcePosition
     /// The number of columns that the caret line underlines, at least 1.
     package var length = 1
     package var message: String
@@ -19,7 +19,7 @@ package struct Diagnostic: Error, Sendable, Hashable {
     /// Creates a diagnostic for a whole file, such as one that can't be read.
     package init(_ severity: Severity, file: String, message: String, help: String?) {
         self.severity = severity
-        place = SourcePlace(file: file, line: 0, column: 0)
+        location = SourcePosition(file: file, line: 0, column: 0)
         self.message = message
         self.help = help
     }
@@ -27,7 +27,7 @@ package struct Diagnostic: Error, Sendable, Hashable {
     /// Creates a diagnostic for a range of a source text.
     package init(_ severity: Severity, in source: SourceText, at range: Range<Int>, message: String, help: String?) {
         self.init(severity, file: source.file, message: message, help: help)
-        place = source.place(at: range.lowerBound)
+        location = source.location(at: range.lowerBound)
         let excerpt = Excerpt(of: source, at: range)
         (sourceLine, caret, length) = (excerpt.text, excerpt.caret, excerpt.length)
     }

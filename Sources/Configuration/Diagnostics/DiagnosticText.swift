@@ -13,13 +13,13 @@ package enum DiagnosticText {
             isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
         }
         let severity: Style = diagnostic.severity == .error ? .error : .warning
-        var place = escaped(diagnostic.place.file)
-        if diagnostic.place.line > 0 { place += ":\(diagnostic.place.line):\(diagnostic.place.column)" }
+        var location = escaped(diagnostic.location.file)
+        if diagnostic.location.line > 0 { location += ":\(diagnostic.location.line):\(diagnostic.location.column)" }
         let kind = styled("\(diagnostic.severity.rawValue):", severity)
         // The writer of a message quotes user input; a message of a handler or a plugin is escaped only here.
-        var lines = ["\(styled("\(place):", .bold)) \(kind) \(styled(escaped(diagnostic.message), .bold))"]
+        var lines = ["\(styled("\(location):", .bold)) \(kind) \(styled(escaped(diagnostic.message), .bold))"]
         if let source = diagnostic.sourceLine {
-            let number = " \(diagnostic.place.line)"
+            let number = " \(diagnostic.location.line)"
             let margin = String(repeating: " ", count: number.count)
             let (padding, underline) = caretLine(under: source, caret: diagnostic.caret, length: diagnostic.length)
             lines.append(source.isEmpty ? "\(number) |" : "\(number) | \(source)")

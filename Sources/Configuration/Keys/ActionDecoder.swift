@@ -74,7 +74,8 @@ struct ActionDecoder: RulePart {
 
     private func step(_ kind: YAMLNode.Entry, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
         func command(_ work: Action.Work, at range: Range<Int>) -> DecodedStep {
-            DecodedStep(action: Action(work, place: source.place(at: kind.key.range.lowerBound)), commandMark: range)
+            DecodedStep(
+                action: Action(work, location: source.location(at: kind.key.range.lowerBound)), commandMark: range)
         }
         switch kind.name {
         case "use": return text(kind).flatMap { use($0, kind.value, with: with, number: number) }
@@ -114,7 +115,7 @@ struct ActionDecoder: RulePart {
         }
         checkTrustedFiles(parameters, schema: description.parameters, node: with?.value)
         var action = Action(
-            .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
+            .use(description.reference, with: parameters), location: source.location(at: node.range.lowerBound),
             events: description.covered)
         action.traits = description.traits
         var step = DecodedStep(

@@ -79,7 +79,7 @@ extension ConfigurationDecoder {
     static let separators: [String: Character] = ["external_url": ",", "plugins": ":", "rules": ":"]
 
     private static let path = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
-    private static let journal = Form<ConfigurationDecoder, JournalPlace>("path", path) { decoder, entry in
+    private static let journal = Form<ConfigurationDecoder, JournalLocation>("path", path) { decoder, entry in
         entry.value.text == ":memory:" ? .memory : decoder.file(entry).map { .file($0) }
     }
     private static let period = Form<ConfigurationDecoder, Duration>(

@@ -100,7 +100,7 @@ struct RuleDecoder: RulePart {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
         var draft = RuleDraft(
-            Rule(name: "", place: source.place(at: node.range.lowerBound), baseDirectory: directory), node,
+            Rule(name: "", location: source.location(at: node.range.lowerBound), baseDirectory: directory), node,
             over: defaults)
         let usesBefore = captures.uses.count
         Self.keys.read(draft.entries, by: self, into: &draft)
@@ -136,9 +136,9 @@ struct RuleDecoder: RulePart {
         return entry
     }
 
-    private func name(_ given: YAMLNode.Entry?, at place: Range<Int>, number: Int) -> String {
+    private func name(_ given: YAMLNode.Entry?, at location: Range<Int>, number: Int) -> String {
         let name = given.flatMap { text($0) } ?? "\(stem)-\(number)"
-        let range = given?.value.range ?? place
+        let range = given?.value.range ?? location
         let isPrintable = name.unicodeScalars.allSatisfy {
             // The Unicode tables are needed only for characters beyond ASCII.
             $0.isASCII ? $0.value >= 0x20 && $0.value != 0x7F : $0.properties.generalCategory != .control
@@ -149,7 +149,7 @@ struct RuleDecoder: RulePart {
                 help: "write a short name on one line, such as 'thumbnails'")
             return name
         }
-        if let other = names.claim(name, at: source.place(at: range.lowerBound)) {
+        if let other = names.claim(name, at: source.location(at: range.lowerBound)) {
             let help =
                 given == nil
                 ? "give this rule a 'name'; the default is the name of its file and its number"
@@ -175,7 +175,8 @@ struct RuleDecoder: RulePart {
             } else {
                 names.append(
                     FormerName(
-                        name: former, range: range, problems: problems, place: source.place(at: range.lowerBound)))
+                        name: former, range: range, problems: problems, location: source.location(at: range.lowerBound))
+                )
             }
         }
         return names

@@ -68,7 +68,7 @@ extension RuleDecoder {
             examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
             "by", "Whether actions receive the process that wrote the file. Alight must run as root.", .boolean,
-            standard: false, into: \.rule.tellsAuthor),
+            standard: false, into: \.rule.reportsWriter),
         Key(
             "formerly", "Former names of the rule, whose state and jobs it takes over.",
             .unread("string or list of strings", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false,

@@ -6,19 +6,19 @@ struct FormerName {
     var range: Range<Int>
     /// The collector for a conflict, which is detected only after all files are read.
     var problems: DiagnosticCollector
-    var place: SourcePlace
+    var location: SourcePosition
 }
 
 /// The names of rules, over all files.
 final class RuleNames {
-    private var places: [String: SourcePlace] = [:]
+    private var locations: [String: SourcePosition] = [:]
 
-    var claimed: Set<String> { Set(places.keys) }
+    var claimed: Set<String> { Set(locations.keys) }
 
     /// Claims a name; returns the location of the rule that already has it.
-    func claim(_ name: String, at place: SourcePlace) -> SourcePlace? {
-        if let other = places[name] { return other }
-        places[name] = place
+    func claim(_ name: String, at location: SourcePosition) -> SourcePosition? {
+        if let other = locations[name] { return other }
+        locations[name] = location
         return nil
     }
 
@@ -26,8 +26,8 @@ final class RuleNames {
     static func check(_ rules: [DecodedRule]) {
         guard rules.contains(where: { !$0.formerly.isEmpty }) else { return }
         let inForce = rules.filter(\.isEnabled)
-        let owners = Dictionary(inForce.map { ($0.rule.name, $0.rule.place) }) { first, _ in first }
-        var claims: [String: SourcePlace] = [:]
+        let owners = Dictionary(inForce.map { ($0.rule.name, $0.rule.location) }) { first, _ in first }
+        var claims: [String: SourcePosition] = [:]
         for former in inForce.flatMap(\.formerly) {
             if let owner = owners[former.name] {
                 former.problems.error(
@@ -38,7 +38,7 @@ final class RuleNames {
                     "the rule at \(other) already takes over the name \(quoted(former.name))", at: former.range,
                     help: "only one rule can continue from its state; remove it from the other")
             } else {
-                claims[former.name] = former.place
+                claims[former.name] = former.location
             }
         }
     }

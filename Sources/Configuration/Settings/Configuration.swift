@@ -5,7 +5,7 @@ package import System
 /// Settings are stored in this order: defaults, the file, the environment, the options of a command. A later value
 /// replaces an earlier one.
 package struct Configuration: Sendable {
-    package var journal: Setting<JournalPlace>?
+    package var journal: Setting<JournalLocation>?
     /// The retention period of finished jobs.
     package var retentionPeriod: Setting<Duration>?
     /// The maximum number of finished jobs to retain.

@@ -28,7 +28,7 @@ struct ConfigurationDecoder: NodeReading {
 
     /// Returns the origin of an entry's value.
     func origin(of entry: YAMLNode.Entry) -> SettingOrigin {
-        variable.map { .variable($0) } ?? .file(source.place(at: entry.key.range.lowerBound))
+        variable.map { .variable($0) } ?? .file(source.location(at: entry.key.range.lowerBound))
     }
 
     /// Reads a string and converts it with the closure.

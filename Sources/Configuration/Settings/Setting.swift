@@ -20,13 +20,13 @@ package enum SettingOrigin: Sendable, Hashable {
     case flag(String)
     /// An environment variable, such as `ALIGHT_JOBS`.
     case variable(String)
-    case file(SourcePlace)
+    case file(SourcePosition)
     /// The default.
     case standard
 }
 
 /// The location of the journal.
-package enum JournalPlace: Sendable, Hashable {
+package enum JournalLocation: Sendable, Hashable {
     /// `:memory:`: in memory only; it is lost when the program exits.
     case memory
     /// The absolute path of the file.

@@ -52,10 +52,10 @@ package struct SourceText: Sendable {
     }
 
     /// Returns the position of an offset; the end of the text is also valid.
-    package func place(at offset: Int) -> SourcePlace {
+    package func location(at offset: Int) -> SourcePosition {
         let offset = min(max(offset, 0), bytes.count)
         let line = lineIndex(at: offset)
-        return SourcePlace(
+        return SourcePosition(
             file: file, line: line + 1, column: character(at: offset) - character(at: lineStarts[line]) + 1)
     }
 

@@ -22,7 +22,7 @@ struct SyntaxDiagnosis {
     }
 
     private var byte: UInt8? { at < source.bytes.count ? source.bytes[at] : nil }
-    private var contextLine: Int { source.place(at: context).line }
+    private var contextLine: Int { source.location(at: context).line }
 
     /// Returns a problem if the line is indented with a tab, which is the cause of any error.
     private func tab() -> YAMLProblem? {
@@ -136,7 +136,7 @@ struct SyntaxDiagnosis {
 
     private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
         if let text = textWithBraces() { return text }
-        guard source.place(at: at).line == contextLine, byte != nil else {
+        guard source.location(at: at).line == contextLine, byte != nil else {
             return YAMLProblem("this '\(opening)' is not closed", at: context..<(context + 1), help: "add '\(closing)'")
         }
         return here(
@@ -182,18 +182,18 @@ enum BareText {
     }
 
     /// Returns the start of the value that contains an offset: after `: `, `- `, a comma or an opening bracket.
-    static func start(in source: SourceText, before place: Int) -> Int {
-        let line = source.lineRange(at: place)
+    static func start(in source: SourceText, before location: Int) -> Int {
+        let line = source.lineRange(at: location)
         var start = line.lowerBound
         var open = 0
-        for index in line.lowerBound..<min(place, line.upperBound) {
+        for index in line.lowerBound..<min(location, line.upperBound) {
             let byte = source.bytes[index]
             let isBeforeSpace = index + 1 >= line.upperBound || source.bytes[index + 1] == .space
             if byte.isOpening { open += 1 }
             if byte.isClosing { open = max(0, open - 1) }
             if isBeforeSpace, open == 0, ":-".utf8.contains(byte) { start = index + 1 }
         }
-        while start < place, source.bytes[start] == .space { start += 1 }
+        while start < location, source.bytes[start] == .space { start += 1 }
         return start
     }
 

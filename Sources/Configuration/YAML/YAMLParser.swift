@@ -158,7 +158,7 @@ private struct YAMLTreeBuilder: ~Copyable {
                 continue
             }
             if let first = ranges[name] {
-                let line = source.place(at: first.lowerBound).line
+                let line = source.location(at: first.lowerBound).line
                 report(
                     "duplicate key \(quoted(name)); the first is on line \(line)", at: key.range,
                     help: "remove one of the two")

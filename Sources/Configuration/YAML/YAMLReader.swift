@@ -20,8 +20,8 @@ package enum YAMLReader {
                 throw Diagnostic(.error, in: source, at: error.range, message: error.message, help: error.help)
             }
         } catch {
-            let place = error.place.line > 0 ? error.place.description : shown
-            return .failure(HandlerProblem(message: "\(place): \(error.message)", help: error.help))
+            let location = error.location.line > 0 ? error.location.description : shown
+            return .failure(HandlerProblem(message: "\(location): \(error.message)", help: error.help))
         }
     }
 

@@ -70,7 +70,7 @@ public struct PreviousAttempt: Sendable, Hashable {
     public var outcome: String
     public var message: String?
     /// Whether no action has started in it, or in one before it; not sent to plugins.
-    package var isUnbegun = false
+    package var isUnstarted = false
     /// Whether the job was given up after it and then requested again, so that other jobs of its path may have finished
     /// since; not sent to plugins.
     package var isGivenUp = false
@@ -125,7 +125,7 @@ public struct PluginEvent: Sendable, Hashable {
     /// The metadata known before.
     public var before: PluginFacts?
     /// The process that caused the event, for rules with `by`; nil when it is unknown.
-    public var by: PluginAuthor?
+    public var by: PluginWriter?
     /// The data that was added to a followed file.
     public var tail: PluginTail?
     /// In a batch, the id of the event's own job.
@@ -309,7 +309,7 @@ extension PreviousAttempt: JSONRecord {
         json.member(flag: "given_up", &isGivenUp)
         json.member("message", &message)
         json.member("outcome", &outcome)
-        json.member(flag: "unbegun", &isUnbegun)
+        json.member(flag: "unbegun", &isUnstarted)
     }
 }
 

@@ -114,7 +114,7 @@ public struct FileEvent: Hashable, Sendable {
     /// The time at which the difference was found.
     public var time: Timestamp
     /// The writer, for rules that request it.
-    package var author = Writer.notAsked
+    package var writer = Writer.notAsked
 
     public init(
         kind: EventKind, path: PathBytes, root: PathBytes, from: PathBytes? = nil, snapshot: Snapshot,

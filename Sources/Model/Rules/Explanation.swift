@@ -32,7 +32,7 @@ package struct Explanation: Sendable {
     }
 
     /// The location of the path in the rule.
-    package struct Place: Sendable, Hashable {
+    package struct Location: Sendable, Hashable {
         package var root: PathBytes
         /// The path below the root.
         package var relative: PathBytes
@@ -57,7 +57,7 @@ package struct Explanation: Sendable {
     }
 
     package enum Verdict: Sendable, Hashable {
-        case taken(Place)
+        case taken(Location)
         case left(Reason)
     }
 
@@ -116,10 +116,10 @@ extension Explanation {
     ///   - rule: The rule.
     ///   - isEnabled: Whether the rule is enabled.
     ///   - path: The path, with the name that the rule uses for it.
-    ///   - sights: The observed state of the disk.
-    package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, sights: Inspection) {
+    ///   - inspection: The observed state of the disk.
+    package init(_ rule: Rule, isEnabled: Bool, path: PathBytes, inspection: Inspection) {
         (self.rule, self.path) = (rule, path)
-        if case .present(let snapshot) = sights.path { type = snapshot.type }
+        if case .present(let snapshot) = inspection.path { type = snapshot.type }
         let unit =
             rule.root(taking: path) == nil ? rule.filter.trees(holding: path.bytes).first.map { PathBytes($0) } : nil
         guard let root = rule.root(taking: unit ?? path) else {
@@ -129,43 +129,45 @@ extension Explanation {
             verdict = .left(.name(refusal))
             let root = PathBytes(refusal.glob.root)
             if path.isInside(root) {
-                polling = Self.polling([rule], Self.directories(from: root, to: path), sights.polling)
+                polling = Self.polling([rule], Self.directories(from: root, to: path), inspection.polling)
             }
             return
         }
-        polling = Self.polling([rule], Self.directories(from: root, to: path), sights.polling)
-        let place = Place(root: root, relative: PathBytes(path.relative(to: root) ?? []), unit: unit)
-        if let reason = Self.obstacle(rule, path, place, sights) ?? (isEnabled ? nil : .disabled) {
+        polling = Self.polling([rule], Self.directories(from: root, to: path), inspection.polling)
+        let location = Location(root: root, relative: PathBytes(path.relative(to: root) ?? []), unit: unit)
+        if let reason = Self.obstacle(rule, path, location, inspection) ?? (isEnabled ? nil : .disabled) {
             verdict = .left(reason)
             return
         }
-        let (answer, findings) = Self.conditions(rule, path, place, sights)
+        let (answer, findings) = Self.conditions(rule, path, location, inspection)
         if case .fails(let reason) = answer {
             verdict = .left(.condition(reason))
             return
         }
         if case .untold(let reason) = answer { untoldCondition = reason }
         self.findings = findings
-        verdict = .taken(place)
-        holds = Self.holds(rule, sights, isPolled: polling != nil)
+        verdict = .taken(location)
+        holds = Self.holds(rule, inspection, isPolled: polling != nil)
     }
 
     /// Returns the first reason on the disk, or in the rule, that prevents an event for a path with a matching name.
-    private static func obstacle(_ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Inspection) -> Reason? {
-        switch sights.root(place.root) {
-        case .absent: return .rootMissing(place.root)
+    private static func obstacle(_ rule: Rule, _ path: PathBytes, _ location: Location, _ inspection: Inspection)
+        -> Reason?
+    {
+        switch inspection.root(location.root) {
+        case .absent: return .rootMissing(location.root)
         case .present(let snapshot) where snapshot.type != .directory:
-            return .rootNotDirectory(place.root, snapshot.type)
+            return .rootNotDirectory(location.root, snapshot.type)
         case .present, .unreadable: break
         }
-        for parent in directories(from: place.root, to: path).dropFirst() {
-            if case .present(let snapshot) = sights.directory(parent), snapshot.type == .symlink {
+        for parent in directories(from: location.root, to: path).dropFirst() {
+            if case .present(let snapshot) = inspection.directory(parent), snapshot.type == .symlink {
                 return .belowLink(parent)
             }
         }
-        switch sights.path {
+        switch inspection.path {
         case .present(let snapshot):
-            if place.unit == nil, !rule.types.contains(snapshot.type) { return .type(snapshot.type) }
+            if location.unit == nil, !rule.types.contains(snapshot.type) { return .type(snapshot.type) }
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .absent: break
         }
@@ -174,15 +176,15 @@ extension Explanation {
 
     /// Evaluates the rule's conditions at the current time.
     private static func conditions(
-        _ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Inspection
+        _ rule: Rule, _ path: PathBytes, _ location: Location, _ inspection: Inspection
     ) -> (ConditionAnswer, findings: [String]) {
         // A unit is evaluated with its own metadata, which is not read here.
-        guard let condition = rule.condition, place.unit == nil else { return (.holds, []) }
-        var facts = ConditionFacts(path: path, root: place.root, snapshot: nil, now: sights.now)
-        if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
+        guard let condition = rule.condition, location.unit == nil else { return (.holds, []) }
+        var facts = ConditionFacts(path: path, root: location.root, snapshot: nil, now: inspection.now)
+        if case .present(let snapshot) = inspection.path { facts.snapshot = snapshot }
         let isThere = facts.snapshot != nil
-        let answer = condition.answer(&facts) { isThere ? sights.content() : .untold("the file does not exist") }
-        return (answer, answer == .holds ? condition.sights(facts) : [])
+        let answer = condition.answer(&facts) { isThere ? inspection.content() : .untold("the file does not exist") }
+        return (answer, answer == .holds ? condition.inspection(facts) : [])
     }
 
     /// Returns the reason why a root of these rules is polled; nil if the kernel reports changes.
@@ -193,19 +195,19 @@ extension Explanation {
         return rules.contains { $0.backend == .auto } ? directories.lazy.compactMap(reason).first : nil
     }
 
-    private static func holds(_ rule: Rule, _ sights: Inspection, isPolled: Bool) -> [Hold] {
-        guard case .present(let snapshot) = sights.path, snapshot.type == .file else { return [] }
+    private static func holds(_ rule: Rule, _ inspection: Inspection, isPolled: Bool) -> [Hold] {
+        guard case .present(let snapshot) = inspection.path, snapshot.type == .file else { return [] }
         var holds: [Hold] = []
-        let waits = rule.settle.waitsForHolder(of: snapshot, at: sights.now)
-        if rule.settle.writers == .wait, sights.writers != .nobody {
-            if sights.writers == .somebody, waits {
+        let waits = rule.settle.waitsForHolder(of: snapshot, at: inspection.now)
+        if rule.settle.writers == .wait, inspection.writers != .nobody {
+            if inspection.writers == .somebody, waits {
                 holds.append(.writer)
             } else if rule.settle.stable(isPolled: isPolled) == nil {
                 holds.append(.unknown)
             }
         }
-        if rule.settle.locks == .wait, waits, sights.locks == .somebody { holds.append(.lock) }
-        if rule.settle.partial == .wait, sights.companion != nil { holds.append(.partial) }
+        if rule.settle.locks == .wait, waits, inspection.locks == .somebody { holds.append(.lock) }
+        if rule.settle.partial == .wait, inspection.companion != nil { holds.append(.partial) }
         return holds
     }
 

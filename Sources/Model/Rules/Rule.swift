@@ -57,7 +57,7 @@ package struct Rule: Sendable {
     /// The name, unique in the ruleset.
     package var name: String
     /// The start of the entry.
-    package var place: SourcePlace
+    package var location: SourcePosition
     /// The absolute directory of the rules file, which relative paths are relative to.
     package var baseDirectory: PathBytes
     package var summary: String?
@@ -95,7 +95,7 @@ package struct Rule: Sendable {
     /// The condition on a file beyond its path: `where:`.
     package var condition: Condition?
     /// Whether actions receive the writer: `by`.
-    package var tellsAuthor = false
+    package var reportsWriter = false
     /// The tags that `alight run --tag` selects rules by.
     package var tags: [String] = []
     /// The priority: rules with a higher priority run their due jobs first, and precede others for `stop`.
@@ -116,12 +116,13 @@ package struct Rule: Sendable {
     package var confinement = Confinement()
 
     package init(
-        name: String, place: SourcePlace, baseDirectory: PathBytes = "/", filter: PathFilter = PathFilter(globs: []),
+        name: String, location: SourcePosition, baseDirectory: PathBytes = "/",
+        filter: PathFilter = PathFilter(globs: []),
         types: Set<FileType> = [.file], events: EventMask = [.created, .modified],
         settle: SettlePolicy = SettlePolicy(), backend: Backend = .auto, actions: [Action] = [],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
-        (self.name, self.place, self.baseDirectory, self.filter) = (name, place, baseDirectory, filter)
+        (self.name, self.location, self.baseDirectory, self.filter) = (name, location, baseDirectory, filter)
         (self.types, self.events, self.settle, self.backend) = (types, events, settle, backend)
         (self.actions, self.timeout, self.concurrency, self.retry) = (actions, timeout, concurrency, retry)
     }
@@ -135,7 +136,7 @@ package struct Rule: Sendable {
     package func root(taking path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
 
     /// Whether the writer must be known.
-    package var needsAuthor: Bool { tellsAuthor || condition?.asksForAuthor ?? false }
+    package var needsWriter: Bool { reportsWriter || condition?.asksForWriter ?? false }
 
     /// Whether the rule could match a path strictly below this directory.
     package func reaches(below directory: PathBytes) -> Bool { filter.reaches(below: directory.bytes) }

@@ -11,8 +11,8 @@ package struct Ruleset: Sendable {
     /// The literal directories before the rules' wildcards, where watching starts.
     package let roots: [PathBytes]
     /// Whether any rule requests the writer.
-    package let needsAuthors: Bool
-    private let places: [String: Int]
+    package let needsWriters: Bool
+    private let locations: [String: Int]
     private let filters: PathFilterIndex
     /// For each rule, the number of rules that precede it.
     private let ranks: [Int]
@@ -26,14 +26,14 @@ package struct Ruleset: Sendable {
         self.rules = rules
         self.listed = listed ?? rules
         filters = PathFilterIndex(rules.map(\.filter))
-        needsAuthors = rules.contains(where: \.needsAuthor)
+        needsWriters = rules.contains(where: \.needsWriter)
         // By priority, then by their order in the files.
         let order = rules.indices.sorted { (-rules[$0].priority, $0) < (-rules[$1].priority, $1) }
         var ranks = rules.map { _ in 0 }
         for (rank, index) in order.enumerated() { ranks[index] = rank }
         self.ranks = ranks
         firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()
-        places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
+        locations = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         // By index, because a rule is expensive to copy.
         roots = Set(rules.indices.flatMap { rules[$0].roots }).sorted()
     }
@@ -47,16 +47,16 @@ package struct Ruleset: Sendable {
     /// Whether any rule could match a path directly in the directory, so that writes there must be reported.
     package func mayTake(in directory: PathBytes) -> Bool { filters.mayTake(in: directory.bytes) }
 
-    package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
+    package func rule(named name: String) -> Rule? { locations[name].map { rules[$0] } }
 
     /// The disabled rules.
-    package var disabled: [Rule] { listed.filter { places[$0.name] == nil } }
+    package var disabled: [Rule] { listed.filter { locations[$0.name] == nil } }
 
     /// Whether the rule with that name is disabled.
     package func isDisabled(_ name: String) -> Bool { disabled.contains { $0.name == name } }
 
     /// Returns the index in `rules` of the rule with that name.
-    package func index(of name: String) -> Int? { places[name] }
+    package func index(of name: String) -> Int? { locations[name] }
 
     // MARK: Stopping
 
@@ -66,12 +66,12 @@ package struct Ruleset: Sendable {
     /// Returns the rule that stops a later rule from receiving an event; nil if there is none.
     ///
     /// Evaluates only rules that could match the path, even if many rules have `stop`.
-    package func stopper(of event: FileEvent, to index: Int, looking look: Rule.Look = Rule.noLook) -> Rule? {
+    package func stopper(of event: FileEvent, to index: Int, looking inspect: Rule.Look = Rule.noLook) -> Rule? {
         guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
         let path = event.path.bytes
         let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
         return could.filter { rules[$0].isLast && ranks[$0] < ranks[index] }.sorted { ranks[$0] < ranks[$1] }.lazy
-            .map { rules[$0] }.first { $0.takes(event, looking: look) }
+            .map { rules[$0] }.first { $0.takes(event, looking: inspect) }
     }
 }
 
@@ -91,9 +91,9 @@ extension Rule {
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - look: Reads the content type, if the result depends on it.
+    ///   - inspect: Reads the content type, if the result depends on it.
     /// - Returns: Whether the rule matches; false if its conditions cannot be evaluated.
-    func takes(_ event: FileEvent, looking look: Look) -> Bool {
+    func takes(_ event: FileEvent, looking inspect: Look) -> Bool {
         // The contents of a directory that is a unit belong to that unit.
         if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return true }
         guard let root = root(taking: event.path), types.contains(event.snapshot.type) else { return false }
@@ -107,6 +107,6 @@ extension Rule {
         // Evaluated as for an existing file, to find out whether the result depends on the former content, which cannot
         // be determined.
         if isPast { event.kind = .created }
-        return admits(event) { isPast ? .untold("the former content is unknown") : look($0) } == .holds
+        return admits(event) { isPast ? .untold("the former content is unknown") : inspect($0) } == .holds
     }
 }

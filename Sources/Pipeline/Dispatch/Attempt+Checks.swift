@@ -23,14 +23,14 @@ extension Attempt {
     private func checkFile(_ part: Part, _ files: WatchedPaths) -> Termination? {
         let event = part.job.event
         guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
-        switch files.look(at: event.path) {
+        switch files.inspect(at: event.path) {
         case .absent where part.input.isFrozen && event.kind == .moved: return nil
         case .absent where part.input.isFrozen:
             return .outcome(Outcome(.skipped, "it was gone before the action started", code: "gone"))
         case .absent: return part.input.mayBeDone ? nil : .gone
         case .unreadable(let errno):
             var outcome = Outcome(.retry, "it can't be checked (errno \(errno))", code: "unreadable")
-            outcome.isUnbegun = !part.input.hasStartedBefore
+            outcome.isUnstarted = !part.input.hasStartedBefore
             return .outcome(outcome)
         case .present(let snapshot):
             let isOfContent = event.kind == .created || event.kind == .modified
@@ -59,14 +59,14 @@ extension Attempt {
         let event = part.job.event
         guard let ready = rule.ready, !part.input.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
-            case .present(let snapshot) = files.look(at: event.path)
+            case .present(let snapshot) = files.inspect(at: event.path)
         else { return nil }
         let now = host.clock.time()
         let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
-        let waiting = ready.waiting(event.path, snapshot, now: now, isThere: { files.look(at: $0) != .absent })
+        let waiting = ready.waiting(event.path, snapshot, now: now, isThere: { files.inspect(at: $0) != .absent })
         if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
         guard let command = ready.command else { return nil }
-        var question = Action(.exec(command), place: rule.place)
+        var question = Action(.exec(command), location: rule.location)
         question.isQuestion = true
         files.forget()
         let outcomes = perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
@@ -77,8 +77,8 @@ extension Attempt {
         }
         // No action has started, so the next attempt has to check again.
         if outcome.isInterrupted { return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero) }
-        outcome.isUnbegun = !part.input.hasStartedBefore
-        outcome.message = (outcome.isUnbegun ? "'ready': " : "'ready', run again: ") + outcome.message
+        outcome.isUnstarted = !part.input.hasStartedBefore
+        outcome.message = (outcome.isUnstarted ? "'ready': " : "'ready', run again: ") + outcome.message
         outcome.code = Outcome.readyCode
         return .outcome(outcome)
     }
@@ -104,7 +104,7 @@ extension Attempt {
         else { return nil }
         switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {
         case .digest(let digest):
-            guard case .present(let snapshot) = files.look(at: event.path),
+            guard case .present(let snapshot) = files.inspect(at: event.path),
                 snapshot.hasSameContent(as: event.snapshot)
             else { return .changed }
             part.job.event.snapshot.digest = digest
@@ -114,7 +114,7 @@ extension Attempt {
             let message = "it was written again with the content that was processed before"
             return .outcome(Outcome(.skipped, message, code: "same-content"))
         case .ended(var outcome):
-            outcome.isUnbegun = !part.input.hasStartedBefore
+            outcome.isUnstarted = !part.input.hasStartedBefore
             return .outcome(outcome)
         case .notRegular, .unreadable(ENOENT): return .changed
         // The action reports by itself that it cannot read the file.

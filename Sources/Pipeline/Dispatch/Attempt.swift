@@ -208,13 +208,14 @@ struct Attempt: Sendable {
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
         guard steps.count > 1 else { return }
         var seen = Set(outcome.outputs)
-        outcome.outputs = written.filter { seen.insert($0).inserted && files.look(at: $0) != .absent } + outcome.outputs
+        outcome.outputs =
+            written.filter { seen.insert($0).inserted && files.inspect(at: $0) != .absent } + outcome.outputs
         part.termination = .outcome(outcome)
     }
 
     /// Whether the file of an event is at its path.
     private func hasFile(of event: FileEvent, _ files: WatchedPaths) -> Bool {
-        switch files.look(at: event.path) {
+        switch files.inspect(at: event.path) {
         case .present(let now): now.identity == event.snapshot.identity
         case .absent: false
         case .unreadable: true

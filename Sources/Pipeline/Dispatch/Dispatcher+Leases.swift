@@ -79,7 +79,7 @@ extension Dispatcher {
         let event = candidate.event
         let retried = candidate.retried.flatMap { state.jobs[$0.number] }
         let job = DueJob(
-            event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
+            event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnstarted != true,
             isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
         guard mayRun(candidate, job, state, &reconciler, at: time) else { return nil }
         let isLooping =

@@ -291,7 +291,7 @@ struct Dispatcher: ~Copyable {
             part.job.due.map { now - result.duration - $0 } ?? result.started.since(part.job.event.time)
         }
         let hasStarted = result.parts.contains(where: \.hasStarted)
-        engine.monitor.noteEnded(
+        engine.monitor.recordEnded(
             result.parts[0].job.id, outputs: outputs, at: result.started.advanced(by: result.duration),
             ran: hasStarted ? result.duration : nil, waited: waits, now: now)
     }

@@ -59,14 +59,14 @@ extension Outcome {
             "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that trigger "
             + "themselves or each other; when that is fixed, run it with 'alight retry'"
         var outcome = Outcome(.failed, message, code: "loop")
-        outcome.isUnbegun = true
+        outcome.isUnstarted = true
         return outcome
     }
 }
 
 extension Job {
     /// Whether an action of it has started in an earlier attempt.
-    var hasStarted: Bool { attempt > 0 && previous?.isUnbegun != true }
+    var hasStarted: Bool { attempt > 0 && previous?.isUnstarted != true }
 
     /// Returns the outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil
     /// otherwise.
@@ -79,7 +79,7 @@ extension Job {
     /// Records an attempt that is followed by another one.
     mutating func putBack(_ outcome: Outcome, counts: Bool) {
         previous = PreviousAttempt(attempt, outcome)
-        previous?.isUnbegun = outcome.isUnbegun
+        previous?.isUnstarted = outcome.isUnstarted
         if !counts { attempt -= 1 }
     }
 
@@ -103,8 +103,8 @@ extension Job {
     /// - Returns: False if one of them has removed the input.
     mutating func keepSteps(of rule: Rule) -> Bool {
         guard !finishedSteps.isEmpty else { return true }
-        let kept = zip(finishedSteps, rule.actions(of: self)).prefix { $0.action == $1.digest }.count
-        let forgotten = finishedSteps.dropFirst(kept)
+        let retained = zip(finishedSteps, rule.actions(of: self)).prefix { $0.action == $1.digest }.count
+        let forgotten = finishedSteps.dropFirst(retained)
         finishedSteps.removeLast(forgotten.count)
         return !forgotten.contains(where: \.hasRemovedInput)
     }

@@ -60,20 +60,20 @@ struct FileSets {
         let others = (listings[directory] ?? []).compactMap { name -> Member? in
             let path = directory.appending(name.bytes)
             guard path != event.path, group.mayBelong(name, to: key), group.key(of: path) == key,
-                let root = rule.root(taking: path), case .present(let snapshot) = files.look(at: path),
+                let root = rule.root(taking: path), case .present(let snapshot) = files.inspect(at: path),
                 rule.types.contains(snapshot.type)
             else { return nil }
             return Member(path: path, root: root, snapshot: snapshot)
         }
         let ruleset = jobs.rules.ruleset
         let time = jobs.host.clock.time()
-        let look: Rule.Look = { ConditionFacts.Content(lookingAt: $0) }
+        let inspect: Rule.Look = { ConditionFacts.Content(lookingAt: $0) }
         return ([own] + others).filter { member in
             let isOwn = member.path == event.path
             if hasStarted || !isOwn && reconciler.views[state.index].isDue(member.path) { return true }
             let event = isOwn ? event : member.event(.created, time, origin: event.origin)
-            return rule.admits(event, looking: look) == .holds
-                && (isOwn || ruleset.stopper(of: event, to: state.index, looking: look) == nil)
+            return rule.admits(event, looking: inspect) == .holds
+                && (isOwn || ruleset.stopper(of: event, to: state.index, looking: inspect) == nil)
         }
     }
 
@@ -89,8 +89,8 @@ struct FileSets {
         guard missing.isEmpty else {
             let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
             let waiting = Waiting(.group, "its set is missing \(kinds)")
-            let patience = jobs.engine.options.patience
-            guard age >= patience else { return (waiting, patience - age) }
+            let timeout = jobs.engine.options.timeout
+            guard age >= timeout else { return (waiting, timeout - age) }
             if state.reportedSets.insert(group.name(of: event.path)).inserted {
                 jobs.engine.report(.incomplete(rule: state.rule.name, path: event.path, missing: missing, for: age))
             }

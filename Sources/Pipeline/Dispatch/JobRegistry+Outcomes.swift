@@ -32,7 +32,7 @@ extension JobRegistry {
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
             step.hasRemovedInput =
-                state.rule.mayRemoveInput(job) && !reconciler.views[state.index].hasKeptFile(of: number)
+                state.rule.mayRemoveInput(job) && !reconciler.views[state.index].hasSameFile(of: number)
             reconciler.views[state.index].finishStep(number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = state.rule.mayRemoveInput(job)
@@ -242,7 +242,7 @@ extension JobRegistry {
 
     private mutating func setHandled(_ event: FileEvent, of id: RuleID, _ files: WatchedPaths) {
         let isAsOffered =
-            switch files.look(at: event.path) {
+            switch files.inspect(at: event.path) {
             case .absent: event.kind == .deleted
             case .present(let now): now.identity == event.snapshot.identity && now.changed == event.snapshot.changed
             case .unreadable: false

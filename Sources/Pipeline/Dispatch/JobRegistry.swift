@@ -53,7 +53,7 @@ struct JobRegistry: ~Copyable {
         // The rule may have had another name.
         job.rule = rule.name
         job.event = offer.event
-        if !rule.needsAuthor { job.event.author = .notAsked }
+        if !rule.needsWriter { job.event.writer = .notAsked }
         job.attempt += 1
         job.waiting = nil
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
@@ -62,7 +62,7 @@ struct JobRegistry: ~Copyable {
             offer.mayRemoveInput = rule.mayRemoveInput(job)
         }
         state.jobs[offer.number] = job
-        let hasStarted = offer.mayHaveBegun && job.previous?.isUnbegun != true || offer.steps > 0
+        let hasStarted = offer.mayHaveStarted && job.previous?.isUnstarted != true || offer.steps > 0
         return Attempt.Input(
             job: job, number: offer.number, hasStartedBefore: hasStarted,
             isInterrupted: offer.isInterrupted || offer.steps > 0,
@@ -81,7 +81,7 @@ struct JobRegistry: ~Copyable {
         job.waiting = nil
         job.rule = state.rule.name
         // A user names a file, not its content at that time.
-        if job.event.origin == .manual, case .present(let snapshot) = time.files.look(at: job.event.path) {
+        if job.event.origin == .manual, case .present(let snapshot) = time.files.inspect(at: job.event.path) {
             job.event.snapshot = snapshot
         }
         let hasLostInput = !job.keepSteps(of: state.rule)
@@ -106,7 +106,7 @@ struct JobRegistry: ~Copyable {
         number += 1
         let rule = state.rule
         var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
-        if !rule.needsAuthor { job.event.author = .notAsked }
+        if !rule.needsWriter { job.event.writer = .notAsked }
         job.isInterrupted = isInterrupted
         rules.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after), state)
         newJobs.insert(job.id)

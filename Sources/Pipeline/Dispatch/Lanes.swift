@@ -4,7 +4,7 @@ package import Rules
 ///
 /// Slots are for attempts that may run a program. Attempts at brief actions use none; they are limited in the same
 /// way, but separately. A free slot goes to the rule that has used the least slot time. A rule that has waited for
-/// ``patience`` with nothing running gets an extra slot, and keeps it while it has due work.
+/// ``timeout`` with nothing running gets an extra slot, and keeps it while it has due work.
 ///
 /// Pure: time is passed in. It only counts, and starts nothing.
 package struct Lanes {
@@ -60,7 +60,7 @@ package struct Lanes {
     /// One of this many attempts goes to the rule that has used the least time, whatever its priority.
     package static let share = 10
     /// The time for which a rule waits for a slot before it gets an extra one.
-    package static let patience = Duration.seconds(1)
+    package static let timeout = Duration.seconds(1)
 
     /// Creates lanes in which nothing runs.
     ///
@@ -219,12 +219,12 @@ package struct Lanes {
 
     /// The time at which a waiting rule gets an extra slot; nil if no rule waits, or no extra slot is left.
     package var deadline: ContinuousClock.Instant? {
-        waiting.filter { slots[kind(of: $0.key)].hasExtra }.values.min().map { $0 + Self.patience }
+        waiting.filter { slots[kind(of: $0.key)].hasExtra }.values.min().map { $0 + Self.timeout }
     }
 
     private func isOverdue(_ rule: String, _ now: ContinuousClock.Instant) -> Bool {
         guard let since = formerlyWaiting[rule] else { return false }
-        return now - since >= Self.patience
+        return now - since >= Self.timeout
     }
 
     private func kind(of rule: String) -> Int { rules[rule]?.kind ?? 0 }

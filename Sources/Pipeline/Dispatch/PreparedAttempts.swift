@@ -34,7 +34,7 @@ struct PreparedAttempts {
     mutating func submit(running: Int) {
         guard !attempts.isEmpty, !isSubmitted else { return }
         isSubmitted = true
-        let isQuick = engine.mailbox.gather(begun: attempts.count, running: running)
+        let isQuick = engine.mailbox.gather(started: attempts.count, running: running)
         executor.submit(
             attempts.map { attempt in { [mailbox = engine.mailbox] in mailbox.post(.ended(attempt.run())) } },
             isQuick: isQuick)
@@ -45,7 +45,7 @@ struct PreparedAttempts {
         guard !attempts.isEmpty else { return }
         permission.grant()
         let time = engine.host.clock.time()
-        engine.monitor.noteBegun(
+        engine.monitor.recordStarted(
             attempts.map { attempt in
                 let job = attempt.inputs[0].job
                 return EngineStatus.RunningAttempt(

@@ -69,7 +69,7 @@ final class Conditions {
 
     /// Returns the process that caused an event; rules that stop others may also request it.
     func writer(of event: FileEvent, rule index: Int) -> Writer {
-        guard ruleset.needsAuthors, !event.kind.isLifecycle, !event.kind.isRaw else { return .notAsked }
+        guard ruleset.needsWriters, !event.kind.isLifecycle, !event.kind.isRaw else { return .notAsked }
         switch writers {
         case .none: return .unknown(.unseen)
         case .denied: return .unknown(.denied)
@@ -98,7 +98,7 @@ final class Conditions {
         do {
             writers = .recorder(try WriterRecorder())
         } catch {
-            report(.authorsUntold(error))
+            report(.writersUnreported(error))
             writers = .denied
         }
     }
@@ -108,7 +108,7 @@ final class Conditions {
     /// Returns the scope to watch for the rules.
     func scope(of ruleset: Ruleset, watchesBeside: Int) -> WatchScope {
         var scope = ruleset.scope
-        if ruleset.needsAuthors, case .recorder(let recorder) = writers { scope.recorder = recorder }
+        if ruleset.needsWriters, case .recorder(let recorder) = writers { scope.recorder = recorder }
         scope.watchesBeside = watchesBeside
         return scope
     }

@@ -36,7 +36,7 @@ package final class Engine: Sendable {
         package var executor: (any AttemptExecutor)?
         package var clock = LocalClock.system
         /// The time for which a set of files may be incomplete before a warning is reported.
-        package var patience = Duration.seconds(600)
+        package var timeout = Duration.seconds(600)
         /// Whether an interrupted action finds its own output, whatever is at the path by now; nil if none can.
         package var hasWork: (@Sendable (Rule, Action, Job) -> Bool)?
         /// Undoes a change that a handler made for an event; returns why it could not, or nil.

@@ -103,7 +103,7 @@ extension EngineLoop {
         }
         run.reloads += 1
         run.next.append(RunState.NextRules(ruleset: ruleset, ignored: ignored, number: run.reloads))
-        if ruleset.needsAuthors { conditions.listen(engine.report) }
+        if ruleset.needsWriters { conditions.listen(engine.report) }
         let scope = conditions.scope(of: ruleset, watchesBeside: engine.options.watchesBeside)
         watcher.change(to: scope, number: run.reloads)
     }
@@ -149,7 +149,7 @@ extension EngineLoop {
         recordMounts(engine.store.stored.mounts)
         run.ignored = next.ignored
         let all = [next.ruleset] + run.next.map(\.ruleset)
-        if !all.contains(where: \.needsAuthors) { conditions.stopListening() }
+        if !all.contains(where: \.needsWriters) { conditions.stopListening() }
         run.isReady = false
         run.hasStarted = false
     }

@@ -37,7 +37,7 @@ package struct EngineLoop: ~Copyable {
         if options.isWatching { try ruleset.prepareRoots(isDry: options.isDry, in: host.fileSystem) }
         let queue = HintQueue { [mailbox = engine.mailbox] in mailbox.wake() }
         let conditions = Conditions(ruleset, log: engine.log, hasWork: options.hasWork)
-        if ruleset.needsAuthors, !options.isOnce { conditions.listen(engine.report) }
+        if ruleset.needsWriters, !options.isOnce { conditions.listen(engine.report) }
         let watcher: any HintProducer
         do {
             watcher = try watch(conditions.scope(of: ruleset, watchesBeside: options.watchesBeside), queue)
@@ -50,7 +50,7 @@ package struct EngineLoop: ~Copyable {
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
             admits: { conditions.admit($1, rule: $0) }, hasWork: { conditions.hasWork($1.number) },
             writer: { conditions.writer(of: $1, rule: $0) },
-            warn: { [report = engine.report] in report(.remark($0)) })
+            warn: { [report = engine.report] in report(.notice($0)) })
         let stored = engine.store.stored
         self.engine = engine
         self.watcher = watcher
@@ -136,7 +136,7 @@ package struct EngineLoop: ~Copyable {
                 dispatcher.record(steps, writing: outputs, of: job, &reconciler)
             case .declared(let job, let path): dispatcher.declare(path, of: job, &reconciler)
             case .rescan:
-                engine.monitor.noteRescan(.asked)
+                engine.monitor.recordRescan(.asked)
                 watcher.rescan()
             case .pause(let rule): changePauses { $0.pause(rule) }
             case .resume(let rule): changePauses { $0.resume(rule) }
@@ -250,7 +250,7 @@ package struct EngineLoop: ~Copyable {
 
     private func reportEvents(_ events: [(view: Int, event: FileEvent)]) {
         guard !events.isEmpty else { return }
-        engine.monitor.noteEvents(events.map { (dispatcher.jobs.rules[$0.view].rule.name, $0.event) }, at: now)
+        engine.monitor.recordEvents(events.map { (dispatcher.jobs.rules[$0.view].rule.name, $0.event) }, at: now)
     }
 
     /// Deletes the ledger rows of paths that the rule no longer matches.
@@ -355,7 +355,7 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func recordTurn(hints: Int) {
         let (queue, pending) = dispatcher.jobs.count(reconciler)
-        engine.monitor.noteTurn(
+        engine.monitor.recordTurn(
             run.phase, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
             queue: queue, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, pending: pending, at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {

@@ -36,9 +36,9 @@ package enum EngineReport: Sendable {
     /// A report of the watcher, other than `ready`.
     case watching(WatchReport)
     /// The kernel does not report writers, although rules request them.
-    case authorsUntold(WatchError)
+    case writersUnreported(WatchError)
     /// A condition of a path that has not settled.
-    case remark(Reconciler.Warning)
+    case notice(Reconciler.Warning)
     /// A set of files has lacked some kinds for the given time.
     case incomplete(rule: String, path: PathBytes, missing: [String], for: Duration)
     /// Jobs of a rule wait for its window, which opens at this local time.

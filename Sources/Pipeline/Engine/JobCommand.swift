@@ -121,7 +121,7 @@ struct JobCommandRunner {
             rule.root(taking: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
         var snapshot = Snapshot.unseen
         let files = WatchedPaths(roots: [root], in: engine.host.fileSystem)
-        if case .present(let present) = files.look(at: request.path) { snapshot = present }
+        if case .present(let present) = files.inspect(at: request.path) { snapshot = present }
         let event = FileEvent(
             kind: .created, path: request.path, root: root, snapshot: snapshot, origin: .manual,
             time: engine.host.clock.time())
@@ -132,7 +132,7 @@ struct JobCommandRunner {
 
     /// Undoes the changes of jobs, the last one first; no rule receives an event for that.
     private func undo(_ ids: [JobID], _ jobs: inout JobRegistry, _ reconciler: inout Reconciler) {
-        var attempts: [KeptChanges] = []
+        var attempts: [RecordedChanges] = []
         for id in ids { attempts += engine.store.changes(of: id).filter { !attempts.contains($0) } }
         let pending = jobs.changes.undos.map(\.changes)
         for attempt in attempts where !attempt.isUndone && !pending.contains(attempt) {

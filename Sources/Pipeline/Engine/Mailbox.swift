@@ -71,10 +71,10 @@ final class Mailbox: Sendable {
     /// now.
     ///
     /// - Returns: Whether all had finished in time then, so that these may be as quick.
-    func gather(begun: Int, running: Int) -> Bool {
+    func gather(started: Int, running: Int) -> Bool {
         state.withLock { state in
-            state.wanted = max(1, state.wasShort ? begun : running)
-            return state.wasFull && begun > 1
+            state.wanted = max(1, state.wasShort ? started : running)
+            return state.wasFull && started > 1
         }
     }
 

@@ -64,7 +64,7 @@ extension Rule {
             // This is expected for a missing file and raw events, and for the writer if the kernel does not report
             // it, or if the file existed before.
             let isAbsent =
-                event.author == .unknown(.denied) || event.origin != .live && event.author == .unknown(.unseen)
+                event.writer == .unknown(.denied) || event.origin != .live && event.writer == .unknown(.unseen)
             level = event.kind == .deleted || event.kind.isRaw ? .debug : isAbsent ? .info : .warning
             reason = unknown
         }

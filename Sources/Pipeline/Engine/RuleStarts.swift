@@ -41,7 +41,7 @@ extension View {
     init(_ rule: Rule, id: RuleID, initialScan: InitialScanPolicy) {
         self.init(
             id: id, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
-            initialScan: initialScan, storesDuePaths: !rule.catchUp || rule.needsAuthor,
+            initialScan: initialScan, storesDuePaths: !rule.catchUp || rule.needsWriter,
             isPolled: rule.backend == .poll,
             mayChangeInput: rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram),
             tailBytes: rule.tail?.maximumBytes, whileBusy: WhileBusy(rule.whileBusy))

@@ -33,9 +33,9 @@ extension Ruleset {
     func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
         for rule in rules where rule.missing == .fail || rule.missing == .create && !isDry {
             for root in rule.roots where !fileSystem.exists(root) {
-                if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.place) }
+                if rule.missing == .fail { throw .rootMissing(root, rule: rule.name, rule.location) }
                 let error = fileSystem.makeDirectory(root)
-                if error != 0 { throw .rootRefused(root, rule: rule.name, rule.place, errno: error) }
+                if error != 0 { throw .rootRefused(root, rule: rule.name, rule.location, errno: error) }
             }
         }
     }

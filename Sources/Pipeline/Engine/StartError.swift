@@ -9,17 +9,17 @@ package import Watching
 package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
     case watching(WatchError)
     /// The root of a rule that must not wait for it does not exist.
-    case rootMissing(PathBytes, rule: String, SourcePlace)
+    case rootMissing(PathBytes, rule: String, SourcePosition)
     /// A root can't be created.
-    case rootRefused(PathBytes, rule: String, SourcePlace, errno: Int32)
+    case rootRefused(PathBytes, rule: String, SourcePosition, errno: Int32)
 
     package var description: String {
         switch self {
         case .watching(let error): error.description
-        case .rootMissing(let root, let rule, let place):
-            "\(place.file):\(place.line): rule '\(rule)' needs the directory '\(root)', which does not exist"
-        case .rootRefused(let root, let rule, let place, let errno):
-            "\(place.file):\(place.line): rule '\(rule)' cannot create its directory '\(root)': "
+        case .rootMissing(let root, let rule, let location):
+            "\(location.file):\(location.line): rule '\(rule)' needs the directory '\(root)', which does not exist"
+        case .rootRefused(let root, let rule, let location, let errno):
+            "\(location.file):\(location.line): rule '\(rule)' cannot create its directory '\(root)': "
                 + String(cString: strerror(errno))
         }
     }

@@ -38,17 +38,17 @@ package final class EngineMetrics: Sendable {
         "alight_rescan_found_total": "Changed paths that a comparison with the disk found and no event had reported.",
     ]
 
-    func noteHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
+    func recordHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
 
-    func noteEvent(_ event: FileEvent, rule: String) {
+    func recordEvent(_ event: FileEvent, rule: String) {
         count("alight_events_total", rule: rule, "kind", event.kind.rawValue)
     }
 
-    func noteSettle(_ duration: Duration) { settle.record(duration) }
+    func recordSettle(_ duration: Duration) { settle.record(duration) }
 
-    func noteWait(_ duration: Duration) { wait.record(duration) }
+    func recordWait(_ duration: Duration) { wait.record(duration) }
 
-    func noteAttempt(_ attempt: AttemptReport) {
+    func recordAttempt(_ attempt: AttemptReport) {
         count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.outcome.ending.rawValue)
         timers.withLock { timers in
             let timer =
@@ -61,9 +61,9 @@ package final class EngineMetrics: Sendable {
         count("alight_jobs_total", rule: attempt.rule, "state", attempt.state.rawValue)
     }
 
-    func noteOverflow() { Counter(label: "alight_overflows_total", factory: factory).increment() }
+    func recordOverflow() { Counter(label: "alight_overflows_total", factory: factory).increment() }
 
-    func noteFound() { Counter(label: "alight_rescan_found_total", factory: factory).increment() }
+    func recordFound() { Counter(label: "alight_rescan_found_total", factory: factory).increment() }
 
     private func count(_ label: String, rule: String, _ name: String, _ value: String) {
         counters.withLock { counters in

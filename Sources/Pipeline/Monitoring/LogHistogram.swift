@@ -16,8 +16,8 @@ package struct LogHistogram: Sendable, Hashable {
         if counts.isEmpty { counts = Array(repeating: 0, count: Self.classes) }
         let seconds = max(duration / .seconds(1), Self.least)
         // A quarter of an octave each; the last class contains everything longer than about seven hours.
-        let place = min(Self.classes - 1, Int(log2(seconds / Self.least) * Self.fineness))
-        counts[place] &+= 1
+        let location = min(Self.classes - 1, Int(log2(seconds / Self.least) * Self.fineness))
+        counts[location] &+= 1
         total += 1
     }
 
@@ -27,9 +27,9 @@ package struct LogHistogram: Sendable, Hashable {
         guard total > 0 else { return nil }
         let wanted = max(1, Int((Double(total) * share).rounded(.up)))
         var seen = 0
-        for (place, count) in counts.enumerated() {
+        for (location, count) in counts.enumerated() {
             seen += Int(count)
-            if seen >= wanted { return .seconds(Self.least * exp2((Double(place) + 0.5) / Self.fineness)) }
+            if seen >= wanted { return .seconds(Self.least * exp2((Double(location) + 0.5) / Self.fineness)) }
         }
         return nil
     }

@@ -80,12 +80,12 @@ package final class Monitor: Sendable {
     package func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
 
     /// Records the state at the end of a turn.
-    package func noteTurn(
+    package func recordTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
         slots: EngineStatus.Slots, pending: [String: Int] = [:], at now: ContinuousClock.Instant
     ) {
-        metrics?.noteHints(hints)
+        metrics?.recordHints(hints)
         state.withLock { state in
             state.status.phase = phase
             state.status.isReady = isReady
@@ -103,31 +103,31 @@ package final class Monitor: Sendable {
     }
 
     /// Records settled events, each with the rule whose job it became.
-    func noteEvents(_ events: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant) {
+    func recordEvents(_ events: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant) {
         state.withLock { state in
             if state.status.rescan != nil {
                 for (_, event) in events where event.origin == .rescan && !event.kind.isLifecycle {
                     guard state.rescanned.insert(event.path).inserted else { continue }
                     state.status.rescan?.found += 1
-                    metrics?.noteFound()
+                    metrics?.recordFound()
                 }
             }
             state.status.counts.events += events.count
             state.history.note(events: events.count, queue: state.status.queue.open + events.count, at: now)
             for (rule, event) in events {
-                metrics?.noteEvent(event, rule: rule)
+                metrics?.recordEvent(event, rule: rule)
                 guard event.origin == .live, event.kind == .created || event.kind == .modified,
                     !state.outputs.contains(event.path, event.snapshot)
                 else { continue }
                 let duration = event.time.since(event.snapshot.changed)
                 guard duration > .zero, duration < Self.longestSettle else { continue }
                 state.history.note(duration, of: .settle, at: now)
-                metrics?.noteSettle(duration)
+                metrics?.recordSettle(duration)
             }
         }
     }
 
-    package func noteRescan(_ cause: EngineStatus.Rescan.Cause) {
+    package func recordRescan(_ cause: EngineStatus.Rescan.Cause) {
         state.withLock { state in
             if let rescan = state.status.rescan, rescan.ended == nil {
                 // An overflow is the more important cause.
@@ -140,7 +140,7 @@ package final class Monitor: Sendable {
         }
     }
 
-    package func noteBegun(_ attempts: [EngineStatus.RunningAttempt]) {
+    package func recordStarted(_ attempts: [EngineStatus.RunningAttempt]) {
         state.withLock { state in
             for attempt in attempts { state.running[attempt.job] = attempt }
         }
@@ -155,7 +155,7 @@ package final class Monitor: Sendable {
     ///   - duration: The run time of its actions; nil if none started.
     ///   - waits: The waiting times of the jobs whose actions ran for the first time.
     ///   - now: The current time.
-    package func noteEnded(
+    package func recordEnded(
         _ first: JobID, outputs: [PathBytes], at time: Timestamp, ran duration: Duration?, waited waits: [Duration],
         now: ContinuousClock.Instant
     ) {
@@ -166,7 +166,7 @@ package final class Monitor: Sendable {
             state.history.note(duration, of: .run, at: now)
             for wait in waits {
                 state.history.note(max(.zero, wait), of: .wait, at: now)
-                metrics?.noteWait(max(.zero, wait))
+                metrics?.recordWait(max(.zero, wait))
             }
         }
     }
@@ -181,8 +181,8 @@ package final class Monitor: Sendable {
         case .journal(let fault): state.withLock { $0.status.journalFault = fault }
         case .watching(.overflow):
             state.withLock { $0.status.overflows += 1 }
-            metrics?.noteOverflow()
-            noteRescan(.overflow)
+            metrics?.recordOverflow()
+            recordRescan(.overflow)
         case .watching(.rescanned):
             state.withLock { $0.status.rescan?.ended = clock.time() }
         default: break
@@ -193,7 +193,7 @@ package final class Monitor: Sendable {
         let now = clock.now()
         state.withLock { state in
             for attempt in attempts {
-                metrics?.noteAttempt(attempt)
+                metrics?.recordAttempt(attempt)
                 state.status.counts.attempts += 1
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
                 // A failed job is not retried, whatever the outcome of its last attempt was.

@@ -143,9 +143,9 @@ struct ReadyGate {
     func wait(for job: DueJob, at time: GateTime) -> GateWait? {
         let event = job.event
         guard !job.isInterrupted, !job.isManual, event.kind != .deleted, event.kind != .moved,
-            !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.look(at: event.path)
+            !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.inspect(at: event.path)
         else { return nil }
-        let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.look(at: $0) != .absent }
+        let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.inspect(at: $0) != .absent }
         guard let (waiting, pause) = waiting else { return nil }
         let age = time.time.since(event.time)
         let until = time.now + (pause ?? retry.pause(whileNotReady: quiet, age: age))

@@ -151,7 +151,7 @@ struct DirtyPaths: ~Copyable {
         if !heldKeys.isEmpty { heldKeys[key] = nil }
         do throws(SystemError) {
             return SettledProbe.check(
-                try files.paths.place(of: key.path), in: files.fileSystem, at: host.clock.time(),
+                try files.paths.location(of: key.path), in: files.fileSystem, at: host.clock.time(),
                 policy: policies[key.policy], isPolled: entry.note.signs.contains(.polled) || files.isPolled(key.path),
                 sample: entry.note.sample?.value, round: entry.rounds, waited: now - entry.since)
         } catch {

@@ -51,7 +51,7 @@ package struct Offer: Sendable {
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { event.paths }
     /// Whether an attempt before the current one may have started its action.
-    package var mayHaveBegun: Bool { attempt > 1 || isInterrupted }
+    package var mayHaveStarted: Bool { attempt > 1 || isInterrupted }
     /// Whether an interrupted attempt may have removed the input without finishing.
     package var mayHaveRemovedInput: Bool { isInterrupted && mayRemoveInput }
     package var isRunning: Bool { state == .leased }

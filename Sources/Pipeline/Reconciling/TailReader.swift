@@ -9,13 +9,14 @@ enum TailReader {
     /// file is not UTF-8, and its bytes are reported unchanged. A file that cannot be read, or has been replaced, has
     /// no text.
     static func read(
-        _ place: DiskProbe.Place, in fileSystem: any FileSystem, _ snapshot: Snapshot, from offset: UInt64,
+        _ location: DiskProbe.Location, in fileSystem: any FileSystem, _ snapshot: Snapshot, from offset: UInt64,
         limit: Int, isReset: Bool
     ) -> TailText {
         var text = TailText(offset: offset, bytes: [], isReset: isReset)
         guard snapshot.size > offset else { return text }
         let bytes = fileSystem.read(
-            place, inode: snapshot.identity.inode, from: offset, count: Int(min(snapshot.size - offset, UInt64(limit))))
+            location, inode: snapshot.identity.inode, from: offset,
+            count: Int(min(snapshot.size - offset, UInt64(limit))))
         guard !bytes.isEmpty else { return text }
         let whole = wholeCharacters(bytes)
         text.bytes = whole == 0 ? bytes : Array(bytes[..<whole])

@@ -105,7 +105,7 @@ extension ViewReconciler {
     /// Adds the process that caused an event.
     func attributed(_ event: FileEvent) -> FileEvent {
         var event = event
-        event.author = due[event.path]?.writer ?? shared.callbacks.writer(index, event)
+        event.writer = due[event.path]?.writer ?? shared.callbacks.writer(index, event)
         return event
     }
 
@@ -186,14 +186,15 @@ extension ViewReconciler {
 
     /// Reads the text added to a followed file, and records how far it was read.
     mutating func addText(_ event: inout FileEvent, limit: Int) {
-        guard let place = try? shared.files.paths.place(of: event.path) else { return }
+        guard let location = try? shared.files.paths.location(of: event.path) else { return }
         let handled = row(event.path).handled
         let isOther = handled?.identity != event.snapshot.identity
         let carried = takeCarried(event.path, event.snapshot.identity)
         let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
         let isReset = handled != nil && (carried == nil && event.isReplaced || event.snapshot.size < read)
         let text = TailReader.read(
-            place, in: shared.host.fileSystem, event.snapshot, from: isReset ? 0 : read, limit: limit, isReset: isReset)
+            location, in: shared.host.fileSystem, event.snapshot, from: isReset ? 0 : read, limit: limit,
+            isReset: isReset)
         event.tail = text
         event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
     }
@@ -297,7 +298,7 @@ extension ViewReconciler {
     ///
     /// Another of its names may have been put there: the kernel reports that, polling shows another change time, and
     /// an interrupted attempt has left its output.
-    package func hasKeptFile(of number: UInt64) -> Bool {
+    package func hasSameFile(of number: UInt64) -> Bool {
         guard let offer = offers[number], !offer.wasNamed, let now = present(offer.path),
             !offer.isInterrupted || !shared.callbacks.hasWork(index, offer)
         else { return false }
@@ -329,7 +330,7 @@ extension ViewReconciler {
         shared.ledger.visit(view.id, inside: directory) { path, _ in paths.insert(path) }
         var open = [directory]
         while let path = open.popLast() {
-            guard case .present(let snapshot) = shared.files.paths.look(at: path) else { continue }
+            guard case .present(let snapshot) = shared.files.paths.inspect(at: path) else { continue }
             if root(of: path) != nil { paths.insert(path) }
             guard snapshot.type == .directory else { continue }
             open += ((try? shared.files.paths.names(in: path)) ?? []).map { path.appending($0.bytes) }

@@ -302,7 +302,7 @@ extension ViewReconciler {
             kind: kind, path: path, root: root ?? self.root(of: path) ?? path.parent, snapshot: snapshot,
             origin: origin, time: shared.host.clock.time())
         addOthers(&event)
-        event.author = shared.callbacks.writer(index, event)
+        event.writer = shared.callbacks.writer(index, event)
         shared.frozen.append((index, event, false))
     }
 

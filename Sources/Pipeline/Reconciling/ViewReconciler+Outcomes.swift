@@ -11,7 +11,7 @@ extension ViewReconciler {
     ///   - now: The current time.
     package mutating func withdraw(_ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant) {
         guard let offer = offers[number] else { return }
-        if offer.mayHaveBegun {
+        if offer.mayHaveStarted {
             // The state that the previous attempt left is unknown: the file may be back before its absence has
             // settled.
             offers.update(number) { $0.state = .retrying(now) }
@@ -36,7 +36,7 @@ extension ViewReconciler {
         _ reason: Reconciler.Reason? = nil
     ) {
         guard let offer = offers[number] else { return }
-        if offer.mayHaveBegun {
+        if offer.mayHaveStarted {
             offers.update(number) { $0.state = .retrying(time) }
             for path in offer.paths { compare(path) }
             return
@@ -163,8 +163,8 @@ extension ViewReconciler {
                 offer.isInterrupted = true
                 offer.left = inspect(offer.path)
             }
-            let isKept = offer.steps > 0 && shared.applies(.keptSteps) || offer.isSent && shared.applies(.sent)
-            if isKept || offer.isGivenUp { offer.missedHints = true }
+            let isRetained = offer.steps > 0 && shared.applies(.keptSteps) || offer.isSent && shared.applies(.sent)
+            if isRetained || offer.isGivenUp { offer.missedHints = true }
             offer.trustBefore = [:]
             shared.number = max(shared.number, offer.number)
             offers.insert(offer)

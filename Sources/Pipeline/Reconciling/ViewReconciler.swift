@@ -229,8 +229,8 @@ package struct ViewReconciler {
         switch judgement {
         case .event(let event):
             shared.accepted.append((index, event))
-            if event.author != .notAsked {
-                due.setWriter(path, event.author)
+            if event.writer != .notAsked {
+                due.setWriter(path, event.writer)
                 storeDue(path, true)
             }
             if event.kind != .deleted { due.announce(path, event.snapshot.identity) }

@@ -30,22 +30,22 @@ struct VisibleFiles {
         guard let root = view.root(of: path), !paths.isBehindLink(path, root: root), !otherSpellings.contains(path)
         else { return .absent }
         let known = seen.flatMap { view.readsExtended ? nil : DiskProbe.StatResult.present($0) }
-        let result = known ?? paths.look(at: path, reading: view.readsExtended ? .extended : [])
+        let result = known ?? paths.inspect(at: path, reading: view.readsExtended ? .extended : [])
         guard case .present(let snapshot) = result, !view.types.contains(snapshot.type) else { return result }
         return .absent
     }
 
     /// Returns the fingerprint of the content of a directory; nil if it has not settled.
     func fingerprint(of directory: PathBytes) -> [UInt8]? {
-        guard let place = try? paths.place(of: directory),
-            case .resting(let tree) = fileSystem.tree(at: place, askingWriters: false)
+        guard let location = try? paths.location(of: directory),
+            case .resting(let tree) = fileSystem.tree(at: location, askingWriters: false)
         else { return nil }
         return tree.fingerprint
     }
 
     /// Returns the number of entries of a directory; nil if it cannot be listed.
     func children(of directory: PathBytes) -> Int? {
-        (try? paths.place(of: directory)).flatMap { fileSystem.children(of: $0) }
+        (try? paths.location(of: directory)).flatMap { fileSystem.children(of: $0) }
     }
 
     // MARK: Identities
@@ -79,7 +79,7 @@ struct VisibleFiles {
         var directory = path.parent
         var present = there
         while directory != root, directory.isInside(root) {
-            if case .present(let snapshot) = paths.look(at: directory) {
+            if case .present(let snapshot) = paths.inspect(at: directory) {
                 present = snapshot
                 break
             }

@@ -42,7 +42,7 @@ package enum SettledProbe {
     /// The state of a path as read by one check.
     package struct Look: Sendable, Hashable {
         /// The metadata of the path, read after everything else.
-        package var sight: DiskProbe.StatResult
+        package var inspected: DiskProbe.StatResult
         /// Whether a process can write; nil when the policy does not ask for it.
         package var writers: DiskProbe.Holders?
         /// Whether a process holds a write lock; nil when the policy does not ask for it.
@@ -55,10 +55,10 @@ package enum SettledProbe {
         package var time: Timestamp
 
         package init(
-            _ sight: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
+            _ inspected: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
             companion: PathBytes? = nil, tree: DiskProbe.TreeResult? = nil, time: Timestamp
         ) {
-            self.sight = sight
+            self.inspected = inspected
             self.writers = writers
             self.locks = locks
             self.companion = companion
@@ -85,7 +85,7 @@ package enum SettledProbe {
     /// Returns the verdict for a state that was read; does no I/O.
     ///
     /// - Parameters:
-    ///   - look: The state of the path.
+    ///   - inspect: The state of the path.
     ///   - policy: The conditions that must be met.
     ///   - isPolled: Whether the path is polled: where the kernel does not report every change, a lease proves nothing.
     ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
@@ -93,18 +93,18 @@ package enum SettledProbe {
     ///   - waited: The total time for which the path has been dirty.
     /// - Returns: Whether it is finished, and if not, when to check again.
     package static func judge(
-        _ look: Look, policy: SettlePolicy, isPolled: Bool, sample: Sample?, round: Int, waited: Duration
+        _ inspect: Look, policy: SettlePolicy, isPolled: Bool, sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
         let snapshot: Snapshot
-        switch look.sight {
+        switch inspect.inspected {
         case .absent: return .gone
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .present(let present): snapshot = present
         }
         let verdict: Verdict =
             switch snapshot.type {
-            case .file: judgeFile(snapshot, look, policy, isPolled, sample, round)
-            case .directory where policy.isTree: judgeTree(snapshot, look, policy, isPolled, sample, round)
+            case .file: judgeFile(snapshot, inspect, policy, isPolled, sample, round)
+            case .directory where policy.isTree: judgeTree(snapshot, inspect, policy, isPolled, sample, round)
             default: .finished(snapshot, isForced: false)
             }
         guard case .wait(let pause, let sample, let isHeld) = verdict, let longest = policy.maximumWait else {
@@ -115,20 +115,21 @@ package enum SettledProbe {
     }
 
     private static func judgeFile(
-        _ snapshot: Snapshot, _ look: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
+        _ snapshot: Snapshot, _ inspect: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
     ) -> Verdict {
-        let isHeld = look.writers == .somebody || look.locks == .somebody
-        if look.companion != nil || isHeld && policy.waitsForHolder(of: snapshot, at: look.time) {
+        let isHeld = inspect.writers == .somebody || inspect.locks == .somebody
+        if inspect.companion != nil || isHeld && policy.waitsForHolder(of: snapshot, at: inspect.time) {
             return .wait(pause(round: round), sample: nil, isHeld: isHeld)
         }
-        let isUncertain = isHeld || look.writers == .unknown || look.locks == .unknown
+        let isUncertain = isHeld || inspect.writers == .unknown || inspect.locks == .unknown
         return compare(snapshot, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
     }
 
     private static func judgeTree(
-        _ directory: Snapshot, _ look: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
+        _ directory: Snapshot, _ inspect: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?,
+        _ round: Int
     ) -> Verdict {
-        switch look.tree {
+        switch inspect.tree {
         case .absent: return .gone
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
@@ -137,9 +138,9 @@ package enum SettledProbe {
             var directory = directory
             directory.digest = facts.fingerprint
             // The kernel's timestamps use this machine's clock only where the kernel reports every change.
-            let isAhead = isPolled || facts.changed > look.time
+            let isAhead = isPolled || facts.changed > inspect.time
             if !isAhead {
-                let rested = look.time.since(facts.changed)
+                let rested = inspect.time.since(facts.changed)
                 let quiet = policy.quiet(isPolled: false)
                 if rested < quiet { return .wait(quiet - rested, sample: sample) }
             }
@@ -160,7 +161,7 @@ package enum SettledProbe {
     /// Blocks as the file system does; a directory that is one unit is walked completely.
     ///
     /// - Parameters:
-    ///   - place: The path to check.
+    ///   - location: The path to check.
     ///   - fileSystem: The file system to read.
     ///   - time: The current time of day.
     ///   - policy: The conditions that must be met.
@@ -171,36 +172,38 @@ package enum SettledProbe {
     ///   - waited: The total time for which the path has been dirty.
     /// - Returns: Whether it is finished, and if not, when to check again.
     package static func check(
-        _ place: DiskProbe.Place, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
+        _ location: DiskProbe.Location, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
         isPolled: Bool, reading extras: DiskProbe.Extras = [],
         sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
-        var look = Look(fileSystem.stat(place), time: time)
-        if case .present(let first) = look.sight {
+        var inspect = Look(fileSystem.stat(location), time: time)
+        if case .present(let first) = inspect.inspected {
             if first.type == .file {
-                if policy.writers == .wait { look.writers = writers(of: place, in: fileSystem, isPolled: isPolled) }
-                if policy.locks == .wait { look.locks = fileSystem.locks(of: place) }
+                if policy.writers == .wait {
+                    inspect.writers = writers(of: location, in: fileSystem, isPolled: isPolled)
+                }
+                if policy.locks == .wait { inspect.locks = fileSystem.locks(of: location) }
                 if policy.partial == .wait {
-                    look.companion = PartialFile.companion(of: place, size: first.size, in: fileSystem)
+                    inspect.companion = PartialFile.companion(of: location, size: first.size, in: fileSystem)
                 }
             } else if first.type == .directory, policy.isTree {
                 let asks = policy.writers == .wait
-                look.tree = fileSystem.tree(at: place, askingWriters: asks)
+                inspect.tree = fileSystem.tree(at: location, askingWriters: asks)
             }
-            look.sight = fileSystem.stat(place, reading: extras)
+            inspect.inspected = fileSystem.stat(location, reading: extras)
             // The checks above do not apply to a file that has replaced it meanwhile.
-            if case .present(let last) = look.sight, last.identity != first.identity {
+            if case .present(let last) = inspect.inspected, last.identity != first.identity {
                 return .wait(pause(round: round), sample: nil)
             }
         }
-        return judge(look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+        return judge(inspect, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// On a polled root, a writer that is found is certain, but other machines may have more.
     private static func writers(
-        of place: DiskProbe.Place, in fileSystem: any FileSystem, isPolled: Bool
+        of location: DiskProbe.Location, in fileSystem: any FileSystem, isPolled: Bool
     ) -> DiskProbe.Holders {
-        let found = fileSystem.writers(of: place)
+        let found = fileSystem.writers(of: location)
         return isPolled && found == .nobody ? .unknown : found
     }
 }

@@ -162,11 +162,11 @@ public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     /// Releases memory when few of very many keys are left: the others have become jobs, which need memory themselves.
     @inlinable mutating func shrink() {
         guard waiting.capacity > Self.spare, waiting.count < waiting.capacity / 4 else { return }
-        var kept: [Key: Waiting] = [:]
-        kept.reserveCapacity(waiting.count)
-        kept.merge(waiting) { first, _ in first }
-        waiting = kept
-        deadlines = Heap(deadlines.unordered.filter { kept[$0.key] != nil })
+        var retained: [Key: Waiting] = [:]
+        retained.reserveCapacity(waiting.count)
+        retained.merge(waiting) { first, _ in first }
+        waiting = retained
+        deadlines = Heap(deadlines.unordered.filter { retained[$0.key] != nil })
     }
 
     /// The latest time for the next call of `takeDue`; nil when nothing waits.

@@ -50,7 +50,7 @@ extension FileSystem {
     ///   - location: The directory.
     ///   - askingWriters: Whether a regular file with a writer stops the walk.
     /// - Returns: The result of the walk.
-    package func tree(at location: DiskProbe.Place, askingWriters: Bool = true) -> DiskProbe.TreeResult {
+    package func tree(at location: DiskProbe.Location, askingWriters: Bool = true) -> DiskProbe.TreeResult {
         let root: OpenDirectory
         do throws(SystemError) {
             root = try open(location)
@@ -62,7 +62,7 @@ extension FileSystem {
             }
         }
         let top: Snapshot
-        switch stat(DiskProbe.Place(root, ".")) {
+        switch stat(DiskProbe.Location(root, ".")) {
         case .present(let snapshot): top = snapshot
         case .absent: return .busy
         case .unreadable(let errno): return .unreadable(errno: errno)
@@ -75,7 +75,7 @@ extension FileSystem {
             let names: [PathBytes]
             do throws(SystemError) {
                 directory = try open(current, beneath: root)
-                names = try self.names(in: DiskProbe.Place(directory, "."))
+                names = try self.names(in: DiskProbe.Location(directory, "."))
             } catch {
                 if error.errno == ENOENT || error.errno == ENOTDIR || error.errno == ELOOP { return .busy }
                 if current == "." { return .unreadable(errno: error.errno) }
@@ -83,9 +83,9 @@ extension FileSystem {
                 continue
             }
             for name in names {
-                let place = DiskProbe.Place(directory, name)
+                let item = DiskProbe.Location(directory, name)
                 let entry: Snapshot
-                switch stat(place) {
+                switch stat(item) {
                 case .present(let snapshot): entry = snapshot
                 case .absent: return .busy
                 case .unreadable:
@@ -100,7 +100,7 @@ extension FileSystem {
                 guard entry.type == .file else { continue }
                 facts.size &+= entry.size
                 guard askingWriters else { continue }
-                switch writers(of: place) {
+                switch writers(of: item) {
                 case .nobody: break
                 case .somebody: return .busy
                 case .unknown: facts.isUncertain = true
@@ -112,7 +112,7 @@ extension FileSystem {
     }
 
     /// Opens a directory, which must not be a symbolic link.
-    private func open(_ location: DiskProbe.Place) throws(SystemError) -> OpenDirectory {
+    private func open(_ location: DiskProbe.Location) throws(SystemError) -> OpenDirectory {
         if let directory = location.directory { return try open(location.name, beneath: directory) }
         return try open(PathBytes(location.name.lastComponent), beneath: open(root: location.name.parent))
     }

@@ -52,11 +52,11 @@ struct AncestorWatch {
             var error: Int32 = 0
             var isWatched = step(into: directory, name: rest.isEmpty ? name : nil, inotify, error: &error)
             if error == ENOENT || error == ENOTDIR || error == ELOOP { return false }
-            var found = DiskProbe.look(at: next)
+            var found = DiskProbe.inspect(at: next)
             if found.type != .directory {
                 // It may have changed before the name was watched.
                 if !rest.isEmpty { isWatched = step(into: directory, name: name, inotify, error: &error) }
-                found = DiskProbe.look(at: next)
+                found = DiskProbe.inspect(at: next)
                 if !isWatched || FileSystemType.untold(at: directory) != nil { isReliable = false }
             }
             switch found {
@@ -77,7 +77,7 @@ struct AncestorWatch {
                 return true
             }
         }
-        guard case .present(let snapshot) = DiskProbe.look(at: directory) else { return false }
+        guard case .present(let snapshot) = DiskProbe.inspect(at: directory) else { return false }
         end = .directory(snapshot.identity, directory)
         return true
     }

@@ -41,7 +41,7 @@ extension WatchLoop {
     private func record(_ reader: DirectoryReader, at path: PathBytes, isRoot: Bool) {
         guard let recorder = scope.recorder else { return }
         let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
-        if error != 0 { reports.append(.authorsUntold(path, errno: error)) }
+        if error != 0 { reports.append(.writersUnreported(path, errno: error)) }
     }
 
     /// Lists the next chunk of the current directory.
@@ -80,7 +80,7 @@ extension WatchLoop {
         let isEntered = isDirectory && isEntered(path, listing.root)
         if listing.contents != nil, isHinted || isEntered {
             var status = cal_stat()
-            switch listing.reader.look(at: entry, &status) {
+            switch listing.reader.inspect(at: entry, &status) {
             case 0: listing.contents?.add(entry.name, status)
             case ENOENT: return
             default: if let earlier { listing.contents?.add(entry.name, asIn: earlier) }

@@ -36,7 +36,7 @@ package enum WatchReport: Sendable, Hashable {
     case limited(WatchShortage)
     /// The kernel can't report which processes cause events on the file system of a directory, although a rule asks for
     /// it.
-    case authorsUntold(PathBytes, errno: Int32)
+    case writersUnreported(PathBytes, errno: Int32)
     /// A directory can't be watched or listed: changes in it go unnoticed.
     case failure(WatchError)
 }

@@ -93,9 +93,9 @@ extension FileEvent: JSONRecord {
         json.member(list: "same_as", &sameAs)
         json.member("children", &children)
         json.member("tail", &addition)
-        var by = author == .notAsked ? nil : author
+        var by = writer == .notAsked ? nil : writer
         json.member("by", &by)
-        author = by ?? .notAsked
+        writer = by ?? .notAsked
         json.member("origin", &origin)
         json.member("time", &time)
     }

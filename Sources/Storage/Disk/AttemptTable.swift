@@ -61,7 +61,7 @@ final class AttemptTable {
     }
 
     /// Stores the result of an undo with the attempt and with its job.
-    func write(_ record: UndoRecord, of changes: KeptChanges) throws {
+    func write(_ record: UndoRecord, of changes: RecordedChanges) throws {
         let job = changes.job.description
         try undo.run {
             $0.bind(job).bind(changes.started.columnValue).bind(Int64(changes.number)).bind(utf8: record.record)
@@ -71,7 +71,7 @@ final class AttemptTable {
     }
 
     /// Returns the changes of the attempts at a job that can be undone, the last attempt first.
-    func changes(of job: JobID) throws -> [KeptChanges] { try Self.changes(of: job, selected: changes) }
+    func changes(of job: JobID) throws -> [RecordedChanges] { try Self.changes(of: job, selected: changes) }
 
     /// Prepares the statement that selects changes.
     static func selectChanges(in database: Database) throws -> SQLStatement {
@@ -83,13 +83,13 @@ final class AttemptTable {
     }
 
     /// Runs the statement; unreadable rows are skipped.
-    static func changes(of job: JobID, selected statement: SQLStatement) throws -> [KeptChanges] {
+    static func changes(of job: JobID, selected statement: SQLStatement) throws -> [RecordedChanges] {
         try statement.rows({ $0.bind(job.description) }) { row in
             guard let event = FileEvent(record: row.blob(2)), let changes = [FileChange](record: row.blob(3)) else {
                 return nil
             }
             let undo = row.optionalBlob(4).flatMap { UndoRecord(record: $0) }
-            return KeptChanges(
+            return RecordedChanges(
                 job: job, rule: row.text(5), number: Int(row.integer(0)),
                 started: Timestamp(columnValue: row.integer(1)),
                 event: event, changes: changes, undo: undo?.reasons.count == changes.count ? undo : nil)

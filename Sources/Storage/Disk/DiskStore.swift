@@ -196,7 +196,7 @@ package final class DiskStore: LedgerStore {
     package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? { read { try $0.job(id, at: clocks) } ?? nil }
 
     /// Returns the changes to files by the attempts at a job that can be undone, the last attempt first.
-    package func changes(of id: JobID) -> [KeptChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }
+    package func changes(of id: JobID) -> [RecordedChanges] { read { try $0.tables.attempts.changes(of: id) } ?? [] }
 
     /// Returns the job that `ready` has refused for the current content of the path; nil if there is none.
     package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {

@@ -132,7 +132,7 @@ extension StoreState {
             changes.attempts.filter { attempt in
                 if case .deleted? = changes.jobs[attempt.job]?.fate { false } else { true }
             })
-        for (kept, record) in changes.undos { try tables.attempts.write(record, of: kept) }
+        for (retained, record) in changes.undos { try tables.attempts.write(record, of: retained) }
         return ended
     }
 

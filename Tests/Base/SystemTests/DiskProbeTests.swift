@@ -79,15 +79,15 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Place(path)) == .nobody })
+            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Location(path)) == .nobody })
             let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             defer { close(holder) }
             #expect(flock(holder, LOCK_SH) == 0)
-            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Place(path)) == .nobody })
+            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Location(path)) == .nobody })
             #expect(flock(holder, LOCK_EX) == 0)
-            #expect(DiskProbe.locks(of: DiskProbe.Place(path)) == .somebody)
+            #expect(DiskProbe.locks(of: DiskProbe.Location(path)) == .somebody)
             #expect(flock(holder, LOCK_UN) == 0)
-            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Place(path)) == .nobody })
+            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Location(path)) == .nobody })
         }
     }
 
@@ -100,14 +100,14 @@ struct DiskProbeTests {
             var lock = Glibc.flock(
                 l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 1 << 40, l_len: 1, l_pid: 0)
             #expect(fcntl(holder, F_SETLK, &lock) == 0)
-            #expect(DiskProbe.locks(of: DiskProbe.Place(path)) == .somebody)
+            #expect(DiskProbe.locks(of: DiskProbe.Location(path)) == .somebody)
         }
     }
 
     @Test func `S09 what has no locks has no answer`() {
         withTempTree { tree in
-            #expect(DiskProbe.locks(of: DiskProbe.Place(tree.root)) == .unknown)
-            #expect(DiskProbe.locks(of: DiskProbe.Place(tree.path("missing"))) == .unknown)
+            #expect(DiskProbe.locks(of: DiskProbe.Location(tree.root)) == .unknown)
+            #expect(DiskProbe.locks(of: DiskProbe.Location(tree.path("missing"))) == .unknown)
         }
     }
 
@@ -125,7 +125,7 @@ struct DiskProbeTests {
                     ExtendedAttribute(name: "user.b", value: [1, 0, 2]),
                     ExtendedAttribute(name: "user.c", value: Array(repeating: 7, count: 2_000)),
                 ])
-            guard case .present(let plain) = DiskProbe.look(at: path) else {
+            guard case .present(let plain) = DiskProbe.inspect(at: path) else {
                 Issue.record("the file is not seen")
                 return
             }
@@ -143,19 +143,19 @@ struct DiskProbeTests {
     }
 
     private func seen(_ path: PathBytes) -> Snapshot? {
-        guard case .present(let snapshot) = DiskProbe.look(at: path, reading: .extended) else { return nil }
+        guard case .present(let snapshot) = DiskProbe.inspect(at: path, reading: .extended) else { return nil }
         return snapshot
     }
 
     @Test func `S45 a directory's children are counted, hidden ones too`() {
         withTempTree { tree in
-            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.root)) == 0)
+            #expect(KernelFileSystem().children(of: DiskProbe.Location(tree.root)) == 0)
             TestFile.write(tree.path("a"), "x")
             TestFile.write(tree.path(".b"), "x")
             TestFile.write(tree.path("c/d"), "x")
-            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.root)) == 3)
-            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.path("a"))) == nil)
-            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.path("missing"))) == nil)
+            #expect(KernelFileSystem().children(of: DiskProbe.Location(tree.root)) == 3)
+            #expect(KernelFileSystem().children(of: DiskProbe.Location(tree.path("a"))) == nil)
+            #expect(KernelFileSystem().children(of: DiskProbe.Location(tree.path("missing"))) == nil)
         }
     }
 
@@ -163,7 +163,7 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("link")
             _ = path.withCString { symlink("/etc/passwd", $0) }
-            guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+            guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
                 Issue.record("the link is not seen")
                 return
             }
@@ -175,7 +175,7 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.root.appending([0x63, 0xE9, 0xFF, 0x0A])
             TestFile.write(path, "xyz")
-            guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+            guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
                 Issue.record("the file is not seen")
                 return
             }
@@ -187,16 +187,16 @@ struct DiskProbeTests {
     @Test func `the identity survives a rename but not a replacement`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "1")
-            let before = DiskProbe.look(at: tree.path("a"))
+            let before = DiskProbe.inspect(at: tree.path("a"))
             _ = tree.path("a").withCString { from in tree.path("b").withCString { rename(from, $0) } }
-            #expect(identity(before) == identity(DiskProbe.look(at: tree.path("b"))))
+            #expect(identity(before) == identity(DiskProbe.inspect(at: tree.path("b"))))
             TestFile.write(tree.path("a"), "1")
-            #expect(identity(before) != identity(DiskProbe.look(at: tree.path("a"))))
+            #expect(identity(before) != identity(DiskProbe.inspect(at: tree.path("a"))))
         }
     }
 
-    private func identity(_ sight: DiskProbe.StatResult) -> FileIdentity? {
-        guard case .present(let snapshot) = sight else { return nil }
+    private func identity(_ inspected: DiskProbe.StatResult) -> FileIdentity? {
+        guard case .present(let snapshot) = inspected else { return nil }
         return snapshot.identity
     }
 }

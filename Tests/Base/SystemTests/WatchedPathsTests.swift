@@ -6,7 +6,9 @@ import Testing
 struct WatchedPathsTests {
     private func link(_ path: PathBytes, to target: String) { #expect(path.withCString { symlink(target, $0) } == 0) }
 
-    private func isPresent(_ sight: DiskProbe.StatResult) -> Bool { if case .present = sight { true } else { false } }
+    private func isPresent(_ inspected: DiskProbe.StatResult) -> Bool {
+        if case .present = inspected { true } else { false }
+    }
 
     @Test func `nothing behind a link below the root is visible or readable`() {
         withTempTree { tree in
@@ -20,7 +22,7 @@ struct WatchedPathsTests {
             let writer = tree.path("outside/secret").withCString { open($0, O_WRONLY) }
             defer { close(writer) }
             for name in ["link/secret", "inner/.", "missing/x"] {
-                #expect(files.look(at: root.appending(name)) == .absent)
+                #expect(files.inspect(at: root.appending(name)) == .absent)
                 #expect(files.writers(of: root.appending(name)) == .unknown)
                 #expect(DiskProbe.openForReading(root.appending(name), below: root) < 0)
             }
@@ -28,7 +30,7 @@ struct WatchedPathsTests {
             #expect(!files.isBehindLink(root.appending("missing/x"), root: root))
             #expect(!files.isBehindLink(root.appending("link"), root: root))
             // The link itself is an entry.
-            #expect(isPresent(files.look(at: root.appending("link"), reading: .extended)))
+            #expect(isPresent(files.inspect(at: root.appending("link"), reading: .extended)))
             #expect(DiskProbe.openForReading(root.appending("file"), below: root) == -ELOOP)
             for name in ["link", "inner", "link/x", "file"] {
                 let found = #expect(throws: SystemError.self) { try files.names(in: root.appending(name)) }
@@ -55,8 +57,8 @@ struct WatchedPathsTests {
             TestFile.makeDirectory(tree.path("in"))
             link(tree.path("in/root"), to: "../real")
             let (outer, inner) = (tree.path("in"), tree.path("in/root"))
-            #expect(isPresent(WatchedPaths(roots: [outer, inner]).look(at: inner.appending("sub/a"))))
-            #expect(WatchedPaths(roots: [outer]).look(at: inner.appending("sub/a")) == .absent)
+            #expect(isPresent(WatchedPaths(roots: [outer, inner]).inspect(at: inner.appending("sub/a"))))
+            #expect(WatchedPaths(roots: [outer]).inspect(at: inner.appending("sub/a")) == .absent)
         }
     }
 
@@ -65,13 +67,13 @@ struct WatchedPathsTests {
             TestFile.write(tree.path("in/sub/a"), "x")
             TestFile.write(tree.path("outside/b"), "x")
             let files = WatchedPaths(roots: [tree.path("in")])
-            #expect(isPresent(files.look(at: tree.path("in/sub/a"))))
+            #expect(isPresent(files.inspect(at: tree.path("in/sub/a"))))
             #expect(tree.path("in/sub").withCString { from in tree.path("old").withCString { rename(from, $0) } } == 0)
             link(tree.path("in/sub"), to: "../outside")
-            #expect(files.look(at: tree.path("in/sub/b")) == .absent)
+            #expect(files.inspect(at: tree.path("in/sub/b")) == .absent)
             files.forget()
-            #expect(files.look(at: tree.path("in/sub/a")) == .absent)
-            #expect(files.look(at: tree.path("in/sub/b")) == .absent)
+            #expect(files.inspect(at: tree.path("in/sub/a")) == .absent)
+            #expect(files.inspect(at: tree.path("in/sub/b")) == .absent)
         }
     }
 
@@ -96,7 +98,7 @@ struct WatchedPathsTests {
             let hasMet = Deadline.wait {
                 for _ in 0..<1_000 {
                     files.forget()
-                    switch files.look(at: path) {
+                    switch files.inspect(at: path) {
                     case .present(let snapshot):
                         seen += 1
                         #expect(snapshot.size == 4)

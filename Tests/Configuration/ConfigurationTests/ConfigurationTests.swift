@@ -42,7 +42,7 @@ struct ConfigurationTests {
             """)
         #expect(diagnostics.isEmpty)
         func at(_ line: Int, _ column: Int = 1) -> SettingOrigin {
-            .file(SourcePlace(file: "config.yaml", line: line, column: column))
+            .file(SourcePosition(file: "config.yaml", line: line, column: column))
         }
         #expect(found.journal == Setting(.file(directory.appending("jobs.db")), from: at(1)))
         #expect(found.retentionPeriod == Setting(.seconds(90 * 86_400), from: at(3, 3)))
@@ -162,7 +162,7 @@ struct ConfigurationTests {
     func `an error is reported with its location and a remedy`(fault: Fault) throws {
         let diagnostics = Self.load(fault.text + "\n").diagnostics
         let first = try #require(diagnostics.first)
-        #expect("\(first.place.line):\(first.place.column): \(first.message)".hasPrefix(fault.said))
+        #expect("\(first.location.line):\(first.location.column): \(first.message)".hasPrefix(fault.said))
         #expect(first.severity == .error)
         if let help = fault.help { #expect(first.help?.hasPrefix(help) == true, "\(first.help ?? "")") }
     }
@@ -186,7 +186,7 @@ struct ConfigurationTests {
             surroundings.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
             let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
             #expect(loaded.diagnostics.map(\.message) == ["'\(tree.path("rules.yaml"))' is open"])
-            #expect(loaded.diagnostics.first?.place.file == "rules.yaml")
+            #expect(loaded.diagnostics.first?.location.file == "rules.yaml")
             #expect(loaded.rulesInOrder.isEmpty)
         }
     }

@@ -57,15 +57,15 @@ struct DiagnosticTextTests {
     }
 
     @Test(arguments: [0, 30, 59, 60, 61, 119, 120, 121, 5_000, 9_879, 9_880, 9_939, 9_998, 9_999])
-    func `a long line is truncated around the caret`(place: Int) throws {
+    func `a long line is truncated around the caret`(location: Int) throws {
         var characters = Array(repeating: Character("é"), count: 10_000)
-        characters[place] = "X"
+        characters[location] = "X"
         let diagnostic = try diagnostic(String(characters), marking: "X")
         let line = try #require(diagnostic.sourceLine)
         #expect(line.unicodeScalars.count <= 120)
         #expect(Array(line.unicodeScalars)[diagnostic.caret] == "X")
-        #expect(diagnostic.place.column == place + 1)
-        #expect(line.hasPrefix("…") == (diagnostic.caret != place))
+        #expect(diagnostic.location.column == location + 1)
+        #expect(line.hasPrefix("…") == (diagnostic.caret != location))
     }
 
     @Test func `control characters of a line or a file name are replaced`() throws {

@@ -27,18 +27,18 @@ struct MutationTests {
     private static func damage(_ bytes: [UInt8], _ random: inout Generator) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 1...4, using: &random) {
-            let place = Int.random(in: 0...bytes.count, using: &random)
+            let location = Int.random(in: 0...bytes.count, using: &random)
             switch Int.random(in: 0..<6, using: &random) {
-            case 0 where place < bytes.count: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-            case 1 where place < bytes.count: bytes.remove(at: place)
-            case 2: bytes.insert(interesting.randomElement(using: &random) ?? 0, at: place)
-            case 3 where place < bytes.count: bytes[place] = interesting.randomElement(using: &random) ?? 0
+            case 0 where location < bytes.count: bytes[location] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+            case 1 where location < bytes.count: bytes.remove(at: location)
+            case 2: bytes.insert(interesting.randomElement(using: &random) ?? 0, at: location)
+            case 3 where location < bytes.count: bytes[location] = interesting.randomElement(using: &random) ?? 0
             case 4:
-                let end = min(bytes.count, place + Int.random(in: 0...20, using: &random))
-                bytes.removeSubrange(place..<end)
+                let end = min(bytes.count, location + Int.random(in: 0...20, using: &random))
+                bytes.removeSubrange(location..<end)
             default:
-                let end = min(bytes.count, place + Int.random(in: 0...20, using: &random))
-                bytes.insert(contentsOf: bytes[place..<end], at: Int.random(in: 0...bytes.count, using: &random))
+                let end = min(bytes.count, location + Int.random(in: 0...20, using: &random))
+                bytes.insert(contentsOf: bytes[location..<end], at: Int.random(in: 0...bytes.count, using: &random))
             }
         }
         return bytes
@@ -69,11 +69,11 @@ struct MutationTests {
                 TestFile.write(path, bytes)
                 let loaded = loader.load(["damaged.yaml"])
                 let lines = Self.lines(bytes)
-                for diagnostic in loaded.diagnostics where diagnostic.place.line > 0 {
+                for diagnostic in loaded.diagnostics where diagnostic.location.line > 0 {
                     let isInside =
-                        diagnostic.place.line <= lines.count && diagnostic.place.column >= 1
-                        && diagnostic.place.column <= lines[diagnostic.place.line - 1] + 1
-                    #expect(isInside, "\(diagnostic.place) in \(bytes)")
+                        diagnostic.location.line <= lines.count && diagnostic.location.column >= 1
+                        && diagnostic.location.column <= lines[diagnostic.location.line - 1] + 1
+                    #expect(isInside, "\(diagnostic.location) in \(bytes)")
                     #expect(diagnostic.length >= 1)
                     #expect(diagnostic.caret <= diagnostic.sourceLine?.unicodeScalars.count ?? 0)
                 }

@@ -37,7 +37,7 @@ struct RuleDecodingTests {
                   with: { to: "/srv/out/${name}", deep: { list: [1, 2.5, true, null, text] } }
             """)
         #expect(rule.name == "photos")
-        #expect(rule.place == SourcePlace(file: "rules.yaml", line: 3, column: 5))
+        #expect(rule.location == SourcePosition(file: "rules.yaml", line: 3, column: 5))
         #expect(rule.summary == "Every picture of the phone.")
         #expect(rule.globs.map(\.description) == ["/srv/in/**/*.jpg", "/srv/in/**/*.{png,webp}"])
         #expect(rule.globs.allSatisfy { $0.options.matchesHidden && !$0.options.isCaseSensitive })
@@ -51,7 +51,7 @@ struct RuleDecodingTests {
         #expect(rule.timeout == .seconds(3_600))
         #expect(rule.concurrency == 4)
         let action = try #require(rule.actions.first)
-        #expect(action.place.line == 18)
+        #expect(action.location.line == 18)
         guard case .use(let reference, let parameters) = action.work else {
             Issue.record("not a handler")
             return
@@ -137,7 +137,7 @@ struct RuleDecodingTests {
             TestFile.write(tree.path("a.yaml"), "rules:\n  - { name: a, formerly: [b, x], path: /a/*, action: log }\n")
             TestFile.write(tree.path("b.yaml"), "rules:\n  - { name: b, formerly: x, path: /b/*, action: log }\n")
             let loaded = makeLoader(in: tree.root).load(["."])
-            let messages = loaded.diagnostics.map { "\($0.place.file) \($0.message)" }
+            let messages = loaded.diagnostics.map { "\($0.location.file) \($0.message)" }
             #expect(
                 messages == [
                     "./a.yaml the name 'b' is used by the rule at ./b.yaml:2:5",

@@ -51,9 +51,9 @@ struct RuleFixture: CustomTestStringConvertible {
 
     private static func text(of loaded: LoadedRules) -> String {
         loaded.diagnostics.map { diagnostic in
-            let place = "\(diagnostic.place.line):\(diagnostic.place.column)+\(diagnostic.length)"
+            let location = "\(diagnostic.location.line):\(diagnostic.location.column)+\(diagnostic.length)"
             let help = diagnostic.help.map { "#   help: \($0)\n" } ?? ""
-            return "# expect \(place) \(diagnostic.severity): \(diagnostic.message)\n\(help)"
+            return "# expect \(location) \(diagnostic.severity): \(diagnostic.message)\n\(help)"
         }.joined()
     }
 
@@ -67,7 +67,7 @@ struct RuleFixture: CustomTestStringConvertible {
             let copy = tree.path(name.split(separator: "/").last.map(String.init) ?? "")
             TestFile.write(copy, own)
             var text = Self.text(of: loaded(copy))
-            for place in marked { text = text.replacing(place.dropLast() + ":", with: place + "[unseen]:") }
+            for location in marked { text = text.replacing(location.dropLast() + ":", with: location + "[unseen]:") }
             let whole = own + Array(text.utf8)
             TestFile.write(copy, whole)
             if Self.text(of: loaded(copy)) == Self.unmarked(text), own.isEmpty || own.last == UInt8(ascii: "\n") {

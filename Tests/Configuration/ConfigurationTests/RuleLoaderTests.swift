@@ -36,9 +36,9 @@ struct RuleLoaderTests {
         withTempTree { tree in
             TestFile.write(tree.path("rules/a.yaml"), good)
             let loader = makeLoader(in: tree.root)
-            #expect(loader.load(["rules"]).ruleset.rules.map(\.place.file) == ["rules/a.yaml"])
-            #expect(loader.load(["rules/"]).ruleset.rules.map(\.place.file) == ["rules/a.yaml"])
-            #expect(loader.load(["./rules/a.yaml"]).ruleset.rules.map(\.place.file) == ["./rules/a.yaml"])
+            #expect(loader.load(["rules"]).ruleset.rules.map(\.location.file) == ["rules/a.yaml"])
+            #expect(loader.load(["rules/"]).ruleset.rules.map(\.location.file) == ["rules/a.yaml"])
+            #expect(loader.load(["./rules/a.yaml"]).ruleset.rules.map(\.location.file) == ["./rules/a.yaml"])
         }
     }
 

@@ -26,7 +26,7 @@ struct RuleSchemaTests {
             let rule: [String: JSONValue] = ["name": "x", "path": "/in/*", "action": "log"]
             let file = JSONValue.object(["rules": [.object(rule.merging(more) { $1 })]])
             var loaded = try #require(load(file.line).ruleset.rules.first)
-            loaded.place = SourcePlace(file: "", line: 1, column: 1)
+            loaded.location = SourcePosition(file: "", line: 1, column: 1)
             loaded.baseDirectory = "/"
             loaded.actions = []
             var text = ""

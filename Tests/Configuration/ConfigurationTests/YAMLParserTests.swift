@@ -32,14 +32,14 @@ struct YAMLParserTests {
         #expect(try text(of: root.entry("b")?.value, in: source) == "5")
         #expect(try text(of: root.entry("c")?.value, in: source) == "[1]")
         let block = try #require(root.entry("d")?.value)
-        #expect(source.place(at: block.range.lowerBound).line == 5)
-        #expect(source.place(at: block.range.lowerBound).column == 3)
+        #expect(source.location(at: block.range.lowerBound).line == 5)
+        #expect(source.location(at: block.range.lowerBound).column == 3)
     }
 
     @Test func `columns count characters and lines count line ends`() throws {
         let (root, source, _) = try parse("é: 1\r\n日本: {ü: x}\r\n")
         let inner = try #require(root.entry("日本")?.value.entry("ü")?.value)
-        #expect(source.place(at: inner.range.lowerBound).description == "x.yaml:2:9")
+        #expect(source.location(at: inner.range.lowerBound).description == "x.yaml:2:9")
     }
 
     @Test func `locations are correct in a long file that is not ASCII`() throws {
@@ -47,14 +47,14 @@ struct YAMLParserTests {
         let (root, source, _) = try parse(lines)
         for number in [0, 511, 512, 513, 2_999] {
             let value = try #require(root.entry("k\(number)")?.value)
-            #expect(source.place(at: value.range.lowerBound).line == number + 1)
+            #expect(source.location(at: value.range.lowerBound).line == number + 1)
             #expect(source.text(value.range) == "äöü")
         }
     }
 
     // MARK: - Scalars
 
-    @Test func `styles are kept, and quotes and tags make strings`() throws {
+    @Test func `styles are retained, and quotes and tags make strings`() throws {
         let (root, _, _) = try parse("[a, 'b', \"c\", 5, '5', !!str 5, ! 5, ~, '~', ]")
         #expect(
             try #require(root.elements).map(\.isPlain) == [true, false, false, true, false, false, false, true, false])
@@ -108,7 +108,7 @@ struct YAMLParserTests {
         #expect(elements[1].entry("x")?.value.text == "1")
         #expect(elements[2].elements?.count == 2)
         #expect(root.entry("text")?.value.text == "key")
-        #expect(source.place(at: elements[0].range.lowerBound).line == 1)
+        #expect(source.location(at: elements[0].range.lowerBound).line == 1)
         #expect(problems.isEmpty)
     }
 

@@ -151,12 +151,12 @@ struct RunCheck {
         if journal.integrity != ["ok"] {
             found.append(Finding(text: "the journal is damaged: \(journal.integrity.joined(separator: "; "))"))
         }
-        let begun = Set(log.runs.map(\.job))
+        let started = Set(log.runs.map(\.job))
         let done = Set(log.runs.filter { $0.status == 0 }.map(\.job))
         for job in journal.jobs {
             switch job.state {
             case "succeeded" where job.rule != "copies" && !done.contains(job.id):
-                let problem = begun.contains(job.id) ? "never finished" : "never ran"
+                let problem = started.contains(job.id) ? "never finished" : "never ran"
                 found.append(
                     Finding(text: "job \(job.id) of '\(job.rule)' counts as done, but \(problem)", job: job.id))
             case "succeeded", "skipped": break

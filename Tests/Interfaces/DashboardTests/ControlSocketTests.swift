@@ -109,11 +109,11 @@ struct ControlSocketTests {
             let live = try ControlSocket(at: path)
             var callers: [Int32] = []
             for _ in 0..<200 {
-                callers.append(ControlSocket.connected(to: path, patience: 0))
+                callers.append(ControlSocket.connected(to: path, timeout: 0))
                 if callers.last ?? 0 < 0 { break }
             }
             #expect(callers.last == -EAGAIN)
-            #expect(ControlSocket.connected(to: path, patience: 1) == -EAGAIN)
+            #expect(ControlSocket.connected(to: path, timeout: 1) == -EAGAIN)
             for caller in callers where caller >= 0 { close(caller) }
             withExtendedLifetime(live) {}
         }

@@ -320,10 +320,11 @@ struct CommandTests {
         withTempTree { tree in
             let isDirectory = command.contains("/")
             let name = PathBytes(Array("caf".utf8) + [0xE9] + Array(isDirectory ? "".utf8 : ".yaml".utf8))
-            let place = tree.root.appending(name.bytes)
-            if isDirectory { TestFile.makeDirectory(place) }
+            let location = tree.root.appending(name.bytes)
+            if isDirectory { TestFile.makeDirectory(location) }
             TestFile.write(
-                isDirectory ? place.appending("r.yaml") : place, "rules: [{ name: r, path: in/x, action: log }]\n")
+                isDirectory ? location.appending("r.yaml") : location, "rules: [{ name: r, path: in/x, action: log }]\n"
+            )
             TestFile.makeDirectory(tree.path("in"))
             let suffix = isDirectory ? "" : ".yaml"
             let program = RunningProgram(

@@ -196,10 +196,10 @@ struct ControlCommandTests {
         try Instance.withProgram { (root, _) throws in
             TestFile.write(root.appending("in/a.png"), "a")
             _ = try Instance.job(root, "succeeded")
-            let place = root.appending(".run/control.sock").description
+            let location = root.appending(".run/control.sock").description
             let shell = RunningProgram(
                 "/bin/sh", ["-c", "\(Places.alight) \(command) >/dev/full"], in: root,
-                environment: JournalCommand.environment.merging(["ALIGHT_CONTROL": place]) { $1 },
+                environment: JournalCommand.environment.merging(["ALIGHT_CONTROL": location]) { $1 },
                 output: root.appending("shell"))
             #expect(shell.wait() == 1)
             #expect(

@@ -71,7 +71,7 @@ struct ControlConnectionTests {
     // MARK: TCP
 
     /// Returns the token of the link that the program has printed, and the link without it.
-    private static func printedLink(_ program: RunningProgram) throws -> (place: String, token: String) {
+    private static func printedLink(_ program: RunningProgram) throws -> (location: String, token: String) {
         let said = try #require(program.error.components(separatedBy: "dashboard: ").dropFirst().first)
         let link = try #require(said.split { $0 == "\"" || $0 == "\n" }.first)
         let parts = link.split(separator: "?token=")
@@ -94,15 +94,15 @@ struct ControlConnectionTests {
             let root = tree.root
             TestFile.makeDirectory(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Instance.rules(root))
-            var links: [(place: String, token: String)] = []
+            var links: [(location: String, token: String)] = []
             for start in 1...2 {
                 let program = RunningProgram.alight(
                     ["run", "rules.yaml"] + arguments, in: root, output: "run-\(start)")
                 #expect(Deadline.wait { program.error.contains("dashboard: ") && RawHTTP(port: port) != nil })
                 links.append(try Self.printedLink(program))
-                let (place, token) = links[start - 1]
-                let host = String(place.dropFirst(7).dropLast())
-                #expect(host.hasSuffix(":\(port)") && !host.hasPrefix("0.0.0.0"), "\(place)")
+                let (location, token) = links[start - 1]
+                let host = String(location.dropFirst(7).dropLast())
+                #expect(host.hasSuffix(":\(port)") && !host.hasPrefix("0.0.0.0"), "\(location)")
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer no", host: host) == "HTTP/1.1 401")
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: "x.test") == "HTTP/1.1 421")

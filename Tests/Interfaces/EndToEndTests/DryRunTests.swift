@@ -146,8 +146,8 @@ struct DryRunTests {
                 Self.make(root, rules: Self.plainRules)
                 let first = Self.run(root, end == "clean" ? ["--once"] : [], said: said.path("first"))
                 if end == "killed" {
-                    let isKept = JournalCommand.awaitSucceeded(2, in: root.appending(".state/alight/journal.db"))
-                    #expect(isKept)
+                    let isRetained = JournalCommand.awaitSucceeded(2, in: root.appending(".state/alight/journal.db"))
+                    #expect(isRetained)
                     first.signal(SIGKILL)
                 }
                 _ = first.wait()

@@ -169,7 +169,7 @@ struct ExplainCommandTests {
         }
     }
 
-    @Test func `S58 rules come from the usual places when none are named`() {
+    @Test func `S58 rules come from the usual locations when none are named`() {
         withTempTree { tree in
             Self.make(tree)
             TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - { name: one, path: '../in/*', action: log }\n")

@@ -219,14 +219,14 @@ struct JobsCommandTests {
 
     @Test func `the default journal is in the user's state directory`() {
         withTempTree { tree in
-            for (environment, place) in [
+            for (environment, location) in [
                 (["XDG_STATE_HOME": "\(tree.root)/state"], "state/alight/journal.db"),
                 (["XDG_STATE_HOME": "relative"], geteuid() == 0 ? nil : ".local/state/alight/journal.db"),
             ] {
                 let program = RunningProgram.alight(["jobs"], in: tree.root, environment: environment)
                 _ = program.wait()
-                guard let place else { continue }
-                #expect(program.error.hasPrefix("error: there is no journal at '\(tree.path(place))'"))
+                guard let location else { continue }
+                #expect(program.error.hasPrefix("error: there is no journal at '\(tree.path(location))'"))
             }
         }
     }

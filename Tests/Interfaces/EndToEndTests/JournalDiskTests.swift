@@ -45,11 +45,11 @@ struct JournalDiskTests {
             #expect(isFull, "\(program.error)")
             #expect(program.error.contains("no action starts until it can be written again"), "\(program.error)")
             #expect(program.error.contains("help: free space on the disk"), "\(program.error)")
-            let begun = program.lines.count
+            let started = program.lines.count
             for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }
             // The program retries each second. It must report the error only once.
             Deadline.pause(.milliseconds(2500))
-            #expect(program.lines.count == begun)
+            #expect(program.lines.count == started)
             #expect(program.error.components(of: "the disk is full") == 1, "\(program.error)")
             #expect(program.exitStatus() == nil)
             for command in ["pause", "resume"] {

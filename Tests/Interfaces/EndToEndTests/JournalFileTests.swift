@@ -131,9 +131,9 @@ struct JournalFileTests {
         }
     }
 
-    private static func overwrite(_ path: PathBytes, at place: Int, _ bytes: [UInt8]) {
+    private static func overwrite(_ path: PathBytes, at location: Int, _ bytes: [UInt8]) {
         let file = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
-        #expect(pwrite(file, bytes, bytes.count, off_t(place)) == bytes.count)
+        #expect(pwrite(file, bytes, bytes.count, off_t(location)) == bytes.count)
         close(file)
     }
 

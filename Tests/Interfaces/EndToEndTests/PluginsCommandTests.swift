@@ -81,9 +81,9 @@ struct PluginsCommandTests {
             let named = Self.alight(tree, ["describe", "lines", "--rules", ".config/alight/rules"])
             #expect(named.exitStatus() == 2)
             let near = Self.alight(tree, ["test", "lnies"]).error
-            let places =
+            let locations =
                 "plugins are searched for in '\(tree.root)/plugins', '\(tree.root)/.config/alight/rules/plugins', "
-            #expect(near.hasPrefix("error: no plugin 'lnies'\n    help: write 'lines'; \(places)"), "\(near)")
+            #expect(near.hasPrefix("error: no plugin 'lnies'\n    help: write 'lines'; \(locations)"), "\(near)")
         }
     }
 

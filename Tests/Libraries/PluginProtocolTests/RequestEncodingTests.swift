@@ -27,7 +27,7 @@ struct RequestEncodingTests {
         event.before = PluginFacts(
             size: -1, mtime: "", mode: "0600", uid: 1, gid: 2, nlink: 3, id: "1:2:3:4",
             xattr: ["user.a": nil, "user.b": ["base64": "/w=="]])
-        event.by = PluginAuthor(pid: 7, comm: nil, exe: "/bin/sh", uid: nil)
+        event.by = PluginWriter(pid: 7, comm: nil, exe: "/bin/sh", uid: nil)
         event.by?.exeBase64 = "L2Jpbi9zaA=="
         event.tail = PluginTail(offset: 5, text: "a\r\nb", base64: nil, reset: true, remaining: 0)
         event.job = "01ARZ3NDEKTSV4RRFFQ69G5FAV"

@@ -224,7 +224,7 @@ struct ConditionTests {
 
     private static func rule(_ condition: Condition) throws -> Rule {
         var rule = Rule(
-            name: "r", place: SourcePlace(file: "rules.yaml", line: 2, column: 5),
+            name: "r", location: SourcePosition(file: "rules.yaml", line: 2, column: 5),
             filter: PathFilter(globs: [try Glob("/in/**")]), actions: [])
         rule.condition = condition
         return rule

@@ -17,19 +17,19 @@ struct ExplanationTests {
         var directories: [PathBytes: DiskProbe.StatResult] = [:]
         var polled: [PathBytes: PollingReason] = [:]
 
-        var sights: Explanation.Inspection {
+        var inspection: Explanation.Inspection {
             let (directories, polled) = (directories, polled)
-            let look: @Sendable (PathBytes) -> DiskProbe.StatResult = {
+            let inspect: @Sendable (PathBytes) -> DiskProbe.StatResult = {
                 directories[$0] ?? .present(.sample(type: .directory))
             }
             return Explanation.Inspection(
-                path: path, writers: writers, locks: locks, directory: look, root: look, polling: { polled[$0] })
+                path: path, writers: writers, locks: locks, directory: inspect, root: inspect, polling: { polled[$0] })
         }
     }
 
     private static func rule(_ change: (inout Rule) -> Void = { _ in }) throws -> Rule {
         var rule = Rule(
-            name: "r", place: SourcePlace(file: "rules.yaml", line: 2, column: 5),
+            name: "r", location: SourcePosition(file: "rules.yaml", line: 2, column: 5),
             filter: PathFilter(globs: [try Glob("/in/**")]), actions: [])
         change(&rule)
         return rule
@@ -39,10 +39,10 @@ struct ExplanationTests {
         _ path: PathBytes = "/in/x/a.txt", _ disk: Disk = Disk(), isEnabled: Bool = true,
         _ change: (inout Rule) -> Void = { _ in }
     ) throws -> Explanation.Verdict {
-        Explanation(try rule(change), isEnabled: isEnabled, path: path, sights: disk.sights).verdict
+        Explanation(try rule(change), isEnabled: isEnabled, path: path, inspection: disk.inspection).verdict
     }
 
-    private static let taken = Explanation.Verdict.taken(Explanation.Place(root: "/in", relative: "x/a.txt"))
+    private static let taken = Explanation.Verdict.taken(Explanation.Location(root: "/in", relative: "x/a.txt"))
 
     @Test func `a path with a matching name is accepted whether it exists or not`() throws {
         #expect(try Self.verdict() == Self.taken)
@@ -83,14 +83,14 @@ struct ExplanationTests {
             rule.filter.isTree = true
             rule.types = [.directory]
         }
-        let place = Explanation.Place(root: "/in", relative: "drop/x/a.txt", unit: "/in/drop")
-        #expect(verdict == .taken(place))
+        let location = Explanation.Location(root: "/in", relative: "drop/x/a.txt", unit: "/in/drop")
+        #expect(verdict == .taken(location))
     }
 
     @Test func `a root is polled if the rule or a file system above it asks for it`() throws {
         func polling(_ disk: Disk, _ backend: Backend) throws -> PollingReason? {
             let rule = try Self.rule { $0.backend = backend }
-            return Explanation(rule, isEnabled: true, path: "/in/x/a", sights: disk.sights).polling
+            return Explanation(rule, isEnabled: true, path: "/in/x/a", inspection: disk.inspection).polling
         }
         let remote = Disk(polled: ["/in/x": .fileSystem("nfs")])
         #expect(try polling(Disk(), .auto) == nil)
@@ -102,7 +102,7 @@ struct ExplanationTests {
 
     @Test func `writers and locks delay a path if the rule waits for them`() throws {
         func holds(_ disk: Disk, _ change: (inout Rule) -> Void = { _ in }) throws -> [Explanation.Hold] {
-            Explanation(try Self.rule(change), isEnabled: true, path: "/in/a", sights: disk.sights).holds
+            Explanation(try Self.rule(change), isEnabled: true, path: "/in/a", inspection: disk.inspection).holds
         }
         let busy = Disk(writers: .somebody, locks: .somebody)
         #expect(try holds(Disk()) == [])

@@ -12,7 +12,7 @@ struct RulePathTests {
     ) throws -> Rule {
         let options = Glob.Options(matchesHidden: hidden)
         return Rule(
-            name: "r", place: SourcePlace(file: "rules.yaml", line: 1, column: 1),
+            name: "r", location: SourcePosition(file: "rules.yaml", line: 1, column: 1),
             filter: PathFilter(
                 globs: try globs.map { try Glob($0, options: options) },
                 exclude: GlobSet(try exclude.map { try Glob($0, options: Glob.Options(matchesHidden: true)) }),

@@ -9,7 +9,7 @@ struct StoppingTests {
         _ name: String, _ glob: String, events: EventMask = [.created, .modified], priority: Int = 0, stop: Bool = false
     ) throws -> Rule {
         var rule = Rule(
-            name: name, place: SourcePlace(file: "r.yaml", line: 1, column: 1),
+            name: name, location: SourcePosition(file: "r.yaml", line: 1, column: 1),
             filter: PathFilter(globs: [try Glob(Array(glob.utf8))]), events: events, actions: [])
         rule.priority = priority
         rule.isLast = stop

@@ -11,9 +11,9 @@ struct WriterConditionTests {
         .by(try globs.map { Condition.Program(try Glob($0, options: Glob.Options(matchesHidden: true))) })
     }
 
-    private static func facts(_ author: Writer) -> ConditionFacts {
+    private static func facts(_ writer: Writer) -> ConditionFacts {
         var event = FileEvent.sample()
-        event.author = author
+        event.writer = writer
         return ConditionFacts(event)
     }
 
@@ -63,8 +63,8 @@ struct WriterConditionTests {
             "the writer is unknown: the kernel reports it only to programs with CAP_SYS_ADMIN, such as those of root"
         ),
     ])
-    func `an unknown writer leaves the condition open with a reason`(author: Writer, reason: String) throws {
-        #expect(try Self.by("cp").answer(Self.facts(author)) == .untold(reason))
-        #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.facts(author)) == .holds)
+    func `an unknown writer leaves the condition open with a reason`(writer: Writer, reason: String) throws {
+        #expect(try Self.by("cp").answer(Self.facts(writer)) == .untold(reason))
+        #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.facts(writer)) == .holds)
     }
 }

@@ -72,20 +72,20 @@ struct ApplyRunTests {
             let store = DiskStore.inMemory()
             let rule = Rule.sample("r", [tree.path("in/*")])
             let gate = Gate()
-            let begun = Atomic(0)
+            let started = Atomic(0)
             let run = Self.make(rule, store) { _ in
-                begun.add(1, ordering: .relaxed)
+                started.add(1, ordering: .relaxed)
                 gate.pass()
                 return Outcome(.succeeded)
             }
             let stopper = WorkerThread(name: "stopper") {
-                _ = Deadline.wait { begun.load(ordering: .relaxed) == 1 }
+                _ = Deadline.wait { started.load(ordering: .relaxed) == 1 }
                 run.stop()
                 gate.open()
             }
             #expect(stopper != nil)
             let summary = run.run(Self.requests(paths))
-            #expect(begun.load(ordering: .relaxed) <= 2)
+            #expect(started.load(ordering: .relaxed) <= 2)
             #expect(summary.open.count >= 3)
             let next = EngineRun([rule], on: store)
             #expect(next.ended(summary.open.count))

@@ -15,9 +15,10 @@ import Testing
 struct EngineFailureTests {
     static func action(_ name: String, events: EventMask? = nil, isProgram: Bool = false) -> Action {
         let reference = HandlerReference(name: name, location: isProgram ? "/plugins/x" : nil)
-        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        let place = SourcePosition(file: "rules.yaml", line: 1, column: 1)
         return Action(
-            .use(reference, with: .object([:])), place: place, events: events, traits: isProgram ? [] : .ofHandler(name)
+            .use(reference, with: .object([:])), location: place, events: events,
+            traits: isProgram ? [] : .ofHandler(name)
         )
     }
 

@@ -83,7 +83,7 @@ struct EngineGroupLoopTests {
         try withTempTree { tree in
             let root = tree.root
             let run = EngineRun(
-                [try EngineGroupTests.films(root)], patience: .milliseconds(400),
+                [try EngineGroupTests.films(root)], timeout: .milliseconds(400),
                 batched: { _, all in all.map { _ in Outcome(.succeeded) } })
             let start = ContinuousClock.now
             for name in ["a.mkv", "a.srt"] { TestFile.write(root.appending(name), "1") }

@@ -16,18 +16,19 @@ struct EngineReloadTests {
     @Test func `a thousand files created during a hundred reloads are each handled once`() {
         withTempTree { tree in
             for name in ["in", "other", "in/deep"] { TestFile.makeDirectory(tree.path(name)) }
-            let kept = Rule.sample("kept", [tree.root.appending("in/**")], settle: .milliseconds(40), concurrency: 4)
+            let retained = Rule.sample(
+                "kept", [tree.root.appending("in/**")], settle: .milliseconds(40), concurrency: 4)
             let outer = Rule.sample("outer", [tree.root.appending("*/x*")])
             let other = Rule.sample("other", [tree.root.appending("other/*")])
-            let slower = kept.with { $0.timeout = .seconds(30) }
-            let sets = [[kept], [other, slower], [outer, kept], [slower, other, outer]]
-            let run = EngineRun([kept])
+            let slower = retained.with { $0.timeout = .seconds(30) }
+            let sets = [[retained], [other, slower], [outer, retained], [slower, other, outer]]
+            let run = EngineRun([retained])
             for number in 0..<1000 {
                 if number % 10 == 0 { run.reload(sets[number / 10 % 4]) }
                 TestFile.write(tree.path(number % 3 == 0 ? "in/deep/\(number)" : "in/\(number)"), "x")
             }
             #expect(Deadline.wait { run.calls.count { $0.rule == "kept" } >= 1000 })
-            #expect(run.reloadAndWait([kept]))
+            #expect(run.reloadAndWait([retained]))
             TestFile.write(tree.path("in/last"), "x")
             #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/last") } })
             run.stop()
@@ -263,7 +264,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `invalid rules leave the others in place`() {
+    @Test func `invalid rules leave the others in location`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.root.appending("in/*")])

@@ -72,14 +72,14 @@ final class EngineRun: Sendable {
     init(
         _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
         on store: DiskStore = .inMemory(),
-        clock: LocalClock = .system, patience: Duration = .seconds(600), signOfLife: Duration? = nil,
+        clock: LocalClock = .system, timeout: Duration = .seconds(600), signOfLife: Duration? = nil,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.store = store
         var options = Engine.Options(jobs: jobs, isOnce: isOnce)
         options.extraJobs = extra
         options.clock = clock
-        options.patience = patience
+        options.timeout = timeout
         options.signOfLife = signOfLife
         let engine = Engine(
             ruleset: Ruleset(rules), options: options, store: store,
@@ -248,14 +248,14 @@ extension Rule {
         settle: Duration = .milliseconds(30), actions: [String] = ["act"], isProgram: Bool = false,
         concurrency: Int = 1, retry: RetryPolicy = RetryPolicy(), timeout: Duration = .seconds(60)
     ) -> Rule {
-        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        let place = SourcePosition(file: "rules.yaml", line: 1, column: 1)
         return Rule(
-            name: name, place: place, filter: PathFilter(globs: globs.compactMap { try? Glob($0.bytes) }),
+            name: name, location: place, filter: PathFilter(globs: globs.compactMap { try? Glob($0.bytes) }),
             events: events, settle: SettlePolicy(quiet: settle),
             actions: actions.map { action in
                 let reference = HandlerReference(name: action, location: isProgram ? "/plugins/x" : nil)
                 return Action(
-                    .use(reference, with: .object([:])), place: place, traits: isProgram ? [] : .ofHandler(action))
+                    .use(reference, with: .object([:])), location: place, traits: isProgram ? [] : .ofHandler(action))
             }, timeout: timeout, concurrency: concurrency, retry: retry)
     }
 }

@@ -30,7 +30,7 @@ struct LanesTests {
     ///
     /// Returns the rules that started.
     static func fill(_ lanes: inout Lanes, _ rules: [Rule], due: Set<String>, at time: Duration) -> [String] {
-        var begun: [String] = []
+        var started: [String] = []
         lanes.beginFilling()
         repeat {
             for level in lanes.levels(due) {
@@ -39,14 +39,14 @@ struct LanesTests {
                     else { continue }
                     if lanes.room(for: rule, at: start + time) > 0 {
                         run(&lanes, name, "\(name) \(time)", at: time)
-                        begun.append(name)
+                        started.append(name)
                     } else if lanes.count(of: name) == 0 {
                         lanes.wait(name, at: start + time)
                     }
                 }
             }
         } while lanes.endFilling()
-        return begun
+        return started
     }
 
     @Test func `a job takes a slot of the program and a slot of its rule`() {
@@ -243,7 +243,7 @@ struct LanesTests {
         var lanes = Lanes(limit: limit, extra: 2, rules: rules)
         var running: [Job] = []
         var accepted: [String: [String]] = [:]
-        var begun: [String: [String]] = [:]
+        var started: [String: [String]] = [:]
         // How long each rule has had a job that could start.
         var waited: [String: Duration] = [:]
         var serial = 0
@@ -283,7 +283,7 @@ struct LanesTests {
                     guard let job = backlog.take(name) else { continue }
                     lanes.start([job], at: now)
                     running.append(job)
-                    begun[name, default: []].append(job.id.description)
+                    started[name, default: []].append(job.id.description)
                     waited[name] = .zero
                     isProgress = true
                 }
@@ -301,10 +301,10 @@ struct LanesTests {
             }
         }
         for rule in rules where !isShared {
-            let order = begun[rule.name, default: []]
+            let order = started[rule.name, default: []]
             #expect(order == Array(accepted[rule.name, default: []].prefix(order.count)))
         }
-        #expect(begun.count == rules.count)
+        #expect(started.count == rules.count)
     }
 }
 

@@ -14,7 +14,7 @@ struct CheckTests {
         waited: Duration = .zero
     ) -> SettledProbe.Verdict {
         SettledProbe.check(
-            DiskProbe.Place(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: isPolled,
+            DiskProbe.Location(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: isPolled,
             reading: extras, sample: nil, round: 0,
             waited: waited)
     }

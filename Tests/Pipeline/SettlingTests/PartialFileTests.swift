@@ -12,7 +12,7 @@ struct PartialFileTests {
 
     private func isFinished(_ path: PathBytes, _ policy: SettlePolicy) -> Bool {
         if case .finished = SettledProbe.check(
-            DiskProbe.Place(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: false, sample: nil,
+            DiskProbe.Location(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: false, sample: nil,
             round: 0, waited: .zero)
         {
             true
@@ -28,7 +28,7 @@ struct PartialFileTests {
             TestFile.write(path, "")
             #expect(Deadline.wait { isFinished(path, SettlePolicy()) })
             TestFile.write(tree.path(companion), "half")
-            #expect(PartialFile.companion(of: DiskProbe.Place(path), size: 0, in: .kernel) == tree.path(companion))
+            #expect(PartialFile.companion(of: DiskProbe.Location(path), size: 0, in: .kernel) == tree.path(companion))
             #expect(!isFinished(path, SettlePolicy()))
             #expect(isFinished(path, SettlePolicy(partial: .ignore)))
             TestFile.removeTree(tree.path(companion))
@@ -45,7 +45,7 @@ struct PartialFileTests {
             TestFile.write(path, "the former version")
             TestFile.write(tree.path(Self.name(entry, of: "disk image.iso")), "half")
             #expect(
-                (PartialFile.companion(of: DiskProbe.Place(path), size: 18, in: .kernel) != nil) == !entry
+                (PartialFile.companion(of: DiskProbe.Location(path), size: 18, in: .kernel) != nil) == !entry
                     .isForEmptyFilesOnly)
         }
     }

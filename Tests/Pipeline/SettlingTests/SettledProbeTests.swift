@@ -20,23 +20,23 @@ extension Snapshot {
 
 struct SettledProbeTests {
     private func judge(
-        _ sight: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
+        _ inspected: DiskProbe.StatResult, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
         tree: DiskProbe.TreeResult? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
         isPolled: Bool = false, sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> SettledProbe.Verdict {
-        let look = SettledProbe.Look(
-            sight, writers: writers, locks: locks, tree: tree, time: Timestamp(seconds: time, nanoseconds: 0))
+        let inspect = SettledProbe.Look(
+            inspected, writers: writers, locks: locks, tree: tree, time: Timestamp(seconds: time, nanoseconds: 0))
         return SettledProbe.judge(
-            look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+            inspect, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// Repeats the check, each time with the next snapshot, until the verdict is not to wait.
     private func pauses(
-        _ sights: [Snapshot], writers: DiskProbe.Holders?, policy: SettlePolicy, isPolled: Bool = false
+        _ inspection: [Snapshot], writers: DiskProbe.Holders?, policy: SettlePolicy, isPolled: Bool = false
     ) -> (pauses: [Duration], end: SettledProbe.Verdict?) {
         var pauses: [Duration] = []
         var sample: SettledProbe.Sample?
-        for (round, snapshot) in sights.enumerated() {
+        for (round, snapshot) in inspection.enumerated() {
             let verdict = judge(
                 .present(snapshot), writers: writers, policy: policy, isPolled: isPolled, sample: sample, round: round)
             guard case .wait(let pause, let next, _) = verdict else { return (pauses, verdict) }
@@ -87,7 +87,7 @@ struct SettledProbeTests {
         }
     }
 
-    @Test func `S30 a look that differs starts the rounds anew`() {
+    @Test func `S30 a inspect that differs starts the rounds anew`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 2))
         let looks = [Snapshot.file(size: 1), .file(size: 1), .file(size: 2), .file(size: 2), .file(size: 2)]
         let seen = pauses(looks, writers: nil, policy: policy)
@@ -192,10 +192,10 @@ struct FinishedTreeTests {
         sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> SettledProbe.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
-        let look = SettledProbe.Look(
+        let inspect = SettledProbe.Look(
             .present(directory), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
         return SettledProbe.judge(
-            look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+            inspect, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     private func told(_ digest: UInt8 = 1) -> Snapshot {

@@ -8,7 +8,7 @@ struct TreeProbeTests {
     /// Returns the tree when it is at rest; a process that another test starts briefly has copies of all descriptors.
     private func rested(_ root: PathBytes) -> TreeFacts? {
         Deadline.poll {
-            if case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Place(root)) { facts } else { nil }
+            if case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(root)) { facts } else { nil }
         }
     }
 
@@ -32,8 +32,9 @@ struct TreeProbeTests {
             TestFile.write(tree.path("b/c/d"), "2")
             #expect(rested(tree.root) != nil)
             let writer = tree.path("b/c/d").withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            #expect(KernelFileSystem().tree(at: DiskProbe.Place(tree.root)) == .busy)
-            guard case .resting = KernelFileSystem().tree(at: DiskProbe.Place(tree.root), askingWriters: false) else {
+            #expect(KernelFileSystem().tree(at: DiskProbe.Location(tree.root)) == .busy)
+            guard case .resting = KernelFileSystem().tree(at: DiskProbe.Location(tree.root), askingWriters: false)
+            else {
                 Issue.record("the writer was asked for")
                 return
             }
@@ -42,7 +43,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 each change below changes the fingerprint, and a look changes nothing`() throws {
+    @Test func `S34 each change below changes the fingerprint, and a inspect changes nothing`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("a"), "1")
@@ -81,7 +82,7 @@ struct TreeProbeTests {
             _ = tree.path("in/link").withCString { symlink("../out", $0) }
             _ = tree.path("in/loop").withCString { symlink(".", $0) }
             #expect(rested(tree.path("in"))?.entries == 2)
-            #expect(KernelFileSystem().tree(at: DiskProbe.Place(tree.path("in/link"))) == .absent)
+            #expect(KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in/link"))) == .absent)
         }
     }
 
@@ -95,16 +96,16 @@ struct TreeProbeTests {
             for index in 0..<500 { TestFile.makeDirectory(tree.path("w\(index)")) }
             #expect(rested(tree.root)?.entries == 800)
             let root = tree.root
-            let sight = KernelFileSystem().tree(at: DiskProbe.Place(root), askingWriters: false)
-            #expect(sight == rested(root).map { .resting($0) })
+            let inspected = KernelFileSystem().tree(at: DiskProbe.Location(root), askingWriters: false)
+            #expect(inspected == rested(root).map { .resting($0) })
         }
     }
 
     @Test func `a path that is not a directory is reported as such`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "x")
-            #expect(KernelFileSystem().tree(at: DiskProbe.Place(tree.path("a"))) == .absent)
-            #expect(KernelFileSystem().tree(at: DiskProbe.Place(tree.path("missing"))) == .absent)
+            #expect(KernelFileSystem().tree(at: DiskProbe.Location(tree.path("a"))) == .absent)
+            #expect(KernelFileSystem().tree(at: DiskProbe.Location(tree.path("missing"))) == .absent)
         }
     }
 
@@ -117,12 +118,12 @@ struct TreeProbeTests {
             TestFile.makeDirectory(tree.path("in/closed"))
             _ = tree.path("in/closed").withCString { chmod($0, 0) }
             if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
-            guard case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Place(tree.path("in"))) else {
+            guard case .resting(let facts) = KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in"))) else {
                 preconditionFailure()
             }
             precondition(facts.isUncertain && facts.entries == 2)
             precondition(
-                KernelFileSystem().tree(at: DiskProbe.Place(tree.path("in/closed"))) == .unreadable(errno: EACCES))
+                KernelFileSystem().tree(at: DiskProbe.Location(tree.path("in/closed"))) == .unreadable(errno: EACCES))
             if getuid() == 0 { precondition(seteuid(0) == 0) }
         }
     }

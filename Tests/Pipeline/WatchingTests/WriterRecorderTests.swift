@@ -7,7 +7,7 @@ import Testing
 @testable import Watching
 
 /// The processes that write files, as reported by the kernel.
-@Suite(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+@Suite(.enabled(if: writerProblem == nil, "\(writerProblem ?? "")"))
 struct WriterRecorderTests {
     @discardableResult private static func enter(_ path: PathBytes, _ recorder: WriterRecorder) -> Int32 {
         do throws(SystemError) {
@@ -20,7 +20,7 @@ struct WriterRecorderTests {
     }
 
     /// Returns the last process that changed the path.
-    private static func author(
+    private static func writer(
         _ recorder: WriterRecorder, _ kind: EventKind, _ path: PathBytes, isTree: Bool = false
     ) -> Writer {
         var event = FileEvent.sample(kind, path)
@@ -49,17 +49,17 @@ struct WriterRecorderTests {
             // Each program lives until it is queried: cp waits for input from the pipe, mv for an answer.
             let copy = RunningProgram(
                 "/bin/cp", ["/etc/passwd", "wait", "in"], in: tree.root, output: tree.path("log-cp"))
-            #expect(Deadline.wait { Self.author(recorder, .created, tree.path("in/passwd")).process?.name != nil })
-            let copier = try #require(Self.author(recorder, .created, tree.path("in/passwd")).process)
+            #expect(Deadline.wait { Self.writer(recorder, .created, tree.path("in/passwd")).process?.name != nil })
+            let copier = try #require(Self.writer(recorder, .created, tree.path("in/passwd")).process)
             #expect(copier.name == "cp")
             #expect(copier.executable?.lastComponent.elementsEqual("cp".utf8) == true)
             #expect(copier.uid == geteuid())
             let shell = Self.shell("exec 3>in/b; echo x >&3; exec 3>&-; rm -f in/none; read line <wait", in: tree)
-            #expect(Deadline.wait { Self.author(recorder, .created, tree.path("in/b")).process != nil })
-            let author = try #require(Self.author(recorder, .created, tree.path("in/b")).process)
-            #expect(author.pid == shell.pid)
-            #expect(author.name == "sh")
-            #expect(author != copier)
+            #expect(Deadline.wait { Self.writer(recorder, .created, tree.path("in/b")).process != nil })
+            let creator = try #require(Self.writer(recorder, .created, tree.path("in/b")).process)
+            #expect(creator.pid == shell.pid)
+            #expect(creator.name == "sh")
+            #expect(creator != copier)
             // Both have opened the pipe for reading and exit when it is closed.
             let writer = open("\(tree.path("wait"))", O_WRONLY | O_CLOEXEC)
             put(writer, "x\n")
@@ -70,11 +70,11 @@ struct WriterRecorderTests {
             #expect(shell.wait() != nil)
 
             Machine.move(tree.path("two"), tree.path("in/c"))
-            #expect(Self.author(recorder, .moved, tree.path("in/c")).process?.pid == getpid())
+            #expect(Self.writer(recorder, .moved, tree.path("in/c")).process?.pid == getpid())
             _ = tree.path("in/b").withCString { unlink($0) }
-            #expect(Self.author(recorder, .deleted, tree.path("in/b")).process?.pid == getpid())
+            #expect(Self.writer(recorder, .deleted, tree.path("in/b")).process?.pid == getpid())
             _ = tree.path("in/c").withCString { chmod($0, 0o600) }
-            #expect(Self.author(recorder, .attributes, tree.path("in/c")).process?.pid == getpid())
+            #expect(Self.writer(recorder, .attributes, tree.path("in/c")).process?.pid == getpid())
             recorder.stop()
         }
     }
@@ -89,7 +89,7 @@ struct WriterRecorderTests {
             let shell = Self.shell("echo x >in/a", in: tree)
             #expect(shell.wait() == 0)
             #expect(
-                Self.author(recorder, .created, tree.path("in/a")) == .process(WritingProcess(pid: shell.pid)))
+                Self.writer(recorder, .created, tree.path("in/a")) == .process(WritingProcess(pid: shell.pid)))
         }
     }
 
@@ -100,16 +100,16 @@ struct WriterRecorderTests {
             Self.enter(tree.path("in"), recorder)
             let path = tree.path("out/deep/a")
             TestFile.write(path, "x")
-            #expect(Self.author(recorder, .created, path) == .unknown(.unseen))
+            #expect(Self.writer(recorder, .created, path) == .unknown(.unseen))
             Machine.move(tree.path("out"), tree.path("in/out"))
             guard recorder.isWhole else { return }
             TestFile.write(tree.path("in/out/deep/b"), "x")
-            #expect(Self.author(recorder, .created, tree.path("in/out/deep/b")).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, tree.path("in/out/deep/b")).process?.pid == getpid())
             TestFile.write(tree.path("in/1/2/3/c"), "x")
-            #expect(Self.author(recorder, .created, tree.path("in/1/2/3/c")).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, tree.path("in/1/2/3/c")).process?.pid == getpid())
             // The directory is identified by its handle, not by its name.
             Machine.move(tree.path("in/1"), tree.path("in/one"))
-            #expect(Self.author(recorder, .created, tree.path("in/one/2/3/c")).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, tree.path("in/one/2/3/c")).process?.pid == getpid())
         }
     }
 
@@ -123,7 +123,7 @@ struct WriterRecorderTests {
             Self.enter(tree.path("link"), recorder)
             TestFile.write(tree.path("real/in/a"), "x")
             for path in ["way/in/a", "link/a", "real/in/a"] {
-                #expect(Self.author(recorder, .created, tree.path(path)).process?.pid == getpid())
+                #expect(Self.writer(recorder, .created, tree.path(path)).process?.pid == getpid())
             }
         }
     }
@@ -138,8 +138,8 @@ struct WriterRecorderTests {
             let shell = Self.shell("echo x >in/unit/deep/a", in: tree)
             #expect(shell.wait() == 0)
             let unit = tree.path("in/unit")
-            #expect(Self.author(recorder, .created, unit).process?.pid == getpid())
-            #expect(Self.author(recorder, .created, unit, isTree: true).process?.pid == shell.pid)
+            #expect(Self.writer(recorder, .created, unit).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, unit, isTree: true).process?.pid == shell.pid)
         }
     }
 
@@ -150,16 +150,16 @@ struct WriterRecorderTests {
             Self.enter(tree.path("in"), recorder)
             let path = tree.path("in/a")
             TestFile.write(path, "x")
-            #expect(Self.author(recorder, .created, path).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, path).process?.pid == getpid())
             let descriptor = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
             // The file is still open, so the kernel has reported nothing; the file clock is slightly behind.
             #expect(
                 Deadline.wait {
                     put(descriptor, "y")
-                    return Self.author(recorder, .modified, path) == .unknown(.unseen)
+                    return Self.writer(recorder, .modified, path) == .unknown(.unseen)
                 })
             close(descriptor)
-            #expect(Self.author(recorder, .modified, path).process?.pid == getpid())
+            #expect(Self.writer(recorder, .modified, path).process?.pid == getpid())
         }
     }
 
@@ -173,12 +173,12 @@ struct WriterRecorderTests {
             Self.enter(tree.path("in"), recorder)
             let first = tree.path("in/first")
             TestFile.write(first, "x")
-            #expect(Self.author(recorder, .created, first).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, first).process?.pid == getpid())
             for number in 0...limit { TestFile.write(tree.path("in/\(number % 1_000)/\(number)"), "") }
-            #expect(Self.author(recorder, .created, first) == .unknown(.overflow))
+            #expect(Self.writer(recorder, .created, first) == .unknown(.overflow))
             let later = tree.path("in/later")
             TestFile.write(later, "x")
-            #expect(Self.author(recorder, .created, later).process?.pid == getpid())
+            #expect(Self.writer(recorder, .created, later).process?.pid == getpid())
         }
     }
 }

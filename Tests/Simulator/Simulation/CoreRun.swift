@@ -29,7 +29,7 @@ package protocol CoreRun: AnyObject {
     func checkInvariant()
 }
 
-package enum ActionStage { case leased, begun, done }
+package enum ActionStage { case leased, started, done }
 
 extension World {
     private static let origin = ContinuousClock.now

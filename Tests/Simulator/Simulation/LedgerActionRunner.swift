@@ -130,9 +130,9 @@ final class LedgerActionRunner {
     func begin(_ index: Int) {
         let activity = activities[index]
         if activity.isFrozen {
-            activities[index].stage = .begun
+            activities[index].stage = .started
         } else if start(activity) {
-            activities[index].stage = .begun
+            activities[index].stage = .started
             if rules[activity.view].isRemote {
                 program.reconciler?.views[activity.view].update(activity.offer) { $0.isSent = true }
             }
@@ -227,7 +227,7 @@ final class LedgerActionRunner {
             recordOutputs(view, offer)
             program.reconciler?.views[view].finishStep(offer.number, removedInput: step == .take)
             program.reconciler?.views[view].update(offer.number) { $0.mayRemoveInput = self.step(view, $0) == .take }
-            (activity.stage, activity.hasEffect) = (.begun, false)
+            (activity.stage, activity.hasEffect) = (.started, false)
             activities[index] = activity
             return commit()
         }
@@ -275,7 +275,7 @@ final class LedgerActionRunner {
             if activities[0].stage == .leased {
                 begin(0)
             } else {
-                if activities[0].stage == .begun { effect(0) }
+                if activities[0].stage == .started { effect(0) }
                 end(0, succeeded: succeeding)
             }
         }
@@ -284,7 +284,7 @@ final class LedgerActionRunner {
     /// Ends the actions that a kill ends.
     func halt(afterEffects: Bool) {
         for index in activities.indices
-        where activities[index].stage == .begun && afterEffects && !rules[activities[index].view].isRemote {
+        where activities[index].stage == .started && afterEffects && !rules[activities[index].view].isRemote {
             effect(index)
         }
         for activity in activities where activity.isFrozen && activity.stage != .leased { interrupt(activity) }
@@ -371,7 +371,7 @@ final class LedgerActionRunner {
         let isDone = activity.hasEffect && succeeded
         if isDone, row.steps + 1 < rules[view].steps.count {
             change(view, row.number) { $0.steps += 1 }
-            (activities[index].stage, activities[index].hasEffect) = (.begun, false)
+            (activities[index].stage, activities[index].hasEffect) = (.started, false)
             return
         }
         activities.remove(at: index)

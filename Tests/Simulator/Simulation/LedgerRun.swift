@@ -104,7 +104,7 @@ package final class LedgerRun: CoreRun {
             guard let index = runner.index(.leased, path) ?? runner.index(.leased, nil) else { return false }
             runner.begin(index)
         case .run(let path), .miss(let path):
-            guard let index = runner.index(.begun, path) else { return false }
+            guard let index = runner.index(.started, path) else { return false }
             if case .run = step { runner.effect(index) }
             runner.activities[index].stage = .done
         case .ok(let path): return end(path, succeeded: true)
@@ -140,7 +140,7 @@ package final class LedgerRun: CoreRun {
     ///
     /// Returns false if there is none.
     private func end(_ path: PathBytes?, succeeded: Bool, isFinal: Bool = false) -> Bool {
-        guard let index = runner.index(.done, path) ?? runner.index(.begun, path) else { return false }
+        guard let index = runner.index(.done, path) ?? runner.index(.started, path) else { return false }
         runner.end(index, succeeded: succeeded, isFinal: isFinal)
         return true
     }

@@ -207,12 +207,12 @@ package struct RandomRun {
     private mutating func act(_ run: any CoreRun) -> Step {
         let stages = Set(run.actions.map(\.stage))
         guard !stages.isEmpty else { return .lease }
-        let stage = dice.pick([.leased, .begun, .done].filter(stages.contains))
+        let stage = dice.pick([.leased, .started, .done].filter(stages.contains))
         let path = dice.pick(run.actions.filter { $0.stage == stage }).path
         let chosen = path.map { run.world.name(of: $0) }
         switch stage {
         case .leased: return .begin(nil)
-        case .begun: return dice.chance(0.85) ? .run(chosen) : .miss(chosen)
+        case .started: return dice.chance(0.85) ? .run(chosen) : .miss(chosen)
         case .done: return dice.chance(0.85) ? .ok(chosen) : dice.chance(0.8) ? .fail(chosen) : .giveUp(chosen)
         }
     }

@@ -38,11 +38,11 @@ extension World: FileSystem {
         }
     }
 
-    package func stat(_ place: DiskProbe.Place, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
+    package func stat(_ location: DiskProbe.Location, reading extras: DiskProbe.Extras) -> DiskProbe.StatResult {
         state.withLock { state in
             state.inspect()
             do throws(SystemError) {
-                guard let node = try state.node(place) else { return .absent }
+                guard let node = try state.node(location) else { return .absent }
                 var snapshot = state.snapshot(node)
                 if extras.contains(.extended) { snapshot.extended = [] }
                 return .present(snapshot)
@@ -55,11 +55,11 @@ extension World: FileSystem {
         }
     }
 
-    package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
+    package func names(in location: DiskProbe.Location) throws(SystemError) -> [PathBytes] {
         let result = state.withLock { state -> Result<[PathBytes], SystemError> in
             state.inspect()
             do throws(SystemError) {
-                guard let node = try state.node(place) else { throw SystemError(errno: ENOENT) }
+                guard let node = try state.node(location) else { throw SystemError(errno: ENOENT) }
                 guard state.nodes[node].type == .directory else { throw SystemError(errno: ENOTDIR) }
                 guard state.nodes[node].mode & 0o444 != 0 else { throw SystemError(errno: EACCES) }
                 return .success(state.listing(node).map(\.name))
@@ -70,27 +70,27 @@ extension World: FileSystem {
         return try result.get()
     }
 
-    package func writers(of place: DiskProbe.Place) -> DiskProbe.Holders {
+    package func writers(of location: DiskProbe.Location) -> DiskProbe.Holders {
         state.withLock { state in
             state.inspect()
-            guard let node = try? state.node(place), state.nodes[node].type == .file else { return .unknown }
+            guard let node = try? state.node(location), state.nodes[node].type == .file else { return .unknown }
             return state.nodes[node].writers > 0 ? .somebody : .nobody
         }
     }
 
     /// No process locks files in the world.
-    package func locks(of place: DiskProbe.Place) -> DiskProbe.Holders {
+    package func locks(of location: DiskProbe.Location) -> DiskProbe.Holders {
         state.withLock { state in
-            guard let node = try? state.node(place), state.nodes[node].type == .file else { return .unknown }
+            guard let node = try? state.node(location), state.nodes[node].type == .file else { return .unknown }
             return .nobody
         }
     }
 
-    package func isOnOverlay(_ place: DiskProbe.Place) -> Bool { false }
+    package func isOnOverlay(_ location: DiskProbe.Location) -> Bool { false }
 
-    package func read(_ place: DiskProbe.Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
+    package func read(_ location: DiskProbe.Location, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
         state.withLock { state in
-            guard let node = try? state.node(place), state.nodes[node].type == .file,
+            guard let node = try? state.node(location), state.nodes[node].type == .file,
                 state.nodes[node].number == inode, offset < state.nodes[node].size
             else { return [] }
             return Array(state.text(node).dropFirst(Int(offset)).prefix(count))
@@ -147,13 +147,13 @@ extension WorldState {
     }
 
     /// Returns the inode at a place, without following a final link.
-    func node(_ place: DiskProbe.Place) throws(SystemError) -> Int? {
+    func node(_ location: DiskProbe.Location) throws(SystemError) -> Int? {
         var start: Int?
-        if let directory = place.directory {
+        if let directory = location.directory {
             guard let opened = openDirectories[directory.descriptor] else { throw SystemError(errno: EBADF) }
             start = opened
         }
-        return try walk(place.name, from: start).node
+        return try walk(location.name, from: start).node
     }
 
     /// Returns the entries in the order of a file system with hashed names.

@@ -19,7 +19,7 @@ package enum Behaviour: String, Sendable, Hashable {
 
     private var isProgram: Bool { self == .read || self == .edit }
 
-    fileprivate func action(_ place: SourcePlace) -> Action {
+    fileprivate func action(_ place: SourcePosition) -> Action {
         let reference = HandlerReference(
             name: self == .take ? "move" : rawValue, location: isProgram ? "/plugin" : nil)
         let traits: HandlerTraits =
@@ -28,7 +28,7 @@ package enum Behaviour: String, Sendable, Hashable {
             case .copy: .isBrief
             default: []
             }
-        return Action(.use(reference, with: .object([:])), place: place, traits: traits)
+        return Action(.use(reference, with: .object([:])), location: place, traits: traits)
     }
 }
 
@@ -70,22 +70,23 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     static let quiet = Duration.milliseconds(100)
 
     func rule(in base: PathBytes) -> Rule {
-        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        let location = SourcePosition(file: "rules.yaml", line: 1, column: 1)
         let globs = [try? Glob(base.appending(isTree ? "*" : "**").bytes)].compactMap(\.self)
         let excluded = outside.compactMap { try? Glob(PathBytes($0).bytes) }
         var rule = Rule(
-            name: name, place: place, filter: PathFilter(globs: globs, exclude: GlobSet(excluded), isTree: isTree),
+            name: name, location: location,
+            filter: PathFilter(globs: globs, exclude: GlobSet(excluded), isTree: isTree),
             types: isTree ? [.directory] : [.file], events: events,
             settle: SettlePolicy(quiet: Self.quiet, writers: follows ? .ignore : .wait, isTree: isTree),
             backend: isPolled ? .poll : .auto,
-            actions: steps.map { $0.action(place) }, concurrency: concurrency,
+            actions: steps.map { $0.action(location) }, concurrency: concurrency,
             retry: RetryPolicy(attempts: 3, delay: .seconds(1)))
         rule.catchUp = catchUp
         rule.whileBusy = whileBusy
         rule.cooldown = cooldown
         rule.isLast = stops
         rule.tail = follows ? Rule.Tail() : nil
-        rule.onFailure = onFailure.map { $0.action(place) }
+        rule.onFailure = onFailure.map { $0.action(location) }
         rule.batch = batch.map { Rule.Batch(files: $0, wait: .milliseconds(50)) }
         if !group.isEmpty, let key = try? Template("${stem}", environment: { _ in nil }) {
             let kinds = group.compactMap { name in

@@ -86,7 +86,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Kills the program, with or without the effects of the started actions.
     private func halt(afterEffects: Bool) {
         guard isRunning else { return }
-        for activity in activities where activity.stage == .begun && afterEffects { effect(of: activity) }
+        for activity in activities where activity.stage == .started && afterEffects { effect(of: activity) }
         for activity in activities {
             activity.isKilled = true
             while !activity.coroutine.isOver { resume(activity) }
@@ -141,7 +141,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             guard let activity = activities.first(where: { $0.stage == .leased }) else { return false }
             resume(activity)
         case .run(let path), .miss(let path):
-            guard let activity = activity(.begun, at: path) else { return false }
+            guard let activity = activity(.started, at: path) else { return false }
             if case .run = step { effect(of: activity) }
             activity.stage = .done
         case .ok(let path): return end(path, .succeeded)
@@ -181,7 +181,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     ///
     /// Returns false if there is none.
     private func end(_ path: PathBytes?, _ verdict: Outcome.Ending) -> Bool {
-        guard let activity = activity(.done, at: path) ?? activity(.begun, at: path) else { return false }
+        guard let activity = activity(.done, at: path) ?? activity(.started, at: path) else { return false }
         activity.verdict = verdict == .succeeded && !activity.hasEffect ? .retry : verdict
         resume(activity)
         watcher?.drainAll()
@@ -262,7 +262,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     private func finish(_ activity: Activity) {
         while !activity.coroutine.isOver {
-            if activity.stage == .begun {
+            if activity.stage == .started {
                 effect(of: activity)
                 activity.stage = .done
             }
@@ -324,7 +324,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         guard let activity = active else { preconditionFailure("an action outside of its attempt") }
         func interrupted() -> [Outcome] { invocations.map { _ in .interrupted("killed") } }
         guard !activity.isKilled else { return interrupted() }
-        activity.stage = .begun
+        activity.stage = .started
         activity.action = action
         activity.invocations = invocations
         activity.hasEffect = false

@@ -130,7 +130,7 @@ extension WatcherState {
         var end = RootState.missing(nearest: path, isOther: false)
         var steps: [(watch: Int32, name: PathBytes)] = []
         let names = roots[index].path.bytes.split(separator: .slash)
-        loop: for (place, name) in names.enumerated() {
+        loop: for (location, name) in names.enumerated() {
             path = path.appending(name)
             do throws(SystemError) {
                 let spot = try world.walk(path, following: .all)
@@ -139,7 +139,7 @@ extension WatcherState {
                     if !steps.contains(where: { $0 == (watch, step.name) }) { steps.append((watch, step.name)) }
                 }
                 guard let node = spot.node, world.nodes[node].type == .directory else {
-                    end = .missing(nearest: nearest, isOther: spot.node != nil && place == names.count - 1)
+                    end = .missing(nearest: nearest, isOther: spot.node != nil && location == names.count - 1)
                     break loop
                 }
                 nearest = spot.physical

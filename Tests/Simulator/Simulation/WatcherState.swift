@@ -35,7 +35,7 @@ struct WatcherState {
         var root: Int
         var origin: EventOrigin
         var visits: [Visit]
-        var hasBegun = false
+        var hasStarted = false
     }
 
     enum Poll {
@@ -185,13 +185,13 @@ struct WatcherState {
     }
 
     private mutating func beginScan() {
-        if !scans[0].hasBegun { output.reports.append(.listing(roots[scans[0].root].path, scans[0].origin)) }
-        scans[0].hasBegun = true
+        if !scans[0].hasStarted { output.reports.append(.listing(roots[scans[0].root].path, scans[0].origin)) }
+        scans[0].hasStarted = true
     }
 
     /// Finishes scans when no directory is left to be listed.
     mutating func finishScans(_ world: inout WorldState) {
-        while let scan = scans.first, scan.hasBegun, scan.visits.isEmpty, visits.isEmpty {
+        while let scan = scans.first, scan.hasStarted, scan.visits.isEmpty, visits.isEmpty {
             output.reports.append(.listed(roots[scan.root].path, scan.origin))
             scans.removeFirst()
         }

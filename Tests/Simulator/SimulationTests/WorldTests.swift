@@ -109,7 +109,7 @@ struct Draw {
         var found: [PathBytes: Snapshot] = [:]
         var rest = [base]
         while let directory = rest.popLast() {
-            for name in (try? system.names(in: DiskProbe.Place(directory))) ?? [] {
+            for name in (try? system.names(in: DiskProbe.Location(directory))) ?? [] {
                 let path = directory.appending(name.bytes)
                 guard case .present(let snapshot) = system.stat(path) else { continue }
                 found[PathBytes(path.relative(to: base) ?? [])] = snapshot
@@ -177,11 +177,11 @@ struct Draw {
             #expect(Simulation.Operation(text).map { world.apply($0) } == true)
         }
         #expect(world.stat("/w/x/a") == .unreadable(errno: EACCES))
-        #expect(throws: SystemError.self) { try world.names(in: DiskProbe.Place("/w/x")) }
+        #expect(throws: SystemError.self) { try world.names(in: DiskProbe.Location("/w/x")) }
         let paths = WatchedPaths(roots: ["/w"], in: world)
-        #expect(paths.look(at: "/w/l/a") == .absent && paths.isBehindLink("/w/l/a", root: "/w"))
+        #expect(paths.inspect(at: "/w/l/a") == .absent && paths.isBehindLink("/w/l/a", root: "/w"))
         world.apply(.show("x/"))
-        #expect(world.resolve("/w/l/a") == "/w/x/a" && world.children(of: DiskProbe.Place("/w/x")) == 1)
+        #expect(world.resolve("/w/l/a") == "/w/x/a" && world.children(of: DiskProbe.Location("/w/x")) == 1)
         #expect(world.foldCase(in: "x") && world.stat("/w/x/A") == world.stat("/w/x/a"))
         #expect(world.apply(.rename("x/a", "x/A")) && world.entries(of: "/w/x") == ["A"])
     }

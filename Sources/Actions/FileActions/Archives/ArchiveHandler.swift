@@ -104,11 +104,11 @@ package struct ArchiveHandler: Handler {
             }
         }
         guard !sources.isEmpty else { return Outcome(.skipped) }
-        var place = try FilePlace(first, trash: trash)
-        let staged = try StagedFile(in: place.directory, for: place.name, mode: 0o666)
+        var location = try FileLocation(first, trash: trash)
+        let staged = try StagedFile(in: location.directory, for: location.name, mode: 0o666)
         let writing = try ArchiveWriting(
-            to: staged.descriptor, path, format, without: place.directory.metadata(of: place.name)?.identity,
-            within: place.limit)
+            to: staged.descriptor, path, format, without: location.directory.metadata(of: location.name)?.identity,
+            within: location.limit)
         for source in sources { try writing.add(source.file, as: source.name) }
         try writing.finish()
         for path in writing.leftOut {
@@ -120,16 +120,16 @@ package struct ArchiveHandler: Handler {
             "files": .integer(Int64(writing.files)), "bytes": .integer(Int64(clamping: writing.bytes)),
         ]
         let content = try OpenFile.reading(staged)
-        if let earlier = try place.earlierResult(content, hasTimes: false) {
-            return place.finished(earlier, values: values)
+        if let earlier = try location.earlierResult(content, hasTimes: false) {
+            return location.finished(earlier, values: values)
         }
-        switch try place.place(staged.name(), content: content) {
-        case .skipped: return place.skipped
-        case .duplicate(let name): return place.succeeded(name, values: values) { "'\($0)' has the same content" }
+        switch try location.location(staged.name(), content: content) {
+        case .skipped: return location.skipped
+        case .duplicate(let name): return location.succeeded(name, values: values) { "'\($0)' has the same content" }
         case .placed(let name):
-            place.directory.flush()
+            location.directory.flush()
             let counted = writing.files == 1 ? "1 file" : "\(writing.files) files"
-            return place.succeeded(name, values: values) { "\(counted) packed into \($0)" }
+            return location.succeeded(name, values: values) { "\(counted) packed into \($0)" }
         }
     }
 }

@@ -34,10 +34,13 @@ package struct ExtractHandler: FileHandler {
         let archive = try source.openForReading()
         let isInto = invocation.parameters["to"]?.bytes?.last == .slash
         let name = isInto ? PathBytes(ArchiveFormat.stem(of: source.name.bytes[...])) : nil
-        var place = try FilePlace(invocation, as: name, trash: trash)
-        if place.conflict == .skip, try place.directory.metadata(of: place.name) != nil { return place.skipped }
-        let staging = try StagedDirectory(in: place.directory, for: place.name)
-        let extraction = Extraction(of: source, into: staging.content, limits, mask: staging.mask, within: place.limit)
+        var location = try FileLocation(invocation, as: name, trash: trash)
+        if location.conflict == .skip, try location.directory.metadata(of: location.name) != nil {
+            return location.skipped
+        }
+        let staging = try StagedDirectory(in: location.directory, for: location.name)
+        let extraction = Extraction(
+            of: source, into: staging.content, limits, mask: staging.mask, within: location.limit)
         do throws(FileError) {
             try extraction.run(archive)
         } catch {
@@ -49,29 +52,29 @@ package struct ExtractHandler: FileHandler {
         let values: [String: JSONValue] = [
             "entries": .integer(Int64(extraction.count)), "bytes": .integer(Int64(clamping: extraction.bytes)),
         ]
-        if let earlier = try earlierResult(place, staging) {
-            return place.succeeded(earlier, values: values) { "'\($0)' already has the same contents" }
+        if let earlier = try earlierResult(location, staging) {
+            return location.succeeded(earlier, values: values) { "'\($0)' already has the same contents" }
         }
         let error = cal_sync_file_system(staging.descriptor)
-        guard error == 0 else { throw FileError(error, "cannot flush '\(place.path)'") }
+        guard error == 0 else { throw FileError(error, "cannot flush '\(location.path)'") }
         let sealed = try staging.seal()
-        guard let published = try staging.publish(to: &place) else { return place.skipped }
-        place.directory.flush()
-        try place.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
+        guard let published = try staging.publish(to: &location) else { return location.skipped }
+        location.directory.flush()
+        try location.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
-        return place.succeeded(published, values: values) { "\(counted) unpacked into \($0)" }
+        return location.succeeded(published, values: values) { "\(counted) unpacked into \($0)" }
     }
 
     /// Returns the name of a directory with the same files: left by an attempt that could not report it, or sought by
     /// `deduplicate`.
-    private func earlierResult(_ place: FilePlace, _ staging: StagedDirectory) throws(FileError) -> PathBytes? {
-        let isAgain = place.invocation.hasBegunBefore && place.conflict != .overwrite
-        guard isAgain || place.conflict == .deduplicate else { return nil }
-        return try place.firstName(numbered: [.rename, .deduplicate]) { (name, there) throws(FileError) in
-            guard there.type == .directory, case .success(let file) = place.directory.open(name, CAL_OPEN_READING)
+    private func earlierResult(_ location: FileLocation, _ staging: StagedDirectory) throws(FileError) -> PathBytes? {
+        let isAgain = location.invocation.hasStartedBefore && location.conflict != .overwrite
+        guard isAgain || location.conflict == .deduplicate else { return nil }
+        return try location.firstName(numbered: [.rename, .deduplicate]) { (name, there) throws(FileError) in
+            guard there.type == .directory, case .success(let file) = location.directory.open(name, CAL_OPEN_READING)
             else { return false }
-            let directory = DirectoryHandle(dup(file.descriptor), place.directory.path(of: name))
-            return try SameContent.holds(directory, staging.content, within: place.limit)
+            let directory = DirectoryHandle(dup(file.descriptor), location.directory.path(of: name))
+            return try SameContent.holds(directory, staging.content, within: location.limit)
         }
     }
 }

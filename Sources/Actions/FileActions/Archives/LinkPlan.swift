@@ -20,20 +20,20 @@ struct LinkPlan {
 
     private func staysInside(_ link: PathBytes) -> Bool {
         guard let target = targets[link], target.bytes.first != .slash, !target.bytes.isEmpty else { return false }
-        var place = Array(link.bytes.split(separator: .slash).dropLast())
+        var location = Array(link.bytes.split(separator: .slash).dropLast())
         var rest = Array(target.bytes.split(separator: .slash).reversed())
         var steps = 0
         while let part = rest.popLast() {
             if part.elementsEqual([.dot]) { continue }
             if part.elementsEqual([.dot, .dot]) {
-                guard place.popLast() != nil else { return false }
+                guard location.popLast() != nil else { return false }
                 continue
             }
-            place.append(part)
-            guard let next = targets[PathBytes(place.joined(separator: [.slash]))] else { continue }
+            location.append(part)
+            guard let next = targets[PathBytes(location.joined(separator: [.slash]))] else { continue }
             steps += 1
             guard steps <= Self.mostSteps, next.bytes.first != .slash else { return false }
-            place.removeLast()
+            location.removeLast()
             rest += next.bytes.split(separator: .slash).reversed()
         }
         return true

@@ -147,7 +147,7 @@ package struct ChecksumHandler: Handler {
         let event = invocation.job.event
         guard let from = event.from, from.parent != event.path.parent,
             let directory = try? SourceFile.openDirectory(of: from, root: event.root),
-            case .absent = DiskProbe.look(at: from)
+            case .absent = DiskProbe.inspect(at: from)
         else { return }
         let former = ChecksumFile(listIn: directory, kind)
         guard try former.lines()?.sums[Self.name(from)] != nil else { return }
@@ -169,11 +169,11 @@ package struct ChecksumHandler: Handler {
         _ sidecar: ChecksumFile, _ values: [String: JSONValue]
     ) throws(FileError) -> Outcome {
         let expected: String
-        var place = ""
+        var location = ""
         switch word {
         case "sidecar", "sums":
             let file = word == "sums" ? list : sidecar
-            place = " in '\(file.path)'"
+            location = " in '\(file.path)'"
             guard let lines = try file.lines() else {
                 // The checksum file may arrive after the file.
                 return Outcome(.retry, "there is no '\(file.path)' to compare with", code: "no-checksum")
@@ -192,9 +192,9 @@ package struct ChecksumHandler: Handler {
             expected = digits
         }
         guard expected == sum else {
-            let message = "the \(kind.rawValue) differs: it is \(sum), expected\(place): \(expected)"
+            let message = "the \(kind.rawValue) differs: it is \(sum), expected\(location): \(expected)"
             return Outcome(.failed, message, code: "differs", values: values)
         }
-        return Outcome(.succeeded, "\(kind.rawValue) \(sum), as expected\(place)", values: values)
+        return Outcome(.succeeded, "\(kind.rawValue) \(sum), as expected\(location)", values: values)
     }
 }

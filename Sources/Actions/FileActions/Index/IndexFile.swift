@@ -87,7 +87,7 @@ final class IndexFile: Sendable {
 
     /// Whether the list on the disk is the one written last, for the same files in the same order.
     private func isUsable(_ state: State, _ selection: FileSelection, _ order: FileIndex.Order) -> Bool {
-        guard case .present(let there) = DiskProbe.look(at: path) else { return false }
+        guard case .present(let there) = DiskProbe.inspect(at: path) else { return false }
         return there.hasSameContent(as: state.written) && state.selection == selection
             && state.index.order == order
     }
@@ -100,7 +100,7 @@ final class IndexFile: Sendable {
     ) -> Bool {
         var entry: FileIndex.Entry?
         if let root = selection.root(taking: path), !isOwn(path) {
-            switch files.look(at: path) {
+            switch files.inspect(at: path) {
             case .present(let snapshot) where selection.types.contains(snapshot.type):
                 entry = self.entry(path, root, snapshot, selection, files)
             case .present, .absent: break

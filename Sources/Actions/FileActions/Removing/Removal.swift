@@ -50,7 +50,7 @@ enum Removal {
         let remove = remove ?? directory.unlink
         // A name that is too long for a temporary name could not be restored in full, so the file is checked in place.
         guard name.bytes.count <= TemporaryName.longestName else {
-            return try removeInPlace(name, in: directory, if: metadata, twin, remove)
+            return try removeInLocation(name, in: directory, if: metadata, twin, remove)
         }
         let taken = TemporaryName.taken(name)
         // The lock protects the renamed file from a cleanup; a directory can be locked, too.
@@ -79,7 +79,7 @@ enum Removal {
         there.type == .directory ? there.identity == metadata.identity : there.hasSameContent(as: metadata)
     }
 
-    private static func removeInPlace(
+    private static func removeInLocation(
         _ name: PathBytes, in directory: DirectoryHandle, if metadata: Snapshot, _ twin: Twin?,
         _ remove: (PathBytes) -> Int32
     ) throws(FileError) -> Ending {

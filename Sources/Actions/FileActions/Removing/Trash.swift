@@ -64,8 +64,8 @@ package struct Trash: Sendable {
         let recorded = String(decoding: Template.percentEncoded(can.recorded), as: UTF8.self)
         let text = Array("[Trash Info]\nPath=\(recorded)\nDeletionDate=\(date(DiskProbe.now()))\n".utf8)
         for number in 1..<Self.mostNumbers {
-            let place = Self.numbered(name, number)
-            let info = PathBytes(place.bytes + Array(".trashinfo".utf8))
+            let location = Self.numbered(name, number)
+            let info = PathBytes(location.bytes + Array(".trashinfo".utf8))
             let descriptor = can.info.create(info, mode: 0o600)
             guard descriptor >= 0 else {
                 if errno == EEXIST { continue }
@@ -73,7 +73,7 @@ package struct Trash: Sendable {
             }
             var error = text.withUnsafeBytes { FileIO.write($0, to: descriptor, at: 0) }
             close(descriptor)
-            if error == 0 { error = directory.rename(name, to: can.files, place, CAL_RENAME_NEW) }
+            if error == 0 { error = directory.rename(name, to: can.files, location, CAL_RENAME_NEW) }
             guard error == 0 else {
                 can.info.unlink(info)
                 switch error {
@@ -82,14 +82,15 @@ package struct Trash: Sendable {
                 default: throw FileError(error, "cannot move '\(directory.path(of: name))' to '\(can.files.path)'")
                 }
             }
-            guard let there = try can.files.metadata(of: place), there.identity == metadata.identity else {
+            guard let there = try can.files.metadata(of: location), there.identity == metadata.identity else {
                 // Another process replaced the file before the rename.
-                try Removal.giveBack(place, name, from: can.files, to: directory)
+                try Removal.giveBack(location, name, from: can.files, to: directory)
                 can.info.unlink(info)
                 throw .changed
             }
             return FileChange(
-                .trashed(from: directory.path(of: name), to: can.files.path(of: place), info: can.info.path(of: info)),
+                .trashed(
+                    from: directory.path(of: name), to: can.files.path(of: location), info: can.info.path(of: info)),
                 left: FileMark(there))
         }
         throw FileError(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
@@ -100,7 +101,7 @@ package struct Trash: Sendable {
     private func homeCan(_ directory: DirectoryHandle, _ file: Snapshot, _ real: PathBytes) throws(FileError) -> Can? {
         guard let home else { return nil }
         // Other users must not have access to a directory that is created for the trash.
-        guard case .present(let parent) = DiskProbe.look(at: Self.existing(home)),
+        guard case .present(let parent) = DiskProbe.inspect(at: Self.existing(home)),
             parent.identity.isOnDevice(of: file.identity)
         else { return nil }
         var jail = Jail([home.parent])
@@ -182,8 +183,8 @@ package struct Trash: Sendable {
 
     /// Returns `name`, `name.2`, `name.3`, …, truncated if it would be too long.
     private static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
-        let kept = name.bytes.prefix(longestName)
-        return number == 1 ? PathBytes(kept) : PathBytes(kept + Array(".\(number)".utf8))
+        let retained = name.bytes.prefix(longestName)
+        return number == 1 ? PathBytes(retained) : PathBytes(retained + Array(".\(number)".utf8))
     }
 
     /// Returns the local time in the format of the specification: `2026-11-21T14:02:11`.

@@ -70,17 +70,17 @@ final class StagedDirectory {
     }
 
     /// Gives the directory its final name according to `on_conflict`; returns nil if it is skipped.
-    func publish(to place: inout FilePlace) throws(FileError) -> PathBytes? {
-        if place.conflict == .overwrite {
-            let error = directory.rename(name, to: directory, place.name, CAL_RENAME_EXCHANGING)
+    func publish(to location: inout FileLocation) throws(FileError) -> PathBytes? {
+        if location.conflict == .overwrite {
+            let error = directory.rename(name, to: directory, location.name, CAL_RENAME_EXCHANGING)
             if error == 0 {
                 // The replaced file now has the hidden name, and is removed with it.
-                try place.note(place.name) { .overwritten($0) }
-                return place.name
+                try location.note(location.name) { .overwritten($0) }
+                return location.name
             }
-            guard error == ENOENT else { throw FileError(error, "cannot exchange '\(place.path)'") }
+            guard error == ENOENT else { throw FileError(error, "cannot exchange '\(location.path)'") }
         }
-        switch try place.place(name) {
+        switch try location.location(name) {
         case .placed(let name), .duplicate(let name): return name
         case .skipped: return nil
         }

@@ -15,7 +15,8 @@ package struct CopyHandler: FileHandler {
         "copy",
         [
             "to": Destination.schema, "on_conflict": Conflict.schema, "allow": Jail.schema,
-            "keep": CopyOptions.keepSchema(default: FileTransfer.Verb.copied.kept), "verify": CopyOptions.verifySchema,
+            "keep": CopyOptions.keepSchema(default: FileTransfer.Verb.copied.retained),
+            "verify": CopyOptions.verifySchema,
             "durable": CopyOptions.durableSchema,
         ], required: ["to"], types: [.file], traits: [.sharesFile, .isBrief])
 

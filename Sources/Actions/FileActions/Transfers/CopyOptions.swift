@@ -11,7 +11,7 @@ struct CopyOptions {
         case mode, times, xattrs, owner
     }
 
-    var kept: Set<Attribute>
+    var retained: Set<Attribute>
     /// Whether the copy is compared byte for byte with the source.
     var verifies: Bool
     /// Whether the copy is flushed to the disk before it gets its name.
@@ -32,7 +32,7 @@ struct CopyOptions {
     }
 
     /// The mode that a copy is created with; unless the mode of the source is preserved, it follows the umask.
-    var firstMode: UInt32 { kept.contains(.mode) ? 0o600 : 0o666 }
+    var firstMode: UInt32 { retained.contains(.mode) ? 0o600 : 0o666 }
 
     static let verifySchema = ParameterSchema.flag(
         "Whether a copy is read again and compared with the original; otherwise only its size is.")
@@ -43,9 +43,9 @@ struct CopyOptions {
     init(_ invocation: Invocation, default attributes: [Attribute]) {
         if case .array(let words)? = invocation.parameters["keep"] {
             let words = words.compactMap(\.bytes).map { String(decoding: $0, as: UTF8.self) }
-            kept = Set(words.compactMap(Attribute.init))
+            retained = Set(words.compactMap(Attribute.init))
         } else {
-            kept = Set(attributes)
+            retained = Set(attributes)
         }
         verifies = invocation.flag("verify", default: false)
         isDurable = invocation.flag("durable", default: true)
@@ -56,17 +56,17 @@ struct CopyOptions {
     /// The owner comes first, since changing it clears the set-user-id bit. Access lists come before the mode, which
     /// repeats their content in short form.
     func keep(of source: OpenFile, _ metadata: Snapshot, on copy: Int32) throws(FileError) {
-        let isOwners = kept.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
-        let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
+        let isOwners = retained.contains(.owner) && fchown(copy, metadata.uid, metadata.gid) == 0
+        let hasAccess = retained.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
         // With an access list, the bits of the group are the maximum for all entries of the list.
         let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
         let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
         // Set-user-id and similar bits require the original owner: otherwise a user's program would run as the user of
         // this process.
-        if kept.contains(.mode), fchmod(copy, UInt32(metadata.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
+        if retained.contains(.mode), fchmod(copy, UInt32(metadata.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
             throw FileError(errno, "cannot set the mode of the copy of a file")
         }
-        guard kept.contains(.times) else { return }
+        guard retained.contains(.times) else { return }
         var status = stat()
         guard fstat(source.descriptor, &status) == 0 else { return }
         var times = [status.st_atim, status.st_mtim]

@@ -32,8 +32,8 @@ struct FileCopy {
     /// Copies the file, flushes the copy and verifies it; nothing is left of the copy if that fails.
     ///
     /// - Throws: Also an outcome, for example if the source changes during the copy.
-    func run(to place: FilePlace) throws(FileError) -> StagedFile {
-        let staged = try StagedFile(in: place.directory, for: place.name, mode: options.firstMode)
+    func run(to location: FileLocation) throws(FileError) -> StagedFile {
+        let staged = try StagedFile(in: location.directory, for: location.name, mode: options.firstMode)
         try transfer(to: staged)
         guard try content.metadata().hasSameContent(as: source.metadata) else { throw .changed }
         try options.keep(of: content, source.metadata, on: staged.descriptor)

@@ -15,7 +15,7 @@ struct FileTransfer {
         case copied, moved, renamed
 
         /// The attributes that a copy preserves by default.
-        var kept: [CopyOptions.Attribute] {
+        var retained: [CopyOptions.Attribute] {
             self == .copied ? [.mode, .times, .xattrs] : CopyOptions.Attribute.allCases
         }
     }
@@ -35,7 +35,7 @@ struct FileTransfer {
         var path: PathBytes
         /// The file, which a move removes; nil for a copy, so that it holds no descriptors of the source.
         var source: SourceFile?
-        var place: FilePlace
+        var location: FileLocation
         var file: StagedFile
         /// The copy, opened for reading, and its metadata when it was complete; nil if neither is needed.
         var reading: (file: OpenFile, made: Snapshot)?
@@ -58,7 +58,7 @@ struct FileTransfer {
         self.verb = verb
         self.newName = newName
         self.trash = trash
-        var options = CopyOptions(invocation, default: verb.kept)
+        var options = CopyOptions(invocation, default: verb.retained)
         // A move removes the source, so its copy is always flushed.
         if verb != .copied { options.isDurable = true }
         self.options = options
@@ -72,7 +72,7 @@ struct FileTransfer {
         case .over(let outcome): return outcome
         case .staged: preconditionFailure("it has been published")
         case .placed(let copy, let name):
-            if options.isDurable { copy.place.directory.flush() }
+            if options.isDurable { copy.location.directory.flush() }
             let outcome = try finish(copy, name)
             copy.source?.directory.flush()
             return outcome
@@ -82,12 +82,12 @@ struct FileTransfer {
     /// Whether an interrupted attempt finished the move.
     var isDone: Bool { (try? destination(nil, making: false).earlierMove()) != nil }
 
-    private func destination(_ source: SourceFile?, making: Bool = true) throws(FileError) -> FilePlace {
-        guard let newName else { return try FilePlace(invocation, trash: trash, making: making) }
-        if let source { return FilePlace(invocation, source.directory, newName, trash: trash) }
+    private func destination(_ source: SourceFile?, making: Bool = true) throws(FileError) -> FileLocation {
+        guard let newName else { return try FileLocation(invocation, trash: trash, making: making) }
+        if let source { return FileLocation(invocation, source.directory, newName, trash: trash) }
         let event = invocation.job.event
         let directory = try SourceFile.openDirectory(of: event.path, root: event.root)
-        return FilePlace(invocation, directory, newName, trash: trash)
+        return FileLocation(invocation, directory, newName, trash: trash)
     }
 
     // MARK: - Start
@@ -103,22 +103,22 @@ struct FileTransfer {
     }
 
     private func startCopy(isFlushed: Bool) throws(FileError) -> Stage {
-        let place = try destination(nil)
+        let location = try destination(nil)
         let source: SourceFile
         do throws(FileError) {
             source = try SourceFile(invocation)
         } catch {
-            guard error.isGone, let earlier = try place.earlierResult(nil) else { throw error }
-            return .over(place.finished(earlier))
+            guard error.isGone, let earlier = try location.earlierResult(nil) else { throw error }
+            return .over(location.finished(earlier))
         }
-        guard !place.isSame(as: source) else {
+        guard !location.isSame(as: source) else {
             throw .failed("the file would be copied onto itself", code: "same-path")
         }
         let content = try source.openForReading()
-        if let earlier = try place.earlierResult(content, hasTimes: options.kept.contains(.times)) {
-            return .over(place.finished(earlier))
+        if let earlier = try location.earlierResult(content, hasTimes: options.retained.contains(.times)) {
+            return .over(location.finished(earlier))
         }
-        return .staged(try copy(source, content, to: place, isFlushed: isFlushed))
+        return .staged(try copy(source, content, to: location, isFlushed: isFlushed))
     }
 
     private func startMove(isFlushed: Bool) throws(FileError) -> Stage {
@@ -127,44 +127,45 @@ struct FileTransfer {
             source = try SourceFile(invocation)
         } catch {
             // An interrupted attempt may have moved the file.
-            guard error.isOfAnotherFile, invocation.hasBegunBefore else { throw error }
-            let place = try destination(nil)
-            if let name = try place.earlierMove() { return .over(place.finished(name)) }
-            guard error.isGone, let name = try place.earlierResult(nil) else { throw error }
-            return .over(place.finished(name))
+            guard error.isOfAnotherFile, invocation.hasStartedBefore else { throw error }
+            let location = try destination(nil)
+            if let name = try location.earlierMove() { return .over(location.finished(name)) }
+            guard error.isGone, let name = try location.earlierResult(nil) else { throw error }
+            return .over(location.finished(name))
         }
-        var place = try destination(source)
+        var location = try destination(source)
         // An interrupted attempt has moved the file, and another one is now at its path.
-        if source.metadata.identity != invocation.job.event.snapshot.identity, let name = try place.earlierMove() {
-            return .over(place.finished(name))
+        if source.metadata.identity != invocation.job.event.snapshot.identity, let name = try location.earlierMove() {
+            return .over(location.finished(name))
         }
-        guard !place.isSame(as: source) else {
+        guard !location.isSame(as: source) else {
             return .over(Outcome(.skipped, "it is already there", code: "same-path"))
         }
-        if let outcome = try finishEarlier(source, place) { return .over(outcome) }
+        if let outcome = try finishEarlier(source, location) { return .over(outcome) }
         do throws(FileError) {
-            return .over(try rename(source, &place))
+            return .over(try rename(source, &location))
         } catch {
             if error.errno == ENOENT, try source.directory.metadata(of: source.name) == nil { throw .gone }
             guard error.errno == EXDEV else { throw error }
         }
         guard source.metadata.type == .file else {
-            let message = "'\(place.path)' is on another file system, to which only regular files are moved"
+            let message = "'\(location.path)' is on another file system, to which only regular files are moved"
             return .over(Outcome(.failed, message, code: "cross-device"))
         }
         // Fail now rather than when the copy is complete.
         guard faccessat(source.directory.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
             throw FileError(errno, "cannot remove '\(source.path)'")
         }
-        return .staged(try copy(source, source.openForReading(), to: place, isFlushed: isFlushed))
+        return .staged(try copy(source, source.openForReading(), to: location, isFlushed: isFlushed))
     }
 
     private func copy(
-        _ source: SourceFile, _ content: OpenFile, to place: FilePlace, isFlushed: Bool
+        _ source: SourceFile, _ content: OpenFile, to location: FileLocation, isFlushed: Bool
     ) throws(FileError) -> Copy {
-        let file = try FileCopy(source, content, options, isFlushed: isFlushed, limit: invocation.limit).run(to: place)
-        var copy = Copy(path: source.path, source: verb == .copied ? nil : source, place: place, file: file)
-        if verb != .copied || place.conflict == .deduplicate {
+        let file = try FileCopy(source, content, options, isFlushed: isFlushed, limit: invocation.limit).run(
+            to: location)
+        var copy = Copy(path: source.path, source: verb == .copied ? nil : source, location: location, file: file)
+        if verb != .copied || location.conflict == .deduplicate {
             let opened = try OpenFile.reading(file)
             copy.reading = (opened, try opened.metadata())
         }
@@ -172,21 +173,21 @@ struct FileTransfer {
     }
 
     /// Removes the source of a move whose copy exists, if an attempt was interrupted between the two.
-    private func finishEarlier(_ source: SourceFile, _ place: FilePlace) throws(FileError) -> Outcome? {
-        guard invocation.hasBegunBefore, source.metadata.type == .file, let content = try? source.openForReading(),
-            let name = try place.earlierResult(content, hasTimes: options.kept.contains(.times)),
+    private func finishEarlier(_ source: SourceFile, _ location: FileLocation) throws(FileError) -> Outcome? {
+        guard invocation.hasStartedBefore, source.metadata.type == .file, let content = try? source.openForReading(),
+            let name = try location.earlierResult(content, hasTimes: options.retained.contains(.times)),
             // Another name of the same file is not a copy.
-            try place.directory.metadata(of: name)?.identity != source.metadata.identity
+            try location.directory.metadata(of: name)?.identity != source.metadata.identity
         else { return nil }
-        try Self.remove(source, besides: name, in: place)
-        return place.finished(name)
+        try Self.remove(source, besides: name, in: location)
+        return location.finished(name)
     }
 
     // MARK: - Within one file system
 
-    private func rename(_ source: SourceFile, _ place: inout FilePlace) throws(FileError) -> Outcome {
-        let directory = place.directory
-        let candidate = FilePlace.Candidate(
+    private func rename(_ source: SourceFile, _ location: inout FileLocation) throws(FileError) -> Outcome {
+        let directory = location.directory
+        let candidate = FileLocation.Candidate(
             put: { source.directory.rename(source.name, to: directory, $0, CAL_RENAME_NEW) },
             replace: { name in
                 // rename(2) does nothing between two names of one file. If the file has a single link, the names differ
@@ -198,18 +199,18 @@ struct FileTransfer {
                 }
                 return source.directory.rename(source.name, to: directory, name, CAL_RENAME_REPLACING)
             },
-            content: place.conflict == .deduplicate ? try? source.openForReading() : nil)
-        switch try place.place(candidate) {
-        case .skipped: return place.skipped
-        case .duplicate(let name): return try removeDuplicate(source, name, &place)
+            content: location.conflict == .deduplicate ? try? source.openForReading() : nil)
+        switch try location.location(candidate) {
+        case .skipped: return location.skipped
+        case .duplicate(let name): return try removeDuplicate(source, name, &location)
         case .placed(let name):
             guard let there = try directory.metadata(of: name), there.identity == source.metadata.identity else {
                 // Another process put a different file there just before the rename; that file has not settled.
                 try Removal.giveBack(name, source.name, from: directory, to: source.directory)
                 throw .changed
             }
-            try place.note(name) { .moved(from: source.path, to: $0) }
-            return succeeded(name, place)
+            try location.note(name) { .moved(from: source.path, to: $0) }
+            return succeeded(name, location)
         }
     }
 
@@ -231,29 +232,32 @@ struct FileTransfer {
 
     /// Removes the source of a move, because a file with the same content exists.
     private func removeDuplicate(
-        _ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace
+        _ source: SourceFile, _ name: PathBytes, _ location: inout FileLocation
     ) throws(FileError) -> Outcome {
-        try Self.remove(source, besides: name, in: place)
-        try place.note(name) { .removed(source.path, twin: $0) }
-        return place.succeeded(name, code: "same-content") { "removed, because '\($0)' has the same content" }
+        try Self.remove(source, besides: name, in: location)
+        try location.note(name) { .removed(source.path, twin: $0) }
+        return location.succeeded(name, code: "same-content") { "removed, because '\($0)' has the same content" }
     }
 
     /// Flushes the file whose content is that of the source, and then removes the source.
-    private static func remove(_ source: SourceFile, besides name: PathBytes, in place: FilePlace) throws(FileError) {
-        guard case .success(let file) = place.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0 else {
-            throw FileError(errno, "cannot flush '\(place.directory.path(of: name))'")
+    private static func remove(_ source: SourceFile, besides name: PathBytes, in location: FileLocation)
+        throws(FileError)
+    {
+        guard case .success(let file) = location.directory.open(name, CAL_OPEN_READING), fsync(file.descriptor) == 0
+        else {
+            throw FileError(errno, "cannot flush '\(location.directory.path(of: name))'")
         }
-        place.directory.flush()
-        switch try source.remove(besides: name, in: place.directory) {
+        location.directory.flush()
+        switch try source.remove(besides: name, in: location.directory) {
         case .removed, .gone: return
         case .changed: throw .changed
-        case .isTwin: throw oneFile(source, name, place)
+        case .isTwin: throw oneFile(source, name, location)
         }
     }
 
-    private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ place: FilePlace) -> FileError {
+    private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ location: FileLocation) -> FileError {
         .failed(
-            "'\(source.path)' and '\(place.directory.path(of: name))' are the same file, by another mount of "
+            "'\(source.path)' and '\(location.directory.path(of: name))' are the same file, by another mount of "
                 + "its directory or another spelling of its name; nothing was removed", code: "same-path")
     }
 
@@ -267,16 +271,16 @@ struct FileTransfer {
         let temporary = try copy.file.name()
         // One directory through two mounts with different device numbers: a file created in one appears in the other.
         if let source, try source.directory.metadata(of: temporary) != nil {
-            throw Self.oneFile(source, copy.place.name, copy.place)
+            throw Self.oneFile(source, copy.location.name, copy.location)
         }
-        switch try copy.place.place(temporary, content: copy.reading?.file) {
-        case .skipped: return .over(copy.place.skipped)
+        switch try copy.location.location(temporary, content: copy.reading?.file) {
+        case .skipped: return .over(copy.location.skipped)
         case .duplicate(let name):
-            if let source { return .over(try removeDuplicate(source, name, &copy.place)) }
-            return .over(copy.place.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
+            if let source { return .over(try removeDuplicate(source, name, &copy.location)) }
+            return .over(copy.location.succeeded(name, code: "same-content") { "'\($0)' has the same content" })
         case .placed(let name):
             // Recorded now, since other processes may take the name before the source is removed.
-            try copy.place.note(name) { path in
+            try copy.location.note(name) { path in
                 source == nil ? .made(path, source: sourcePath) : .moved(from: sourcePath, to: path)
             }
             return .placed(copy, name)
@@ -286,44 +290,44 @@ struct FileTransfer {
     /// Removes the source of a move, since the copy is durable under its final name; the caller then flushes its
     /// directory.
     func finish(_ copy: Copy, _ name: PathBytes) throws(FileError) -> Outcome {
-        var place = copy.place
-        guard let source = copy.source else { return succeeded(name, place) }
+        var location = copy.location
+        guard let source = copy.source else { return succeeded(name, location) }
         let ending: Removal.Ending
         do throws(FileError) {
-            ending = try source.remove(besides: name, in: place.directory)
+            ending = try source.remove(besides: name, in: location.directory)
         } catch {
-            throw FileError(error.errno, "the copy is at '\(place.directory.path(of: name))', but \(error.what)")
+            throw FileError(error.errno, "the copy is at '\(location.directory.path(of: name))', but \(error.what)")
         }
         switch ending {
-        case .removed, .gone: return succeeded(name, place)
-        case .isTwin: throw Self.oneFile(source, name, place)
+        case .removed, .gone: return succeeded(name, location)
+        case .isTwin: throw Self.oneFile(source, name, location)
         case .changed: break
         }
-        let move = FileChange.Kind.moved(from: source.path, to: place.directory.path(of: name))
-        place.changes.removeAll { $0.kind == move }
-        let changed = place.outcome(FileError.changed.outcome)
+        let move = FileChange.Kind.moved(from: source.path, to: location.directory.path(of: name))
+        location.changes.removeAll { $0.kind == move }
+        let changed = location.outcome(FileError.changed.outcome)
         guard let made = copy.reading?.made else { return changed }
         // A copy that has replaced another file stays: without it, no file would have the name. A deduplicated copy
         // also stays, because other files with the same content may have been removed.
-        if place.conflict == .overwrite || place.conflict == .deduplicate {
+        if location.conflict == .overwrite || location.conflict == .deduplicate {
             // Through another mount, the copy has replaced the source itself.
             if let there = try source.directory.metadata(of: source.name), there.identity != source.metadata.identity,
                 there.size == made.size, there.modified == made.modified
             {
-                throw Self.oneFile(source, name, place)
+                throw Self.oneFile(source, name, location)
             }
             return changed
         }
         // The file at the source's name may be the copy itself, which must not be removed.
         let original = Removal.Twin(directory: source.directory, name: source.name)
-        guard try Removal.remove(name, in: place.directory, if: made, besides: original) != .isTwin else {
-            throw Self.oneFile(source, name, place)
+        guard try Removal.remove(name, in: location.directory, if: made, besides: original) != .isTwin else {
+            throw Self.oneFile(source, name, location)
         }
         return changed
     }
 
-    private func succeeded(_ name: PathBytes, _ place: FilePlace) -> Outcome {
-        place.succeeded(name) { "\(verb.rawValue) to \($0)" }
+    private func succeeded(_ name: PathBytes, _ location: FileLocation) -> Outcome {
+        location.succeeded(name) { "\(verb.rawValue) to \($0)" }
     }
 }
 

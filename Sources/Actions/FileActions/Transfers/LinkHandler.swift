@@ -29,8 +29,8 @@ package struct LinkHandler: FileHandler {
 
     package func handle(_ invocation: Invocation) throws(FileError) -> Outcome {
         let source = try SourceFile(invocation)
-        var place = try FilePlace(invocation, trash: trash)
-        guard !place.isSame(as: source) else {
+        var location = try FileLocation(invocation, trash: trash)
+        guard !location.isSame(as: source) else {
             return Outcome(.failed, "the file would be linked to itself", code: "same-path")
         }
         let kind = invocation.text("kind").flatMap(Kind.init(rawValue:)) ?? .symbolic
@@ -38,13 +38,13 @@ package struct LinkHandler: FileHandler {
             return Outcome(
                 .failed, "'\(source.path)' is a directory, and directories can't have hard links", code: "not-a-file")
         }
-        let target = invocation.flag("relative", default: false) ? relative(source.path, place) : source.path
-        if let name = earlier(source, target, kind, place) {
-            if invocation.hasBegunBefore { return place.finished(name) }
-            let message = "'\(place.directory.path(of: name))' already leads to it"
-            return place.outcome(Outcome(.skipped, message, code: "exists"))
+        let target = invocation.flag("relative", default: false) ? relative(source.path, location) : source.path
+        if let name = earlier(source, target, kind, location) {
+            if invocation.hasStartedBefore { return location.finished(name) }
+            let message = "'\(location.directory.path(of: name))' already leads to it"
+            return location.outcome(Outcome(.skipped, message, code: "exists"))
         }
-        let directory = place.directory
+        let directory = location.directory
         let make: (PathBytes) -> Int32 = { name in
             switch kind {
             case .symbolic: directory.makeLink(name, to: target)
@@ -52,8 +52,8 @@ package struct LinkHandler: FileHandler {
             case .hard: name.withCString { cal_link_descriptor_in(source.file.descriptor, directory.descriptor, $0) }
             }
         }
-        let final = place.name
-        let candidate = FilePlace.Candidate(
+        let final = location.name
+        let candidate = FileLocation.Candidate(
             put: make,
             replace: { name in
                 let temporary = TemporaryName.staged(final)
@@ -65,31 +65,34 @@ package struct LinkHandler: FileHandler {
                 return result
             })
         do throws(FileError) {
-            guard case .placed(let name) = try place.place(candidate) else { return place.skipped }
-            try place.note(name) { .made($0, source: source.path) }
-            return place.succeeded(name) { "linked at \($0)" }
+            guard case .placed(let name) = try location.location(candidate) else { return location.skipped }
+            try location.note(name) { .made($0, source: source.path) }
+            return location.succeeded(name) { "linked at \($0)" }
         } catch {
             guard error.errno == EXDEV else { throw error }
             throw .failed(
-                "'\(place.path)' is on another file system, where the file can't have a hard link; "
+                "'\(location.path)' is on another file system, where the file can't have a hard link; "
                     + "use 'kind: symbolic'", code: "cross-device")
         }
     }
 
     /// Returns the name of an existing link identical to this one, which an interrupted attempt may have left with a
     /// number.
-    private func earlier(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ place: FilePlace) -> PathBytes? {
-        try? place.firstName(numbered: place.invocation.hasBegunBefore ? [.rename] : []) { name, there in
+    private func earlier(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ location: FileLocation)
+        -> PathBytes?
+    {
+        try? location.firstName(numbered: location.invocation.hasStartedBefore ? [.rename] : []) { name, there in
             switch kind {
             case .hard: there.identity == source.metadata.identity
-            case .symbolic: there.type == .symlink && place.directory.target(of: name) == target
+            case .symbolic: there.type == .symlink && location.directory.target(of: name) == target
             }
         }
     }
 
     /// Returns the relative path from the link's directory to the file, with both directories resolved.
-    private func relative(_ path: PathBytes, _ place: FilePlace) -> PathBytes {
-        let from = (DiskProbe.resolve(place.directory.path) ?? place.directory.path).bytes.split(separator: .slash)
+    private func relative(_ path: PathBytes, _ location: FileLocation) -> PathBytes {
+        let from = (DiskProbe.resolve(location.directory.path) ?? location.directory.path).bytes.split(
+            separator: .slash)
         let directory = DiskProbe.resolve(path.parent) ?? path.parent
         let to = directory.appending(path.lastComponent).bytes.split(separator: .slash)
         let shared = zip(from, to.dropLast()).prefix { $0.elementsEqual($1) }.count

@@ -12,7 +12,8 @@ package struct MoveHandler: FileHandler {
         "move",
         [
             "to": Destination.schema, "on_conflict": Conflict.schema, "allow": Jail.schema,
-            "keep": CopyOptions.keepSchema(default: FileTransfer.Verb.moved.kept), "verify": CopyOptions.verifySchema,
+            "keep": CopyOptions.keepSchema(default: FileTransfer.Verb.moved.retained),
+            "verify": CopyOptions.verifySchema,
         ], required: ["to"], traits: [.isBrief, .removesInput])
 
     package func plannedOutputs(of invocation: Invocation) -> [PathBytes] { Destination.planned(for: invocation) }

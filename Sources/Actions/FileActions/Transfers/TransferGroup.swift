@@ -57,7 +57,7 @@ struct TransferGroup {
             guard case .staged(let copy)? = stages[index] else { continue }
             // If two files are moved to the same destination, the second is published after the move of the first has
             // finished.
-            if copy.source != nil, !wanted.insert(copy.place.path).inserted { finish() }
+            if copy.source != nil, !wanted.insert(copy.location.path).inserted { finish() }
             stages[index] = Self.stage { () throws(FileError) in
                 if transfers[index].options.isDurable { try flush(copy) }
                 return try transfers[index].publish(copy)
@@ -75,7 +75,7 @@ struct TransferGroup {
         var targets = DirectoryFlush()
         for (index, stage) in stages.enumerated() {
             guard case .placed(let copy, _)? = stage, transfers[index].options.isDurable else { continue }
-            targets.add(copy.place.directory)
+            targets.add(copy.location.directory)
         }
         targets.flush()
         var sources = DirectoryFlush()
@@ -92,7 +92,7 @@ struct TransferGroup {
         let device = copy.file.device
         let error = flushed[device] ?? cal_sync_file_system(copy.file.descriptor)
         flushed[device] = error
-        guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(copy.place.path)'") }
+        guard error == 0 else { throw FileError(error, "cannot flush the file system of '\(copy.location.path)'") }
     }
 
     private static func stage(_ work: () throws(FileError) -> FileTransfer.Stage) -> FileTransfer.Stage? {

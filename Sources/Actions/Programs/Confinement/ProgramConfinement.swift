@@ -19,14 +19,14 @@ package struct ProgramConfinement: Sendable, Hashable {
 
     /// A path that the program can access.
     package struct Grant: Sendable, Hashable {
-        let place: ProgramPath
+        let location: ProgramPath
         package let access: Access
         /// Whether a missing path is skipped; otherwise it keeps the program from starting.
         let isIfThere: Bool
-        package var path: PathBytes { place.path }
+        package var path: PathBytes { location.path }
 
-        init(_ place: ProgramPath, _ access: Access, ifThere: Bool = false) {
-            self.place = place
+        init(_ location: ProgramPath, _ access: Access, ifThere: Bool = false) {
+            self.location = location
             self.access = access
             isIfThere = ifThere
         }
@@ -102,8 +102,9 @@ extension ProgramConfinement {
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
-                    let place = ProgramPath(path, of: template, in: invocation.baseDirectory, for: invocation.job.event)
-                    grants.append(Grant(place, access))
+                    let location = ProgramPath(
+                        path, of: template, in: invocation.baseDirectory, for: invocation.job.event)
+                    grants.append(Grant(location, access))
                 }
             }
         }
@@ -153,7 +154,7 @@ extension ProgramConfinement {
         let ruleset = OpenFile(made)
         for grant in grants {
             do throws(SystemError) {
-                let opened = try grant.place.openEntry()
+                let opened = try grant.location.openEntry()
                 let error = withExtendedLifetime((opened, ruleset)) {
                     cal_allow_access(ruleset.descriptor, opened.descriptor, grant.access.rawValue)
                 }
@@ -161,7 +162,7 @@ extension ProgramConfinement {
             } catch {
                 // Without a free descriptor it is unknown whether the path exists.
                 if grant.isIfThere, error.errno != EMFILE, error.errno != ENFILE { continue }
-                throw grant.place.failure(error, to: "add '\(grant.path)' to its sandbox")
+                throw grant.location.failure(error, to: "add '\(grant.path)' to its sandbox")
             }
         }
         return ruleset

@@ -107,8 +107,8 @@ package struct LaunchPlan {
             }
         }
 
-        mutating func set(_ number: UInt32, at place: Int) {
-            bytes.withUnsafeMutableBytes { $0.storeBytes(of: number, toByteOffset: place, as: UInt32.self) }
+        mutating func set(_ number: UInt32, at location: Int) {
+            bytes.withUnsafeMutableBytes { $0.storeBytes(of: number, toByteOffset: location, as: UInt32.self) }
         }
 
         private mutating func finish(from start: Int, _ write: (inout [UInt8]) -> Void) {

@@ -19,7 +19,7 @@ package final class LaunchedProgram {
     /// Whether the program runs or has run.
     var hasStarted: Bool {
         switch end {
-        case nil: launcher.hasBegun
+        case nil: launcher.hasStarted
         case .couldNotStart, .notLaunched: hadStarted
         default: true
         }
@@ -71,7 +71,7 @@ package final class LaunchedProgram {
     /// Handles an unresponsive launcher: resumes it, in case it was stopped, and kills it later.
     package func lookAfterLauncher(at now: ContinuousClock.Instant) {
         guard end == nil, let due = deadline, now >= due else { return }
-        if !isAsked, launcher.hasBegun {
+        if !isAsked, launcher.hasStarted {
             // The program has started without the launcher, which may be stopped and unable to report the exit.
             _ = launcher.resumeItself()
             deadline = now + Self.startTimeout
@@ -96,7 +96,7 @@ package final class LaunchedProgram {
             }
             if count == -Int64(EAGAIN) || count == -Int64(EINTR) { return false }
             guard count > 0 else {
-                hadStarted = launcher.hasBegun
+                hadStarted = launcher.hasStarted
                 end = endOfLauncher()
                 return true
             }

@@ -14,9 +14,9 @@ final class LauncherProcess: Sendable {
     private let process: Process
     var identifier: pid_t { process.processIdentifier }
     /// The number of programs that it has started; the launcher counts them itself, so no process is woken for that.
-    private let begun: Counter
-    /// The value of `begun` before the last plan was sent.
-    private let begunBefore = Atomic<UInt32>(0)
+    private let started: Counter
+    /// The value of `started` before the last plan was sent.
+    private let startedBefore = Atomic<UInt32>(0)
 
     /// A counter that the launcher increments.
     private final class Counter: @unchecked Sendable {
@@ -60,7 +60,7 @@ final class LauncherProcess: Sendable {
         }
         let counter = OwnedDescriptor(shared)
         defer { counter.close() }
-        let begun = Counter(memory)
+        let started = Counter(memory)
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = []
@@ -86,7 +86,7 @@ final class LauncherProcess: Sendable {
         }
         self.process = process
         self.end = end
-        self.begun = begun
+        self.started = started
         control = ours.taken()
     }
 
@@ -99,12 +99,12 @@ final class LauncherProcess: Sendable {
     ///   - descriptors: Standard input, output and error, the working directory, and the ruleset of a sandbox.
     /// - Returns: 0, or the errno, after which the launcher runs nothing more.
     func run(_ plan: [UInt8], with descriptors: [Int32]) -> Int32 {
-        begunBefore.store(begun.value, ordering: .relaxed)
+        startedBefore.store(started.value, ordering: .relaxed)
         return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count)
     }
 
     /// Whether it has started the program of the last plan.
-    var hasBegun: Bool { begun.value != begunBefore.load(ordering: .relaxed) }
+    var hasStarted: Bool { started.value != startedBefore.load(ordering: .relaxed) }
 
     enum Order: UInt8 {
         /// Asks the program to exit, and kills it after the grace period.

@@ -29,8 +29,10 @@ package final class ProcessLauncher: Sendable {
     /// Finds `alight-launch`: next to this program, or else in `../libexec/alight` relative to its directory.
     package static func find() -> PathBytes? {
         guard let directory = programDirectory else { return nil }
-        let places = [directory.appending("alight-launch"), directory.parent.appending("libexec/alight/alight-launch")]
-        return places.first { $0.withCString { access($0, X_OK) } == 0 }
+        let locations = [
+            directory.appending("alight-launch"), directory.parent.appending("libexec/alight/alight-launch"),
+        ]
+        return locations.first { $0.withCString { access($0, X_OK) } == 0 }
     }
 
     /// The directory of this program's executable; nil when `/proc` does not show it.

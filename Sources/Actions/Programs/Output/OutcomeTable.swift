@@ -33,19 +33,19 @@ package struct OutcomeTable {
     ///
     /// An event for which the response has no result gets the outcome of the whole. If all events have results, the
     /// outputs of the whole belong to no particular event, and are recorded with the first.
-    package func outcomes(of ended: ProgramResult, count: Int) -> (outcomes: [Outcome], remarks: [String]) {
+    package func outcomes(of ended: ProgramResult, count: Int) -> (outcomes: [Outcome], notices: [String]) {
         var reader = ResponseReader(directory: directory)
         let reading = answers ? reader.read(ended.output) : .nothing
         var whole = outcome(of: ended, reading)
         whole.log = ended.log.text
         var outcomes = Array(repeating: whole, count: count)
         guard case .exited(status: 0) = ended.way, case .response(let response) = reading else {
-            return (outcomes, reader.remarks)
+            return (outcomes, reader.notices)
         }
-        var remarks = reader.remarks
+        var notices = reader.notices
         let results = reader.results
         if results.count > count {
-            remarks.append("'results' has \(results.count) elements, and the request has \(count) events")
+            notices.append("'results' has \(results.count) elements, and the request has \(count) events")
         }
         for (index, result) in zip(outcomes.indices, results) {
             guard let result else { continue }
@@ -55,7 +55,7 @@ package struct OutcomeTable {
         if results.count >= count, !results.contains(nil), !outcomes.isEmpty, let outputs = response.outputs {
             outcomes[0].outputs += outputs.map { PathBytes($0.bytes) }
         }
-        return (outcomes, remarks)
+        return (outcomes, notices)
     }
 
     private func outcome(of ended: ProgramResult, _ reading: ResponseReader.Reading) -> Outcome {

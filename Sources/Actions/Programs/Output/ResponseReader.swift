@@ -18,7 +18,7 @@ package struct ResponseReader {
     /// The directory that relative outputs are relative to.
     let directory: PathBytes
     /// Warnings about what was truncated or dropped, for the log.
-    package private(set) var remarks: [String] = []
+    package private(set) var notices: [String] = []
     /// The results, one for each event of the request, in order; nil for an element that is null or not a result.
     private(set) var results: [PluginResponse?] = []
 
@@ -26,9 +26,9 @@ package struct ResponseReader {
 
     package mutating func read(_ bytes: [UInt8]) -> Reading {
         guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
-        if let place = Self.firstInvalid(bytes) {
-            let byte = String(bytes[place], radix: 16, uppercase: true)
-            return .unreadable("is not UTF-8: 0x\(byte) at byte \(place)")
+        if let location = Self.firstInvalid(bytes) {
+            let byte = String(bytes[location], radix: 16, uppercase: true)
+            return .unreadable("is not UTF-8: 0x\(byte) at byte \(location)")
         }
         let value: JSONValue
         do throws(JSONError) {
@@ -64,8 +64,8 @@ package struct ResponseReader {
             switch element.object.map({ read($0) }) {
             case .response(let response): result = response
             case _ where element == .null: break
-            case .unreadable(let reason): remarks.append("element \(index) of 'results' is dropped: it \(reason)")
-            case .nothing, nil: remarks.append("element \(index) of 'results' is dropped: it is not an object")
+            case .unreadable(let reason): notices.append("element \(index) of 'results' is dropped: it \(reason)")
+            case .nothing, nil: notices.append("element \(index) of 'results' is dropped: it is not an object")
             }
             results.append(result)
         }
@@ -79,28 +79,30 @@ package struct ResponseReader {
     ) -> Value? {
         guard let member = members[name], member != .null else { return nil }
         let value = read(member)
-        if value == nil { remarks.append("'\(name)' is dropped: it is not \(noun)") }
+        if value == nil { notices.append("'\(name)' is dropped: it is not \(noun)") }
         return value
     }
 
     private mutating func code(_ members: [String: JSONValue]) -> String? {
         guard let code = member("code", of: members, "a string", \.string) else { return nil }
         let isFine = (1...64).contains(code.utf8.count) && code.utf8.allSatisfy(Self.isCodeByte)
-        if !isFine { remarks.append("'code' is dropped: it is not of the form [a-z0-9.-]{1,64}") }
+        if !isFine { notices.append("'code' is dropped: it is not of the form [a-z0-9.-]{1,64}") }
         return isFine ? code : nil
     }
 
     private mutating func retryAfter(_ members: [String: JSONValue]) -> Double? {
         guard let seconds = member("retry_after", of: members, "a number of seconds", \.double) else { return nil }
-        let kept = min(max(seconds, 1), 86_400)
-        if kept != seconds { remarks.append("'retry_after' is taken as \(Int(kept)) s: it must be from 1 s to 24 h") }
-        return kept
+        let retained = min(max(seconds, 1), 86_400)
+        if retained != seconds {
+            notices.append("'retry_after' is taken as \(Int(retained)) s: it must be from 1 s to 24 h")
+        }
+        return retained
     }
 
     private mutating func outputs(_ members: [String: JSONValue]) -> [PluginPath]? {
         member("outputs", of: members, "a list", \.array)?.compactMap { element in
             guard let bytes = element.bytes, !bytes.isEmpty, !bytes.contains(0) else {
-                remarks.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
+                notices.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
                 return nil
             }
             return PluginPath(bytes: directory.resolving(bytes).normalized.bytes)
@@ -110,7 +112,7 @@ package struct ResponseReader {
     private mutating func values(_ members: [String: JSONValue]) -> [String: JSONValue]? {
         guard let values = member("values", of: members, "an object", \.object) else { return nil }
         let size = values.lineBytes.count
-        if size > 64 << 10 { remarks.append("'values' is dropped: it has \(size) bytes, and 65536 are allowed") }
+        if size > 64 << 10 { notices.append("'values' is dropped: it has \(size) bytes, and 65536 are allowed") }
         return size > 64 << 10 ? nil : values
     }
 
@@ -121,14 +123,14 @@ package struct ResponseReader {
         let words = text.split(whereSeparator: \.isNewline).joined(separator: " ")
         let cleaned = String(cleaning: words.utf8)
         guard cleaned.utf8.count > 4096 else { return cleaned }
-        var kept = ""
+        var retained = ""
         var size = 0
         for character in cleaned {
             size += character.utf8.count
             if size > 4096 - 3 { break }
-            kept.append(character)
+            retained.append(character)
         }
-        return kept + "…"
+        return retained + "…"
     }
 
     private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
@@ -137,11 +139,11 @@ package struct ResponseReader {
     private static func firstInvalid(_ bytes: [UInt8]) -> Int? {
         var parser = Unicode.UTF8.ForwardParser()
         var iterator = bytes.makeIterator()
-        var place = 0
+        var location = 0
         while true {
             switch parser.parseScalar(from: &iterator) {
-            case .valid(let scalar): place += scalar.count
-            case .error: return place
+            case .valid(let scalar): location += scalar.count
+            case .error: return location
             case .emptyInput: return nil
             }
         }

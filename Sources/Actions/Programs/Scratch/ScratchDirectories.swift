@@ -152,9 +152,9 @@ package struct ScratchFailure: Error {
     }
 
     /// Creates the error for a directory in which, or at which, a file system is mounted.
-    init(mounted place: PathBytes, in directory: PathBytes) {
+    init(mounted location: PathBytes, in directory: PathBytes) {
         message =
-            "the scratch directory '\(directory)' is left in place, because something is mounted at '\(place)'; "
+            "the scratch directory '\(directory)' is left in place, because something is mounted at '\(location)'; "
             + "unmount it: the directory is removed when Alight stops or starts again"
     }
 }

@@ -6,7 +6,7 @@
 /// ``PathNameIndex``.
 package struct PathFilterIndex: Sendable {
     /// The filters of one root.
-    private struct Place: Sendable {
+    private struct Location: Sendable {
         var names: PathNameIndex
         /// All filters of the root, without duplicates.
         var all: [Int]
@@ -19,7 +19,7 @@ package struct PathFilterIndex: Sendable {
     private let filters: [PathFilter]
     private let all: [Int]
     private let trees: [Int]
-    private var byRoot: [ArraySlice<UInt8>: Place] = [:]
+    private var byRoot: [ArraySlice<UInt8>: Location] = [:]
     /// The lengths of the roots, without duplicates.
     private var lengths: [Int] = []
     /// The directories above the roots: each must be entered to reach a root.
@@ -50,7 +50,7 @@ package struct PathFilterIndex: Sendable {
         }
         for (root, here) in globs {
             let indices = Set(here.map(\.number)).sorted()
-            byRoot[root] = Place(
+            byRoot[root] = Location(
                 names: PathNameIndex(here), all: indices, reaching: Set(indices.map { first[$0] }).sorted(),
                 trees: indices.filter { filters[$0].isTree })
             for end in root.indices where root[end] == .slash && root.count > 1 { above.insert(root[..<max(end, 1)]) }
@@ -63,14 +63,14 @@ package struct PathFilterIndex: Sendable {
     package func candidates(for path: [UInt8]) -> [Int] {
         if filters.count <= Self.few { return all }
         var found: [Int] = []
-        for (place, start) in places(of: path) { place.names.find(path, from: start, into: &found) }
+        for (location, start) in locations(of: path) { location.names.find(path, from: start, into: &found) }
         return found.count > 1 ? Set(found).sorted() : found
     }
 
     /// Returns the filters that could match the directory or a path in it, by their roots alone, in their order.
     package func candidates(inside directory: [UInt8]) -> [Int] {
         if filters.count <= Self.few { return all }
-        var found = places(of: directory).map(\.0.all)
+        var found = locations(of: directory).map(\.0.all)
         let below = directory.last == .slash ? directory : directory + [.slash]
         var index = firstRoot(notBefore: below)
         while index < roots.endIndex, roots[index].starts(with: below) {
@@ -96,20 +96,20 @@ package struct PathFilterIndex: Sendable {
     }
 
     /// Returns the roots at or above the path, with the start of the part below each.
-    private func places(of path: [UInt8]) -> [(Place, start: Int)] {
-        var places: [(Place, start: Int)] = []
+    private func locations(of path: [UInt8]) -> [(Location, start: Int)] {
+        var locations: [(Location, start: Int)] = []
         for length in lengths where length <= path.count {
             guard length == path.count || length == 1 || path[length] == .slash else { continue }
-            guard let place = byRoot[path[..<length]] else { continue }
-            places.append((place, length == 1 ? 1 : length + 1))
+            guard let location = byRoot[path[..<length]] else { continue }
+            locations.append((location, length == 1 ? 1 : length + 1))
         }
-        return places
+        return locations
     }
 
     /// Returns the filters that treat a directory and its contents as a unit, and could match one at or above the path.
     package func treeCandidates(for path: [UInt8]) -> [Int] {
         if trees.isEmpty || filters.count <= Self.few { return trees }
-        return Set(places(of: path).flatMap { place, _ in place.trees }).sorted()
+        return Set(locations(of: path).flatMap { location, _ in location.trees }).sorted()
     }
 
     /// Whether any filter matches the path, or a directory above it as a unit with its contents.
@@ -122,16 +122,16 @@ package struct PathFilterIndex: Sendable {
     package func reaches(below directory: [UInt8]) -> Bool {
         if filters.count <= Self.few { return filters.contains { $0.reaches(below: directory) } }
         return above.contains(directory[...])
-            || places(of: directory).contains { place, _ in
-                place.reaching.contains { filters[$0].reaches(below: directory) }
+            || locations(of: directory).contains { location, _ in
+                location.reaching.contains { filters[$0].reaches(below: directory) }
             }
     }
 
     /// Whether any filter could match a path directly in the directory.
     package func mayTake(in directory: [UInt8]) -> Bool {
         if filters.count <= Self.few { return filters.contains { $0.mayTake(in: directory) } }
-        return places(of: directory).contains { place, _ in
-            place.reaching.contains { filters[$0].mayTake(in: directory) }
+        return locations(of: directory).contains { location, _ in
+            location.reaching.contains { filters[$0].mayTake(in: directory) }
         }
     }
 }

@@ -128,8 +128,8 @@ extension GlobProgram {
                 sample += bytes(of: literal)
                 continue
             }
-            let place = sample.count % word.count
-            var character = GlobCharacter(word.span, at: place, end: word.count).value
+            let location = sample.count % word.count
+            var character = GlobCharacter(word.span, at: location, end: word.count).value
             if case .set(let number) = token, !classes[number].contains(character) {
                 character = ([0x78, 0x37] + classes[number].bounds).first { classes[number].contains($0) } ?? character
             }

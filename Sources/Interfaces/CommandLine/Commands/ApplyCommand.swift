@@ -50,7 +50,8 @@ struct ApplyCommand: ParsableCommand {
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {
             throw Exit(
-                .rulesInvalid, error: "the rule '\(rule.name)' is disabled", help: "set 'enabled: true' (\(rule.place))"
+                .rulesInvalid, error: "the rule '\(rule.name)' is disabled",
+                help: "set 'enabled: true' (\(rule.location))"
             )
         }
         let named = RawArguments.paths(paths).map(program.path)
@@ -72,9 +73,9 @@ struct ApplyCommand: ParsableCommand {
     private func apply(_ rule: Rule, _ paths: [PathBytes], _ program: CommandContext) throws -> ExitStatus {
         switch try JournalOwner.find(try journal.file(), isBrief: false) {
         case .instance(let client): return try ask(client, rule, paths)
-        case .command(let kept):
+        case .command(let retained):
             program.sayPassedOver()
-            return try Applying(rule: rule, paths: paths, jobs: jobs).run(kept, program)
+            return try Applying(rule: rule, paths: paths, jobs: jobs).run(retained, program)
         }
     }
 
@@ -177,7 +178,7 @@ struct AppliedFiles {
         self.rule = rule
         for path in named {
             let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
-            switch DiskProbe.look(at: path) {
+            switch DiskProbe.inspect(at: path) {
             case .absent: add(problem: "'\(Display.path(path))' does not exist", help: "check the spelling of the path")
             case .unreadable(let errno):
                 add(
@@ -227,7 +228,7 @@ struct AppliedFiles {
             var directories: [PathBytes] = []
             for name in names(in: current, files).sorted() {
                 let path = current.appending(name.bytes)
-                guard case .present(let snapshot) = files.look(at: path) else { continue }
+                guard case .present(let snapshot) = files.inspect(at: path) else { continue }
                 if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { addIfAdmitted(path, snapshot) }
                 // A directory above the rule's root may contain it.
                 if snapshot.type == .directory,

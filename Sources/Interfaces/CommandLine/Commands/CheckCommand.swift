@@ -32,7 +32,8 @@ struct CheckCommand: ParsableCommand {
             let events = EventSpelling.words(of: rule.events).joined(separator: ", ")
             let actions = rule.actions.map(\.name).joined(separator: " + ")
             let failure = rule.onFailure.isEmpty ? "" : "; on failure \(rule.failureActionNames)"
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)\(failure)")
+            Output.standard.write(
+                "rule '\(Display.text(rule.name))' (\(rule.location)): \(events) → \(actions)\(failure)")
             if !rule.formerly.isEmpty {
                 let names = Display.list(rule.formerly)
                 Output.standard.write("    formerly \(names): jobs and known files of that name belong to this rule")
@@ -40,7 +41,7 @@ struct CheckCommand: ParsableCommand {
             for glob in rule.globs {
                 let root = PathBytes(glob.root)
                 let state =
-                    switch DiskProbe.look(at: root) {
+                    switch DiskProbe.inspect(at: root) {
                     case .present(let snapshot) where snapshot.type == .file: " (it is a file: 'alight run' will fail)"
                     case .present: ""
                     case .absent: " (it does not exist; \(Self.consequence(of: rule.missing)))"
@@ -50,10 +51,10 @@ struct CheckCommand: ParsableCommand {
             }
         }
         for rule in loaded.disabledRules {
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): disabled")
+            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.location)): disabled")
         }
         for rule in loaded.untaggedRules {
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): excluded by --tag")
+            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.location)): excluded by --tag")
         }
         survey(loaded.ruleset)
         let rules = Reporter.count(loaded.ruleset.rules.count, "rule")
@@ -82,7 +83,7 @@ struct CheckCommand: ParsableCommand {
         guard !DiskProbe.mayLeaseAnyFile else { return [] }
         let rules = ruleset.rules.filter { $0.settle.writers == .wait && $0.types.contains(.file) && $0.ready == nil }
         return Set(rules.flatMap(\.roots)).sorted().filter { root in
-            guard case .present(let snapshot) = DiskProbe.look(at: root), snapshot.type == .directory else {
+            guard case .present(let snapshot) = DiskProbe.inspect(at: root), snapshot.type == .directory else {
                 return false
             }
             return snapshot.uid != geteuid() || snapshot.mode & 0o022 != 0
@@ -101,8 +102,8 @@ struct CheckCommand: ParsableCommand {
     /// Formats a number with thousands separators: `1,234,567`.
     static func grouped(_ number: Int) -> String {
         var text = ""
-        for (place, digit) in String(number).reversed().enumerated() {
-            if place > 0, place % 3 == 0, digit != "-" { text.append(",") }
+        for (location, digit) in String(number).reversed().enumerated() {
+            if location > 0, location % 3 == 0, digit != "-" { text.append(",") }
             text.append(digit)
         }
         return String(text.reversed())

@@ -46,8 +46,8 @@ struct ConfigurationText {
     init(_ found: LoadedConfiguration) {
         file = found.file
         let settings = found.settings
-        add("journal", settings.journal) { place in
-            switch place {
+        add("journal", settings.journal) { location in
+            switch location {
             case .memory: return Self.word(":memory:")
             case .file(let path): return Self.path(path)
             }
@@ -122,7 +122,7 @@ extension SettingOrigin {
     var word: String {
         switch self {
         case .flag(let name), .variable(let name): name
-        case .file(let place): "\(place.file):\(place.line)"
+        case .file(let location): "\(location.file):\(location.line)"
         case .standard: "default"
         }
     }
@@ -131,9 +131,10 @@ extension SettingOrigin {
         switch self {
         case .flag(let name): ["kind": "flag", "name": .string(name)]
         case .variable(let name): ["kind": "environment", "name": .string(name)]
-        case .file(let place):
+        case .file(let location):
             [
-                "kind": "file", "file": .string(place.file), "line": .count(place.line), "column": .count(place.column),
+                "kind": "file", "file": .string(location.file), "line": .count(location.line),
+                "column": .count(location.column),
             ]
         case .standard: ["kind": "default"]
         }

@@ -182,7 +182,7 @@ struct JournalOptions: ParsableArguments {
     /// - Throws: The errors of ``apply(to:)``, and `Exit` when the configuration is invalid.
     func settings() throws -> Configuration { try configuration.load(apply).settings }
 
-    private func named() throws -> JournalPlace? {
+    private func named() throws -> JournalLocation? {
         guard let journal else { return nil }
         if journal == ":memory:" { return .memory }
         return .file(try RawArguments.file(journal, option: "--journal", noun: "file"))
@@ -212,7 +212,7 @@ struct JournalOptions: ParsableArguments {
     ///   the configuration is invalid.
     func file() throws -> PathBytes {
         let settings = try settings()
-        switch try settings.journalPlace() {
+        switch try settings.journalLocation() {
         case .file(let file): return file
         case .memory: throw Self.nothingIsLeft(of: settings.journal?.origin.word ?? "--journal")
         }
@@ -237,7 +237,7 @@ extension Configuration {
     ///
     /// - Throws: `ValidationError` when no file is named and there is no default; `Exit` when the named file is not
     ///   trustworthy, after printing the reason.
-    func journalPlace() throws -> JournalPlace {
+    func journalLocation() throws -> JournalLocation {
         if let journal {
             if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
                 let problem = OwnershipCheck.problem(with: file)

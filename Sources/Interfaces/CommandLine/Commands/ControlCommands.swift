@@ -239,7 +239,7 @@ struct ControlChoice: ParsableArguments {
                 help: "name a socket there instead of 'false', and restart Alight, "
                     + "or name the socket of 'alight run' with --control")
         }
-        let descriptor = ControlSocket.connected(to: usual, patience: 0)
+        let descriptor = ControlSocket.connected(to: usual, timeout: 0)
         if descriptor >= 0 { close(descriptor) }
         // EAGAIN means that the listen backlog is full: the instance is running and may still answer.
         if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(usual) }

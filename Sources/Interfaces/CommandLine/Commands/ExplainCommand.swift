@@ -90,7 +90,9 @@ struct ExplainCommand: ParsableCommand {
     /// Opens the journal; returns nil if there is none, or, after a warning, if it cannot be read.
     private func openJournal(_ settings: Configuration) -> JournalReader? {
         // Without a location, there is no journal.
-        guard case .file(let file)? = try? settings.journalPlace(), DiskProbe.resolve(file) != nil else { return nil }
+        guard case .file(let file)? = try? settings.journalLocation(), DiskProbe.resolve(file) != nil else {
+            return nil
+        }
         do {
             return try JournalReader(file, isTraceless: true)
         } catch {
@@ -165,17 +167,17 @@ struct NextEvent {
     /// - Parameters:
     ///   - choice: The event that the user named; nil for the event that would happen next.
     ///   - rule: The rule, which matches the path by name.
-    ///   - place: The location of the path within the rule.
+    ///   - location: The location of the path within the rule.
     ///   - path: The path of the event.
-    ///   - sight: The snapshot of the path; nil if there is none.
+    ///   - inspected: The snapshot of the path; nil if there is none.
     ///   - isKnown: Whether the journal records the path as known to the rule.
     ///   - now: The current time.
     init(
-        _ choice: EventChoice?, _ rule: Rule, _ place: Explanation.Place, path: PathBytes, sight: Snapshot?,
+        _ choice: EventChoice?, _ rule: Rule, _ location: Explanation.Location, path: PathBytes, inspected: Snapshot?,
         isKnown: Bool, now: Timestamp
     ) {
         var kind = isKnown ? EventKind.modified : .created
-        if isKnown, sight == nil { kind = .deleted }
+        if isKnown, inspected == nil { kind = .deleted }
         var changed: [String] = []
         ground = isKnown ? .known : .unknown
         if let choice {
@@ -189,7 +191,8 @@ struct NextEvent {
         var snapshot = Snapshot.unseen
         snapshot.type = FileType.allCases.first(where: rule.types.contains) ?? .file
         event = FileEvent(
-            kind: kind, path: path, root: place.root, snapshot: sight ?? snapshot, changed: changed, origin: .live,
+            kind: kind, path: path, root: location.root, snapshot: inspected ?? snapshot, changed: changed,
+            origin: .live,
             time: now)
     }
 }

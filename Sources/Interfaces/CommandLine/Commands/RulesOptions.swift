@@ -42,7 +42,7 @@ struct RulesOptions: ParsableArguments {
     /// Returns the named rules, those of the configuration, or those in the first default location that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default location exists; the error has been printed.
-    func places(_ program: CommandContext) throws -> [PathBytes] { try program.places(rules) }
+    func locations(_ program: CommandContext) throws -> [PathBytes] { try program.locations(rules) }
 }
 
 /// The rules, for commands with other arguments.
@@ -80,7 +80,7 @@ extension CommandContext {
     /// Returns the rules like ``rulePaths(_:)``.
     ///
     /// - Throws: `Exit` when there are none; the error has been printed.
-    fileprivate func places(_ named: [String]) throws -> [PathBytes] {
+    fileprivate func locations(_ named: [String]) throws -> [PathBytes] {
         if let paths = rulePaths(RawArguments.paths(named)) { return paths }
         throw Exit(
             .rulesInvalid, error: "there are no rules",
@@ -103,7 +103,7 @@ extension CommandContext {
     ) throws -> LoadedRules {
         var loading = loading
         loading.allowsUnsetVariables = allowsUnsetVariables
-        let loaded = RuleLoader(catalog: registry, surroundings: loading).load(try places(named))
+        let loaded = RuleLoader(catalog: registry, surroundings: loading).load(try locations(named))
         for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {

@@ -55,8 +55,8 @@ struct RunCommand: ParsableCommand {
     func run() throws {
         let settings = try journal.load(running, control).settings
         let program = try CommandContext(settings, startsPlugins: !dryRun)
-        let places = once ? [] : try rules.places(program)
-        let seen = RuleReloading.files(of: places, program)
+        let locations = once ? [] : try rules.locations(program)
+        let seen = RuleReloading.files(of: locations, program)
         let loaded = try rules.load(program)
         let format = settings.logFormat?.value ?? .text
         // The output of a dry run is for the user, not for a log.
@@ -79,9 +79,9 @@ struct RunCommand: ParsableCommand {
             dry.begin(loaded.ruleset)
             program.sayUndescribed(reporter)
         }
-        let kept = try open(settings.journalPlace(), keeping: settings.retention, reporter)
+        let retained = try open(settings.journalLocation(), keeping: settings.retention, reporter)
         var options = Engine.Options(
-            jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
+            jobs: settings.actionLimit, isOnce: once, ignored: retained.names(below: loaded.ruleset.roots))
         options.extraJobs = settings.extraActions
         options.isDry = dryRun
         options.hasWork = { [runner = program.runner] rule, action, job in
@@ -94,11 +94,11 @@ struct RunCommand: ParsableCommand {
         }
         options.undo = Undoing.undo
         if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
-        if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
+        if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: locations, program) }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
         let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
-            ruleset: loaded.ruleset, options: options, store: kept.journal,
+            ruleset: loaded.ruleset, options: options, store: retained.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) }, log: reporter.logger,
             metrics: metrics.map { EngineMetrics($0.registry) },
             report: { report in
@@ -108,7 +108,7 @@ struct RunCommand: ParsableCommand {
             })
         if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
-        let reloading = try reloading(engine, places, seen, program, kept, reporter, service, dry)
+        let reloading = try reloading(engine, locations, seen, program, retained, reporter, service, dry)
         let terminal = Terminal()
         let isSteerable = Signals.forEach(reloads: true) { number in
             if number == SIGUSR1 {
@@ -127,15 +127,15 @@ struct RunCommand: ParsableCommand {
         }
         guard isSteerable else { throw reporter.failure(ObservationError.noThread) }
         let controlling = try feed.map { feed in
-            let operations = RunningOperations(engine, journal: kept.file, reloading)
+            let operations = RunningOperations(engine, journal: retained.file, reloading)
             return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
         }
-        kept.journal.note(control: controlling?.path)
+        retained.journal.note(control: controlling?.path)
         let summary: EngineSummary
         do {
             defer {
                 // From now on, another instance may use the socket.
-                kept.journal.note(control: nil)
+                retained.journal.note(control: nil)
                 controlling?.end()
             }
             defer { program.host.close(isAtOnce: stops.count > 1) }
@@ -144,14 +144,14 @@ struct RunCommand: ParsableCommand {
             throw reporter.failure(error)
         }
         if let dry {
-            dry.end(summary, waiting: kept.journal.openJobs().adding(summary.due.map(\.entry)))
+            dry.end(summary, waiting: retained.journal.openJobs().adding(summary.due.map(\.entry)))
             throw Exit(status(summary))
         }
         // A write that failed earlier and has succeeded since is not an error.
-        let fault = kept.journal.close(at: DiskProbe.now())
+        let fault = retained.journal.close(at: DiskProbe.now())
         // The error that stopped the run has already been reported.
         if let fault, fault.mayPass || fault != summary.journalFault { reporter.say(fault) }
-        reporter.end(summary, isKept: kept.file != nil && fault == nil)
+        reporter.end(summary, isRetained: retained.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
     }
 
@@ -175,16 +175,16 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when no thread or descriptor is available for it; the error has been reported.
     private func reloading(
-        _ engine: Engine, _ places: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: CommandContext,
-        _ kept: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
+        _ engine: Engine, _ locations: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: CommandContext,
+        _ retained: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
         let reloading: RuleReloading
         do throws(SystemError) {
-            reloading = try RuleReloading(places, tags: Set(rules.tags), seen: seen, program, reporter, service) {
+            reloading = try RuleReloading(locations, tags: Set(rules.tags), seen: seen, program, reporter, service) {
                 loaded in
                 dry?.sayRoots(of: loaded.ruleset)
-                engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
+                engine.reload(loaded.ruleset, ignored: retained.names(below: loaded.ruleset.roots))
             }
         } catch {
             reporter.say(
@@ -208,12 +208,12 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when it cannot be used; the error has been reported.
     private func open(
-        _ place: JournalPlace, keeping retention: JournalRetention, _ reporter: Reporter
+        _ location: JournalLocation, keeping retention: JournalRetention, _ reporter: Reporter
     ) throws -> OpenJournal {
         do {
-            let kept = try OpenJournal(place, keeping: retention, isDry: dryRun)
-            let journal = kept.journal
-            if dryRun, let file = kept.file, let holder = DiskStore.holder(of: file) {
+            let retained = try OpenJournal(location, keeping: retention, isDry: dryRun)
+            let journal = retained.journal
+            if dryRun, let file = retained.file, let holder = DiskStore.holder(of: file) {
                 let process = holder > 0 ? " (process \(holder))" : ""
                 reporter.say(
                     .notice, "another instance uses this journal\(process); its running jobs are listed as well")
@@ -229,7 +229,7 @@ struct RunCommand: ParsableCommand {
                         + (journal.unreadable.count > 1 ? ", …" : ""),
                     help: "see 'alight jobs --state failed'; 'alight apply' runs a rule for a file")
             }
-            return kept
+            return retained
         } catch {
             throw reporter.failure(error)
         }

@@ -65,7 +65,7 @@ struct JobReport {
         if !words.isEmpty { line += " (\(words.joined(separator: ", ")))" }
         line += event.map { "; \(Self.words(for: $0.origin)) at \(TimeText.long($0.time))" } ?? "; found"
         lines.append(line)
-        if let process = event?.author.process { lines.append("  by: \(process.words)") }
+        if let process = event?.writer.process { lines.append("  by: \(process.words)") }
         if let from = event?.from { lines.append("  from: \(Display.path(from))") }
         if let event, event.snapshot.type == .file {
             let before = event.before.map { ", before \(Reporter.count($0.size, "byte"))" } ?? ""
@@ -116,9 +116,9 @@ struct JobReport {
         attempt.changes.enumerated().flatMap { index, change -> [String] in
             let line = "  did: \(change.words)"
             guard let undo = attempt.undo else { return [line] }
-            let moment = TimeText.long(undo.time)
-            guard let reason = undo.reasons[index] else { return [line, "    undone: \(moment)"] }
-            return [line, "    not undone: \(moment): \(Display.text(reason))"]
+            let undoneAt = TimeText.long(undo.time)
+            guard let reason = undo.reasons[index] else { return [line, "    undone: \(undoneAt)"] }
+            return [line, "    not undone: \(undoneAt): \(Display.text(reason))"]
         }
     }
 

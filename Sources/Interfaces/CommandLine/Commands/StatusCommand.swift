@@ -256,18 +256,18 @@ struct StatusView {
     ///
     /// Color sequences do not count.
     private static func cut(_ line: String, _ width: Int) -> String {
-        var kept = ""
+        var retained = ""
         var taken = 0
         var isEscape = false
         for scalar in line.unicodeScalars {
             if scalar == "\u{1B}" { isEscape = true }
             if !isEscape {
                 taken += DiagnosticText.columns(of: scalar)
-                if taken > width { return kept + "\u{1B}[0m" }
+                if taken > width { return retained + "\u{1B}[0m" }
             }
-            kept.unicodeScalars.append(scalar)
+            retained.unicodeScalars.append(scalar)
             if isEscape, scalar == "m" { isEscape = false }
         }
-        return kept
+        return retained
     }
 }

@@ -65,12 +65,12 @@ struct UndoCommand: ParsableCommand {
             throw Exit(hasFailed ? .runtimeError : .nothingMatched)
         }
         if dryRun {
-            for kept in chosen where !preview(kept) { hasFailed = true }
+            for retained in chosen where !preview(retained) { hasFailed = true }
             if try !reportOutputs(of: chosen, reader) { hasFailed = true }
             throw Exit(hasFailed ? .someFailed : .done)
         }
         var jobs: [JobID] = []
-        for kept in chosen where !jobs.contains(kept.job) { jobs.append(kept.job) }
+        for retained in chosen where !jobs.contains(retained.job) { jobs.append(retained.job) }
         try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
         let later = try JournalReader(reader.path)
         let results = try jobs.flatMap { try later.changes(of: $0) }
@@ -87,8 +87,8 @@ struct UndoCommand: ParsableCommand {
     /// Returns the attempts to undo, most recent first; prints errors about jobs that were named.
     private func find(
         _ reader: JournalReader, since: Timestamp?, _ hasFailed: inout Bool
-    ) throws(StorageError) -> [KeptChanges] {
-        var chosen: [KeptChanges] = []
+    ) throws(StorageError) -> [RecordedChanges] {
+        var chosen: [RecordedChanges] = []
         if ids.isEmpty {
             for job in try reader.jobsWithChanges(since: since, rule: rule) {
                 chosen += try reader.changes(of: job).filter { !$0.isUndone }
@@ -100,12 +100,12 @@ struct UndoCommand: ParsableCommand {
             switch try JobName.find(name, in: reader) {
             case .success(let job):
                 guard seen.insert(job.id).inserted else { continue }
-                let kept = try reader.changes(of: job.id)
-                let open = kept.filter { !$0.isUndone }
+                let retained = try reader.changes(of: job.id)
+                let open = retained.filter { !$0.isUndone }
                 chosen += open
                 guard open.isEmpty else { continue }
                 hasFailed = true
-                if let undo = kept.first?.undo {
+                if let undo = retained.first?.undo {
                     Output.error.write("error: job \(job.id) was undone at \(TimeText.long(undo.time))")
                 } else {
                     let state = job.state == .running || job.state == .pending ? " and \(job.state.sentence)" : ""
@@ -137,13 +137,15 @@ struct UndoCommand: ParsableCommand {
     // MARK: Output
 
     /// Prints what would be done; returns false if some of it cannot be undone.
-    private func preview(_ kept: KeptChanges) -> Bool {
+    private func preview(_ retained: RecordedChanges) -> Bool {
         var undoing = Undoing(isDry: true)
-        return report(kept, before: kept, done: { "would \($0.wordsOfUndo)" }) { undoing.undo($1, of: kept.event) }
+        return report(retained, before: retained, done: { "would \($0.wordsOfUndo)" }) {
+            undoing.undo($1, of: retained.event)
+        }
     }
 
     /// Prints what was done; returns false if some of it could not be undone.
-    private func report(_ after: KeptChanges, before: KeptChanges) -> Bool {
+    private func report(_ after: RecordedChanges, before: RecordedChanges) -> Bool {
         report(after, before: before, done: { "undone: \($0.words)" }) { index, _ in
             guard let undo = after.undo else { return "it was not done" }
             return undo.reasons[index]
@@ -153,29 +155,30 @@ struct UndoCommand: ParsableCommand {
     /// Prints each change that had not been undone before, the last one first.
     ///
     /// - Parameters:
-    ///   - kept: The changes.
+    ///   - retained: The changes.
     ///   - before: The changes before the undo.
     ///   - done: Returns the text for a change that can be undone.
     ///   - reason: Returns the reason why a change cannot be undone; nil if it can.
     /// - Returns: Whether all of them can be undone.
     private func report(
-        _ kept: KeptChanges, before: KeptChanges, done: (FileChange) -> String, reason: (Int, FileChange) -> String?
+        _ retained: RecordedChanges, before: RecordedChanges, done: (FileChange) -> String,
+        reason: (Int, FileChange) -> String?
     ) -> Bool {
         var isWhole = true
-        for (index, change) in kept.changes.enumerated().reversed() {
+        for (index, change) in retained.changes.enumerated().reversed() {
             if let undo = before.undo, undo.reasons[index] == nil { continue }
             if let reason = reason(index, change) {
                 isWhole = false
-                Output.error.write("error: job \(kept.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
+                Output.error.write("error: job \(retained.job) cannot \(change.wordsOfUndo): \(Display.text(reason))")
             } else {
-                Output.standard.write("\(kept.job) \(done(change))")
+                Output.standard.write("\(retained.job) \(done(change))")
             }
         }
         return isWhole
     }
 
     /// Prints the remaining outputs of the jobs, which cannot be undone; returns false if there are any.
-    private func reportOutputs(of attempts: [KeptChanges], _ reader: JournalReader) throws -> Bool {
+    private func reportOutputs(of attempts: [RecordedChanges], _ reader: JournalReader) throws -> Bool {
         var isWhole = true
         for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {
             $0.key.description < $1.key.description
@@ -183,7 +186,7 @@ struct UndoCommand: ParsableCommand {
             let details = try reader.details(of: job)
             let touched = attempts.flatMap(\.changes).flatMap(\.paths)
             for output in details?.job.outputs ?? []
-            where !touched.contains(where: { output.isInside($0) }) && DiskProbe.look(at: output) != .absent {
+            where !touched.contains(where: { output.isInside($0) }) && DiskProbe.inspect(at: output) != .absent {
                 isWhole = false
                 Output.error.write(
                     "error: job \(job) keeps '\(Display.path(output))': its action did not report how to undo that "

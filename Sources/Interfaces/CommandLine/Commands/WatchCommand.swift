@@ -292,8 +292,8 @@ struct EventPrinter: Sendable {
         case .watchLimit(let sysctl, let limit, let needed, let polled):
             let limit = InotifyLimit(name: sysctl, value: limit)
             reporter.watching(.limited(WatchShortage(limit: limit, needed: needed, polled: polled)))
-        case .unreadable(let path, let errno): reporter.report(.remark(.unreadable(path, errno: errno)))
-        case .stillWritten(let path, let duration): reporter.report(.remark(.stillWritten(path, for: duration)))
+        case .unreadable(let path, let errno): reporter.report(.notice(.unreadable(path, errno: errno)))
+        case .stillWritten(let path, let duration): reporter.report(.notice(.stillWritten(path, for: duration)))
         case .failure(let error): say(error)
         }
     }

@@ -13,11 +13,11 @@ struct ControlClient {
     let path: PathBytes
 
     /// The timeout for a whole answer, in seconds.
-    private let patience: Int
+    private let timeout: Int
 
-    init(_ path: PathBytes, patience: Int = 10) {
+    init(_ path: PathBytes, timeout: Int = 10) {
         self.path = path
-        self.patience = patience
+        self.timeout = timeout
     }
 
     /// A reason why a request failed.
@@ -29,14 +29,14 @@ struct ControlClient {
 
         /// No process listens at the socket.
         static func notRunning(_ path: PathBytes, errno: Int32) -> Problem {
-            let place = Display.path(path)
+            let location = Display.path(path)
             guard [ENOENT, ENOTDIR, ECONNREFUSED].contains(errno) else {
                 return Problem(
-                    message: "cannot connect to the instance at '\(place)': \(String(cString: strerror(errno)))",
+                    message: "cannot connect to the instance at '\(location)': \(String(cString: strerror(errno)))",
                     help: "run this command as the user of that instance, or as root")
             }
             return Problem(
-                message: "no instance is running: no process listens at '\(place)'",
+                message: "no instance is running: no process listens at '\(location)'",
                 help: "start one with 'alight run', or name its socket with --control")
         }
 
@@ -59,7 +59,7 @@ struct ControlClient {
     /// Sends a request, and returns the value of the answer.
     func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws(Problem) -> JSONValue {
         let text = body?.line ?? ""
-        let connection = try Connection(path, patience: patience)
+        let connection = try Connection(path, timeout: timeout)
         try connection.send(method, target, text)
         let status = try connection.readHead()
         guard let rest = connection.readRest(), let value = JSONValue(record: rest) else { throw .noAnswer(path) }
@@ -74,7 +74,7 @@ struct ControlClient {
     ///   - body: Called for each event with its kind, its id and its data.
     /// - Throws: A problem when no process listens, or when the request is refused.
     func follow(_ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void) throws(Problem) {
-        let connection = try Connection(path, patience: 0)
+        let connection = try Connection(path, timeout: 0)
         try connection.send("GET", target, "")
         let status = try connection.readHead()
         guard status == 200 else { throw .refused(status, connection.readRest().flatMap { JSONValue(record: $0) }) }
@@ -107,12 +107,12 @@ private final class Connection {
     /// Alight never sends a longer one.
     private static let most = 32 << 20
     private var buffer: [UInt8] = []
-    private var place = 0
+    private var location = 0
 
-    init(_ path: PathBytes, patience: Int) throws(ControlClient.Problem) {
+    init(_ path: PathBytes, timeout: Int) throws(ControlClient.Problem) {
         self.path = path
         // The time to connect counts: if the process is stopped, connecting may use up the whole timeout.
-        deadline = patience > 0 ? .now + .seconds(patience) : nil
+        deadline = timeout > 0 ? .now + .seconds(timeout) : nil
         descriptor = ControlSocket.connected(to: path)
         guard descriptor >= 0 else {
             throw descriptor == -EAGAIN ? .noAnswer(path) : .notRunning(path, errno: -descriptor)
@@ -171,17 +171,17 @@ private final class Connection {
     /// Returns the rest of the answer; nil if it exceeds the size limit.
     func readRest() -> [UInt8]? {
         while fill() { if buffer.count > Self.most { return nil } }
-        defer { place = buffer.count }
-        return Array(buffer[place...])
+        defer { location = buffer.count }
+        return Array(buffer[location...])
     }
 
     /// Returns the next line without its line ending; nil if the connection has closed or the line is too long.
     func readLine() -> String? {
         while true {
-            if let end = buffer[place...].firstIndex(of: 0x0A) {
-                var line = buffer[place..<end]
+            if let end = buffer[location...].firstIndex(of: 0x0A) {
+                var line = buffer[location..<end]
                 if line.last == 0x0D { line.removeLast() }
-                place = end + 1
+                location = end + 1
                 return String(decoding: line, as: UTF8.self)
             }
             if buffer.count > Self.most || !fill() { return nil }
@@ -189,8 +189,8 @@ private final class Connection {
     }
 
     private func fill() -> Bool {
-        buffer.removeFirst(place)
-        place = 0
+        buffer.removeFirst(location)
+        location = 0
         var bytes = [UInt8](repeating: 0, count: 16_384)
         while limit(SO_RCVTIMEO) {
             let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }

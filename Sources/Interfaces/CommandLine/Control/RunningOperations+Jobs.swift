@@ -30,7 +30,7 @@ extension RunningOperations {
     private func duePaths(_ query: JournalQuery) -> [JobEntry] {
         guard query.before == nil, query.states.isEmpty || query.states.contains(.pending) else { return [] }
         let limit = query.limit ?? JobsQuery.mostJobs
-        let due = engine.duePaths(of: query.rule, limit: limit, within: Self.duePatience) { query.takes($0) } ?? []
+        let due = engine.duePaths(of: query.rule, limit: limit, within: Self.dueTimeout) { query.takes($0) } ?? []
         return due.filter { $0.since >= query.since ?? $0.since }.map(\.entry)
     }
 

@@ -15,7 +15,7 @@ final class RunningOperations: Operations {
     let journal: PathBytes?
     private let reloading: RuleReloading?
     private let started: (wall: Timestamp, instant: ContinuousClock.Instant)
-    private let kept = Mutex(Kept())
+    private let retained = Mutex(Kept())
 
     /// State that is reused between requests.
     private struct Kept {
@@ -27,11 +27,11 @@ final class RunningOperations: Operations {
     }
 
     /// The timeout for an answer of the watcher's thread.
-    private static let surveyPatience = Duration.milliseconds(500)
+    private static let surveyTimeout = Duration.milliseconds(500)
     /// The time to wait until the engine has applied a change, before the answer reports the status at that time.
-    private static let patience = Duration.seconds(2)
+    private static let timeout = Duration.seconds(2)
     /// The timeout for the engine's thread to list due paths.
-    static let duePatience = Duration.milliseconds(500)
+    static let dueTimeout = Duration.milliseconds(500)
     private static let failedAge = Duration.seconds(1)
     private static let failures = 5
 
@@ -90,12 +90,12 @@ final class RunningOperations: Operations {
 
     /// Returns the status of the watching; nil if the watcher does not answer in time.
     private func survey() -> WatchStatus? {
-        guard let watching = engine.survey(within: Self.surveyPatience) else { return nil }
-        kept.withLock { $0.watching = watching }
+        guard let watching = engine.survey(within: Self.surveyTimeout) else { return nil }
+        retained.withLock { $0.watching = watching }
         return watching
     }
 
-    private var lastWatching: WatchStatus { kept.withLock { $0.watching } ?? WatchStatus() }
+    private var lastWatching: WatchStatus { retained.withLock { $0.watching } ?? WatchStatus() }
 
     /// The size of the journal's files in bytes.
     private var journalSize: Int64 {
@@ -124,14 +124,14 @@ final class RunningOperations: Operations {
 
     /// Returns the failed jobs of the journal; those since the start if it cannot be read or is in memory.
     private func failed(_ status: EngineStatus, at now: ContinuousClock.Instant) -> FailedJobs {
-        if let failed = kept.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
+        if let failed = retained.withLock({ $0.failed }), failed.until > now, failed.made == status.counts.failed {
             return failed.jobs
         }
         guard let reader = try? reader(), let counts = try? reader.failedCounts(),
             let last = try? reader.lastFailed(Self.failures)
         else { return FailedJobs(counts: status.rules.mapValues(\.failed), last: status.failures.map(\.failure)) }
         let jobs = FailedJobs(counts: counts, last: last.map(\.failure))
-        kept.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
+        retained.withLock { $0.failed = (jobs, status.counts.failed, now + Self.failedAge) }
         return jobs
     }
 
@@ -143,9 +143,9 @@ final class RunningOperations: Operations {
             throw APIError(
                 503, "the journal is in memory, and cannot be queried", help: "run Alight without '--journal :memory:'")
         }
-        if let reader = kept.withLock({ $0.reader }) { return reader }
+        if let reader = retained.withLock({ $0.reader }) { return reader }
         let reader = try Self.said { () throws(StorageError) in try JournalReader(journal, isOwn: true) }
-        kept.withLock { $0.reader = reader }
+        retained.withLock { $0.reader = reader }
         return reader
     }
 
@@ -161,7 +161,7 @@ final class RunningOperations: Operations {
 
     func reload() throws(APIError) {
         guard let reloading else { throw APIError(503, "the rules cannot be reloaded", help: "restart Alight") }
-        guard reloading.requestAndWait(Self.patience) != false else {
+        guard reloading.requestAndWait(Self.timeout) != false else {
             throw APIError(
                 422, "the new rules contain errors; the rules loaded before stay in effect",
                 help: "'alight check' shows them")
@@ -215,7 +215,7 @@ final class RunningOperations: Operations {
     }
 
     /// Waits for a change that the engine makes in its next turn.
-    private func waitUntil(within limit: Duration = patience, _ isDone: () -> Bool) {
+    private func waitUntil(within limit: Duration = timeout, _ isDone: () -> Bool) {
         let deadline = ContinuousClock.now + limit
         while !isDone(), ContinuousClock.now < deadline { usleep(2_000) }
     }
@@ -223,12 +223,12 @@ final class RunningOperations: Operations {
     // MARK: Commands for jobs
 
     /// The timeout for a command, shorter than the time that the client waits for its answer.
-    private static let commandPatience = Duration.seconds(8)
+    private static let commandTimeout = Duration.seconds(8)
 
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
         let command = try JobCommand(verb, body)
         if let rule = body["rule"]?.string { try Self.check(rule, in: engine.status(at: .now)) }
-        guard carryOut(command, within: Self.commandPatience) else {
+        guard carryOut(command, within: Self.commandTimeout) else {
             throw APIError(
                 503, "the running instance has not done this yet, and may still do it",
                 help: "check 'alight jobs', and whether its disk is busy")
@@ -240,11 +240,11 @@ final class RunningOperations: Operations {
     ///
     /// If it returns true, readers of the journal's file see the result.
     @discardableResult
-    func carryOut(_ command: JobCommand, within limit: Duration = patience) -> Bool {
+    func carryOut(_ command: JobCommand, within limit: Duration = timeout) -> Bool {
         let isDone = Mutex(false)
         engine.carryOut(command) { isDone.withLock { $0 = true } }
         waitUntil(within: limit) { isDone.withLock { $0 } }
-        kept.withLock { $0.failed = nil }
+        retained.withLock { $0.failed = nil }
         return isDone.withLock { $0 }
     }
 }

@@ -109,7 +109,7 @@ extension Rule {
         if cooldown > .zero { words.append("between two runs: at least \(Explanation.shown(cooldown))") }
         if priority != 0 { words.append("priority: \(priority)") }
         if isLast { words.append("later rules receive no events of paths that it matches ('stop: true')") }
-        if tellsAuthor { words.append("receives the process that wrote ('by: true')") }
+        if reportsWriter { words.append("receives the process that wrote ('by: true')") }
         if ready != nil { words.append("also has to be ready ('ready')") }
         if let group {
             words.append("handled with its group, which requires \(group.required.map(\.text).joined(separator: ", "))")
@@ -135,7 +135,7 @@ extension Rule {
                 "max_delay_ms": .milliseconds(retry.maximumDelay), "on": .string(retry.on.rawValue),
             ], "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .milliseconds(cooldown),
             "on_failure": .strings(onFailure.map(\.name)), "catch_up": .bool(catchUp), "formerly": .strings(formerly),
-            "by": .bool(tellsAuthor), "priority": .count(priority), "stop": .bool(isLast), "tags": .strings(tags),
+            "by": .bool(reportsWriter), "priority": .count(priority), "stop": .bool(isLast), "tags": .strings(tags),
         ]
     }
 

@@ -16,7 +16,7 @@ extension PathExplanation {
     }
 
     private var what: String {
-        switch sight {
+        switch inspected {
         case .absent: "does not exist"
         case .unreadable(let errno): "cannot be accessed: \(String(cString: strerror(errno)))"
         case .present(let snapshot):
@@ -27,7 +27,7 @@ extension PathExplanation {
     private func lines(_ entry: OfRule) -> [String] {
         let explanation = entry.explanation
         let rule = explanation.rule
-        let name = "  rule '\(Display.text(rule.name))' (\(Display.text(rule.place.description)))"
+        let name = "  rule '\(Display.text(rule.name))' (\(Display.text(rule.location.description)))"
         var facts: [String] = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
         let verdict: String
         switch explanation.verdict {
@@ -35,20 +35,22 @@ extension PathExplanation {
             let (_, message, help) = explanation.words(for: reason)
             verdict = "\(name): no match: \(message)"
             if let help { facts.append("help: \(help)") }
-        case .taken(let place):
+        case .taken(let location):
             verdict = "\(name): match"
-            facts += whole(entry, place)
+            facts += whole(entry, location)
         }
         return [verdict] + (facts + entry.record.lines(now: now)).map { "    \($0)" }
     }
 
     /// Returns all lines for a match.
-    private func whole(_ entry: OfRule, _ place: Explanation.Place) -> [String] {
+    private func whole(_ entry: OfRule, _ location: Explanation.Location) -> [String] {
         let explanation = entry.explanation
         let rule = explanation.rule
-        var facts = ["root: \(Display.path(place.root)), relative path: \(Display.path(place.relative))"]
-        if let unit = place.unit { facts.append("part of \(Display.path(unit)), which the rule receives as one item") }
-        let shared = coverage.polling(of: place.root, unlike: explanation)
+        var facts = ["root: \(Display.path(location.root)), relative path: \(Display.path(location.relative))"]
+        if let unit = location.unit {
+            facts.append("part of \(Display.path(unit)), which the rule receives as one item")
+        }
+        let shared = coverage.polling(of: location.root, unlike: explanation)
         facts.append("watched: \(shared ?? explanation.watching)")
         facts.append("events: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
         facts.append("settled: \(explanation.settling)")

@@ -44,7 +44,7 @@ struct PathExplanation {
     }
 
     let path: PathBytes
-    let sight: DiskProbe.StatResult
+    let inspected: DiskProbe.StatResult
     let coverage: Coverage
     let rules: [OfRule]
     let now: Timestamp
@@ -58,14 +58,14 @@ struct PathExplanation {
     init(_ path: PathBytes, rules: [Rule], _ surroundings: Environment) throws(StorageError) {
         self.path = path
         now = DiskProbe.now()
-        sight = DiskProbe.look(at: path)
+        inspected = DiskProbe.inspect(at: path)
         coverage = Coverage(of: Self.alias(of: path, below: surroundings.ruleset.roots) ?? path, surroundings.ruleset)
-        let sights = Self.sights(of: path, sight, rules, now)
+        let inspection = Self.inspection(of: path, inspected, rules, now)
         var entries: [OfRule] = rules.map { rule in
             let alias = Self.alias(of: path, below: rule.roots)
             return OfRule(
                 explanation: Explanation(
-                    rule, isEnabled: !surroundings.isDisabled(rule.name), path: alias ?? path, sights: sights),
+                    rule, isEnabled: !surroundings.isDisabled(rule.name), path: alias ?? path, inspection: inspection),
                 alias: alias)
         }
         if let journal = surroundings.journal {
@@ -83,8 +83,8 @@ struct PathExplanation {
         }
         for index in entries.indices where entries[index].explanation.polling == nil {
             // A root is polled for all of its rules if one of them sets that.
-            guard case .taken(let place) = entries[index].explanation.verdict else { continue }
-            entries[index].explanation.polling = coverage.roots.first { $0.path == place.root }?.polling
+            guard case .taken(let location) = entries[index].explanation.verdict else { continue }
+            entries[index].explanation.polling = coverage.roots.first { $0.path == location.root }?.polling
         }
         let pauses = try surroundings.journal?.pauses() ?? Pauses()
         for index in entries.indices {
@@ -94,24 +94,24 @@ struct PathExplanation {
         self.rules = entries
     }
 
-    private static func sights(
-        of path: PathBytes, _ sight: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
+    private static func inspection(
+        of path: PathBytes, _ inspected: DiskProbe.StatResult, _ rules: [Rule], _ now: Timestamp
     ) -> Explanation.Inspection {
-        var sights = Explanation.Inspection(
-            path: sight, directory: { DiskProbe.look(at: $0) },
-            root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
+        var inspection = Explanation.Inspection(
+            path: inspected, directory: { DiskProbe.inspect(at: $0) },
+            root: { DiskProbe.inspect(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
-        sights.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
-        sights.now = now
-        if case .present(let snapshot) = sight, snapshot.type == .file {
-            sights.writers = DiskProbe.writers(of: path)
-            sights.companion = PartialFile.companion(of: DiskProbe.Place(path), size: snapshot.size, in: .kernel)
+        inspection.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
+        inspection.now = now
+        if case .present(let snapshot) = inspected, snapshot.type == .file {
+            inspection.writers = DiskProbe.writers(of: path)
+            inspection.companion = PartialFile.companion(of: DiskProbe.Location(path), size: snapshot.size, in: .kernel)
             if rules.contains(where: { $0.settle.locks == .wait }) {
-                sights.locks = DiskProbe.locks(of: DiskProbe.Place(path))
+                inspection.locks = DiskProbe.locks(of: DiskProbe.Location(path))
             }
         }
-        return sights
+        return inspection
     }
 
     /// Returns the name of a path below one of the roots, if it is outside of them by name but not after resolving
@@ -143,18 +143,18 @@ struct PathExplanation {
 extension PathExplanation.OfRule {
     /// The path of the event that the rule receives.
     fileprivate var told: PathBytes {
-        if case .taken(let place) = explanation.verdict, let unit = place.unit { return unit }
+        if case .taken(let location) = explanation.verdict, let unit = location.unit { return unit }
         return explanation.path
     }
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
     fileprivate mutating func lookAhead(_ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
-        guard case .taken(let place) = explanation.verdict else { return }
+        guard case .taken(let location) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
-        if case .present(let present) = DiskProbe.look(at: told) { snapshot = present }
+        if case .present(let present) = DiskProbe.inspect(at: told) { snapshot = present }
         let next = NextEvent(
-            surroundings.choice, rule, place, path: told, sight: snapshot, isKnown: record.isKnown, now: now)
+            surroundings.choice, rule, location, path: told, inspected: snapshot, isKnown: record.isKnown, now: now)
         self.next = next
         let event = next.event
         guard rule.events.takes(event.kind, changed: event.changed) else {
@@ -182,7 +182,7 @@ extension PathExplanation.OfRule {
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {
-            guard case .present(let snapshot) = DiskProbe.look(at: member) else { continue }
+            guard case .present(let snapshot) = DiskProbe.inspect(at: member) else { continue }
             var other = job
             other.id = JobID(now: now)
             other.event.path = member
@@ -199,7 +199,7 @@ extension PathExplanation.OfRule {
                 log: Reporter(format: .text).logger)
         }
         if let command = rule.ready?.command {
-            question = runner.plan(Action(.exec(command), place: rule.place), [invocations[0]]).first
+            question = runner.plan(Action(.exec(command), location: rule.location), [invocations[0]]).first
         }
         for action in rule.actions {
             let plans = runner.plan(action, invocations)
@@ -223,12 +223,12 @@ extension PathExplanation {
             let rule = explanation.rule
             var object = [String: JSONValue](
                 [
-                    "rule": .string(rule.name), "place": .string(rule.place.description),
+                    "rule": .string(rule.name), "place": .string(rule.location.description),
                     "taken": .bool(explanation.isTaken), "type": .null, "known": .bool(entry.record.isKnown),
                     "open": .array(entry.record.open.map { .object($0.object) }),
                     "ran": .array(entry.record.ended.map { .object($0.object) }),
                 ], paths: ["path": path, "alias": entry.alias])
-            if case .present(let snapshot) = sight { object["type"] = .string(snapshot.type.rawValue) }
+            if case .present(let snapshot) = inspected { object["type"] = .string(snapshot.type.rawValue) }
             switch explanation.verdict {
             case .left(let reason):
                 let (code, message, help) = explanation.words(for: reason)
@@ -237,9 +237,9 @@ extension PathExplanation {
                 object["help"] = help.map { .string($0) }
                 if case .name(let refusal) = reason { object.merge(refusal.members) { $1 } }
                 if case .stopped(let stopper) = reason { object["stopped_by"] = .string(stopper) }
-            case .taken(let place):
+            case .taken(let location):
                 let paths = [String: JSONValue](
-                    [:], paths: ["root": place.root, "relative": place.relative, "unit": place.unit])
+                    [:], paths: ["root": location.root, "relative": location.relative, "unit": location.unit])
                 for members in [paths, explanation.members, entry.members] { object.merge(members) { $1 } }
             }
             object.merge(coverage.members) { $1 }

@@ -61,8 +61,10 @@ struct WaitReason {
     }
 
     private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> WaitReason? {
-        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.look(at: event.path) else { return nil }
-        let found = ready.waiting(event.path, snapshot, now: now) { DiskProbe.look(at: $0) != .absent }
+        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.inspect(at: event.path) else {
+            return nil
+        }
+        let found = ready.waiting(event.path, snapshot, now: now) { DiskProbe.inspect(at: $0) != .absent }
         guard let found else { return nil }
         return WaitReason(
             cause: found.waiting.cause.rawValue, message: found.waiting.message,
@@ -84,20 +86,20 @@ extension Rule {
     /// Files that the conditions exclude, or that an earlier rule with `stop` matches, are not included.
     func members(with path: PathBytes, among ruleset: Ruleset) -> [PathBytes] {
         guard let group else { return [] }
-        let look = { (event: FileEvent) in ConditionFacts.Content(lookingAt: event) }
+        let inspect = { (event: FileEvent) in ConditionFacts.Content(lookingAt: event) }
         let key = group.key(of: path)
         let files = WatchedPaths(roots: roots)
         let names = (try? files.names(in: path.parent)) ?? []
         let members = names.map { path.parent.appending($0.bytes) }.filter { member in
             guard group.mayBelong(PathBytes(member.lastComponent), to: key), group.key(of: member) == key,
-                let root = root(taking: member), case .present(let snapshot) = files.look(at: member),
+                let root = root(taking: member), case .present(let snapshot) = files.inspect(at: member),
                 types.contains(snapshot.type)
             else { return false }
             if member == path { return true }
             let event = FileEvent(
                 kind: .created, path: member, root: root, snapshot: snapshot, origin: .scan, time: DiskProbe.now())
-            guard admits(event, looking: look) == .holds, let index = ruleset.index(of: name) else { return false }
-            return ruleset.stopper(of: event, to: index, looking: look) == nil
+            guard admits(event, looking: inspect) == .holds, let index = ruleset.index(of: name) else { return false }
+            return ruleset.stopper(of: event, to: index, looking: inspect) == nil
         }
         return group.sorted(members)
     }
@@ -115,7 +117,7 @@ struct RunningSlots {
     /// - Returns: Nil if no instance answers, or if a slot is free.
     init?(_ settings: Configuration) {
         guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
-            let status = try? ControlClient(socket, patience: 2).ask("GET", "/v1/status").object,
+            let status = try? ControlClient(socket, timeout: 2).ask("GET", "/v1/status").object,
             let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
             taken >= limit
         else { return nil }
@@ -160,7 +162,7 @@ enum DueEntries {
     /// Returns the due paths of a query; empty if no instance uses the journal, or if it does not answer.
     static func ofInstance(_ journal: PathBytes, _ query: JournalQuery) -> [JobEntry] {
         guard query.states.isEmpty || query.states.contains(.pending), let socket = DiskStore.control(of: journal),
-            let answer = try? ControlClient(socket, patience: 2).ask("GET", target(query))
+            let answer = try? ControlClient(socket, timeout: 2).ask("GET", target(query))
         else { return [] }
         return PeerObject(answer.object).objects("jobs").compactMap { entry($0, query) }
     }

@@ -34,7 +34,7 @@ extension JobDetails {
                     "size_before": event.before.map { .integer(Int64(clamping: $0.size)) },
                     "changed": event.changed.isEmpty ? nil : .strings(event.changed),
                     "replaced": event.isReplaced ? true : nil, "via": event.isByMove ? "move" : nil,
-                    "by": event.author.process?.json,
+                    "by": event.writer.process?.json,
                 ], paths: ["root": event.root, "from": event.from])
             object.merge(members) { $1 }
         }

@@ -119,10 +119,10 @@ extension Diagnostic {
     ///
     /// A diagnostic about a whole file has no line.
     var object: [String: JSONValue] {
-        let hasLine = place.line > 0
+        let hasLine = location.line > 0
         return .init([
-            "file": .string(place.file), "severity": .string(severity.rawValue), "message": .string(message),
-            "line": hasLine ? .count(place.line) : nil, "column": hasLine ? .count(place.column) : nil,
+            "file": .string(location.file), "severity": .string(severity.rawValue), "message": .string(message),
+            "line": hasLine ? .count(location.line) : nil, "column": hasLine ? .count(location.column) : nil,
             "length": hasLine ? .count(length) : nil, "help": help.map { .string($0) },
         ])
     }

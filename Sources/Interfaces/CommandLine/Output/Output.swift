@@ -101,7 +101,7 @@ struct Output: Sendable {
                 queue.isDraining = false
             }
         }
-        noteFailure(result)
+        recordFailure(result)
         report?(.begins)
         return result
     }
@@ -124,7 +124,7 @@ struct Output: Sendable {
         return .whole
     }
 
-    private func noteFailure(_ result: Written) {
+    private func recordFailure(_ result: Written) {
         guard case .failed(let error) = result, descriptor == STDOUT_FILENO else { return }
         Self.failure.store(error, ordering: .relaxed)
     }
@@ -157,7 +157,7 @@ struct Output: Sendable {
             }
             for text in texts {
                 var rest = text[...]
-                noteFailure(put(&rest) { waitForRoom() })
+                recordFailure(put(&rest) { waitForRoom() })
                 turn.lock.withLock { $0.size -= text.count }
             }
         }

@@ -79,7 +79,7 @@ enum TerminalText {
     static func beginning(_ text: String, _ width: Int) -> String {
         guard columns(text) > width else { return text }
         guard width > 0 else { return "" }
-        return kept(text.unicodeScalars, width - 1) + "…"
+        return retained(text.unicodeScalars, width - 1) + "…"
     }
 
     /// Returns the text, or an ellipsis and its end if it takes more columns.
@@ -88,18 +88,18 @@ enum TerminalText {
     static func end(_ text: String, _ width: Int) -> String {
         guard columns(text) > width else { return text }
         guard width > 0 else { return "" }
-        return "…" + String(kept(text.unicodeScalars.reversed(), width - 1).unicodeScalars.reversed())
+        return "…" + String(retained(text.unicodeScalars.reversed(), width - 1).unicodeScalars.reversed())
     }
 
-    private static func kept(_ scalars: some Sequence<Unicode.Scalar>, _ width: Int) -> String {
-        var kept = String.UnicodeScalarView()
+    private static func retained(_ scalars: some Sequence<Unicode.Scalar>, _ width: Int) -> String {
+        var retained = String.UnicodeScalarView()
         var taken = 0
         for scalar in scalars {
             taken += DiagnosticText.columns(of: scalar)
             if taken > width { break }
-            kept.append(scalar)
+            retained.append(scalar)
         }
-        return String(kept)
+        return String(retained)
     }
 }
 

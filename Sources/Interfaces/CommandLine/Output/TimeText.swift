@@ -19,7 +19,7 @@ enum TimeText {
     /// - Returns: The timestamp.
     /// - Throws: The error and its remedy.
     static func parse(_ text: String, now: Timestamp) throws(HandlerProblem) -> Timestamp {
-        if let moment = date(text, now: now) { return moment }
+        if let time = date(text, now: now) { return time }
         do throws(TextProblem) {
             let length = try DurationText.parse(text)
             return now.advanced(by: .zero - length)
@@ -70,10 +70,10 @@ enum TimeText {
             (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock[0], clock[1], clock.count > 2 ? clock[2] : 0)
         }
         parts.tm_isdst = isUTC ? 0 : -1
-        let moment = isUTC ? timegm(&parts) : mktime(&parts)
+        let seconds = isUTC ? timegm(&parts) : mktime(&parts)
         // mktime(3) turns February 31 into a day in March.
         guard parts.tm_mday == day[2], parts.tm_mon == day[1] - 1 else { return nil }
-        return Timestamp(seconds: Int64(moment), nanoseconds: nanoseconds)
+        return Timestamp(seconds: Int64(seconds), nanoseconds: nanoseconds)
     }
 
     /// Parses the digits after a decimal point; returns nil for anything else, or for more than nine digits.

@@ -61,15 +61,15 @@ struct DryRun: Sendable {
         switch reporter.format {
         case .text, .journal:
             let confinement = plan.confinementWords.map { "    \($0)" }
-            let place = "\(verb): \(Display.text(rule)): "
+            let location = "\(verb): \(Display.text(rule)): "
             if let job = invocations.first?.job, invocations.count == 1 {
-                let line = "\(place)\(Self.story(job.event)): \(plan.text)"
+                let line = "\(location)\(Self.story(job.event)): \(plan.text)"
                 Output.standard.write(([line] + confinement).joined(separator: "\n"))
             } else {
                 let lines = invocations.map { "    \(Self.story($0.job.event))" }
                 let files = Reporter.count(invocations.count, "file")
                 Output.standard.write(
-                    (["\(place)\(files): \(plan.text)"] + lines + confinement).joined(separator: "\n"))
+                    (["\(location)\(files): \(plan.text)"] + lines + confinement).joined(separator: "\n"))
             }
         case .json:
             for invocation in invocations {

@@ -14,7 +14,7 @@ enum JournalOwner {
     case command(DiskStore)
 
     /// The time to wait for an instance that is starting or stopping.
-    private static let patience = Duration.seconds(2)
+    private static let timeout = Duration.seconds(2)
 
     /// Opens the journal, or finds the control socket of the instance that uses it.
     ///
@@ -24,7 +24,7 @@ enum JournalOwner {
     /// - Returns: The current owner of the journal.
     /// - Throws: `Exit` when neither is possible; the error has been printed.
     static func find(_ path: PathBytes, isBrief: Bool) throws -> JournalOwner {
-        let deadline = ContinuousClock.now + patience
+        let deadline = ContinuousClock.now + timeout
         while true {
             let problem: JournalError
             do throws(JournalError) {
@@ -37,7 +37,7 @@ enum JournalOwner {
             }
             guard case .held = problem else { throw said(problem, help: problem.help) }
             if let socket = DiskStore.control(of: path) {
-                let descriptor = ControlSocket.connected(to: socket, patience: 0)
+                let descriptor = ControlSocket.connected(to: socket, timeout: 0)
                 if descriptor >= 0 { close(descriptor) }
                 // If nothing listens, the instance is stopping. The client reports any other error.
                 if ![-ENOENT, -ENOTDIR, -ECONNREFUSED].contains(descriptor) { return .instance(ControlClient(socket)) }
@@ -80,12 +80,12 @@ struct OpenJournal {
     /// Opens the journal, or creates it.
     ///
     /// - Parameters:
-    ///   - place: The location of the journal.
+    ///   - location: The location of the journal.
     ///   - retention: The limits for finished jobs.
     ///   - isDry: Whether to use a copy in memory, and only read the file.
     /// - Throws: A `JournalError` when it cannot be used.
-    init(_ place: JournalPlace, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
-        switch place {
+    init(_ location: JournalLocation, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
+        switch location {
         case .memory:
             if !isDry { CommandContext.scratchDirectories.removeAbandoned() }
             journal = try DiskStore(inMemory: nil, now: DiskProbe.now())

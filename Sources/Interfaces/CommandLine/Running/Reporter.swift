@@ -59,11 +59,11 @@ struct Reporter: Sendable {
                 help: cannotStart ? "check that its program exists and is executable" : nil, facts: ["rule": rule])
         case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
-        case .authorsUntold(let error): sayAuthorsUntold(error)
-        case .remark(.stillWritten(let path, let duration)):
+        case .writersUnreported(let error): sayAuthorsUntold(error)
+        case .notice(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
-        case .remark(.unreadable(let path, let errno)):
+        case .notice(.unreadable(let path, let errno)):
             say(.error, "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .incomplete(let rule, let path, let missing, let duration):
             let kinds = Display.list(missing)
@@ -112,7 +112,7 @@ struct Reporter: Sendable {
                     + "\(shortage.needed == 1 ? "is" : "are") needed; "
                     + "\(Self.count(shortage.polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
-        case .authorsUntold(let directory, let errno):
+        case .writersUnreported(let directory, let errno):
             say(
                 .warning,
                 "the file system of '\(Display.path(directory))' does not report who writes "
@@ -145,8 +145,8 @@ struct Reporter: Sendable {
         switch format {
         case .journal:
             let line = facts["line"].map { "\($0):\(facts["column"] ?? "1"):" } ?? ""
-            let place = facts["file"].map { "\(Display.text($0)):\(line) " } ?? about
-            Output.error.write("<\(level.priority)>\(place)\(message)" + (help.map { "; help: \($0)" } ?? ""))
+            let location = facts["file"].map { "\(Display.text($0)):\(line) " } ?? about
+            Output.error.write("<\(level.priority)>\(location)\(message)" + (help.map { "; help: \($0)" } ?? ""))
         case .text:
             let prefix = level == .notice ? "" : "\(level.rawValue): "
             Output.error.write("\(prefix)\(about)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
@@ -164,9 +164,9 @@ struct Reporter: Sendable {
             diagnostic.tell(as: .text)
             return
         }
-        let place = diagnostic.place
-        var facts = ["file": place.file]
-        if place.line > 0 { (facts["line"], facts["column"]) = ("\(place.line)", "\(place.column)") }
+        let location = diagnostic.location
+        var facts = ["file": location.file]
+        if location.line > 0 { (facts["line"], facts["column"]) = ("\(location.line)", "\(location.column)") }
         say(diagnostic.severity == .error ? .error : .warning, diagnostic.message, help: diagnostic.help, facts: facts)
     }
 
@@ -174,20 +174,20 @@ struct Reporter: Sendable {
     ///
     /// - Parameters:
     ///   - summary: The summary of the run.
-    ///   - isKept: Whether the next start continues with the unfinished jobs.
-    func end(_ summary: EngineSummary, isKept: Bool) {
-        let level = isKept ? LogLevel.notice : .warning
+    ///   - isRetained: Whether the next start continues with the unfinished jobs.
+    func end(_ summary: EngineSummary, isRetained: Bool) {
+        let level = isRetained ? LogLevel.notice : .warning
         if let fault = summary.fault { say(fault) }
         if !summary.unsettled.isEmpty {
             let paths = Display.list(summary.unsettled.prefix(5))
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
-            let then = isKept ? "left for the next start" : "not handled"
+            let then = isRetained ? "left for the next start" : "not handled"
             say(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
         }
         guard summary.unfinished > 0 else { return }
         let jobs = Self.count(summary.unfinished, "job")
-        say(level, isKept ? "left for the next start: \(jobs)" : "not finished: \(jobs)")
+        say(level, isRetained ? "left for the next start: \(jobs)" : "not finished: \(jobs)")
     }
 
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {

@@ -13,7 +13,7 @@ import System
 final class RuleReloading: Sendable {
     private let wake: Wake
     /// The locations of the rules, as at the start.
-    private let places: [PathBytes]
+    private let locations: [PathBytes]
     /// The tags of the rules to run; all rules if empty.
     private let tags: Set<String>
     private let program: CommandContext
@@ -28,7 +28,7 @@ final class RuleReloading: Sendable {
     private let observer = Mutex<FileObserver?>(nil)
     private let rejected = Atomic(false)
     /// The number of reloads that have started; `finished` is its value when the last reload finished.
-    private let begun = Atomic(0)
+    private let started = Atomic(0)
     private let finished = Atomic(0)
 
     /// The time for which a rules file must not change before it is read.
@@ -39,7 +39,7 @@ final class RuleReloading: Sendable {
     /// Creates the reloading, without starting it.
     ///
     /// - Parameters:
-    ///   - places: The rules files, and directories of them.
+    ///   - locations: The rules files, and directories of them.
     ///   - tags: The tags of the rules to run; all rules if empty.
     ///   - seen: The result of ``files(of:_:)`` before the rules were read.
     ///   - program: The environment for loading rules.
@@ -48,11 +48,11 @@ final class RuleReloading: Sendable {
     ///   - take: Called on the thread with rules that have no errors.
     /// - Throws: A `SystemError` when no descriptor is available.
     init(
-        _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: CommandContext,
+        _ locations: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: CommandContext,
         _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(SystemError) {
         wake = try Wake()
-        self.places = places
+        self.locations = locations
         self.tags = tags
         self.seen = Mutex(seen)
         self.program = program
@@ -71,12 +71,12 @@ final class RuleReloading: Sendable {
 
     /// Requests a reload, and blocks until it is done.
     ///
-    /// - Parameter patience: The timeout.
+    /// - Parameter timeout: The timeout.
     /// - Returns: Whether the rules were accepted; nil after the timeout.
-    func requestAndWait(_ patience: Duration) -> Bool? {
-        let before = begun.load(ordering: .acquiring)
+    func requestAndWait(_ timeout: Duration) -> Bool? {
+        let before = started.load(ordering: .acquiring)
         request()
-        let deadline = ContinuousClock.now + patience
+        let deadline = ContinuousClock.now + timeout
         // A reload that was already running may have read older files, so wait for the next one.
         while finished.load(ordering: .acquiring) <= before {
             guard ContinuousClock.now < deadline else { return nil }
@@ -109,7 +109,7 @@ final class RuleReloading: Sendable {
         options.existing = true
         options.rest = Self.rest
         options.types = [.file, .symlink]
-        options.globs = Self.paths(of: places, program).flatMap(Self.patterns)
+        options.globs = Self.paths(of: locations, program).flatMap(Self.patterns)
         guard !options.globs.isEmpty else { return }
         let observer = try FileObserver(roots: ["/"], options: options)
         self.observer.withLock { $0 = observer }
@@ -129,27 +129,27 @@ final class RuleReloading: Sendable {
 
     private func take(_ batch: [FileEvent]) {
         let isNews = batch.contains { !$0.kind.isLifecycle && $0.origin != .scan }
-        if isNews || Self.files(of: places, program) != seen.withLock({ $0 }) { request() }
+        if isNews || Self.files(of: locations, program) != seen.withLock({ $0 }) { request() }
     }
 
     /// Returns the current rules files.
-    static func files(of places: [PathBytes], _ program: CommandContext) -> [PathBytes: Snapshot] {
+    static func files(of locations: [PathBytes], _ program: CommandContext) -> [PathBytes: Snapshot] {
         var files: [PathBytes: Snapshot] = [:]
-        for path in paths(of: places, program) {
+        for path in paths(of: locations, program) {
             let inside = DiskProbe.names(in: path).filter { name in
                 name.bytes.suffix(5).elementsEqual(".yaml".utf8) || name.bytes.suffix(4).elementsEqual(".yml".utf8)
             }
             for file in isDirectory(path) ? inside.map({ path.appending($0.bytes) }) : [path] {
-                if case .present(let snapshot) = DiskProbe.look(at: file) { files[file] = snapshot }
+                if case .present(let snapshot) = DiskProbe.inspect(at: file) { files[file] = snapshot }
             }
         }
         return files
     }
 
     /// Returns the number of watches needed: one for each directory on the way.
-    static func watches(of places: [PathBytes], _ program: CommandContext) -> Int {
+    static func watches(of locations: [PathBytes], _ program: CommandContext) -> Int {
         var directories: Set<PathBytes> = []
-        for path in paths(of: places, program) {
+        for path in paths(of: locations, program) {
             var directory = isDirectory(path) ? path : path.parent
             while directories.insert(directory).inserted { directory = directory.parent }
         }
@@ -157,16 +157,16 @@ final class RuleReloading: Sendable {
     }
 
     /// Returns the paths of the rules as given, and with symbolic links resolved.
-    private static func paths(of places: [PathBytes], _ program: CommandContext) -> [PathBytes] {
+    private static func paths(of locations: [PathBytes], _ program: CommandContext) -> [PathBytes] {
         let directory = program.loading.currentDirectory
-        return places.flatMap { place in
-            let path = directory.resolving(place.bytes).normalized
+        return locations.flatMap { location in
+            let path = directory.resolving(location.bytes).normalized
             return Set([path, DiskProbe.resolve(path) ?? path])
         }
     }
 
     private static func isDirectory(_ path: PathBytes) -> Bool {
-        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+        guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { return false }
         return snapshot.type == .directory
     }
 
@@ -179,14 +179,14 @@ final class RuleReloading: Sendable {
     }
 
     private func reload() {
-        begun.wrappingAdd(1, ordering: .releasing)
-        defer { finished.store(begun.load(ordering: .relaxed), ordering: .releasing) }
-        service?.noteReloading()
-        let files = Self.files(of: places, program)
+        started.wrappingAdd(1, ordering: .releasing)
+        defer { finished.store(started.load(ordering: .relaxed), ordering: .releasing) }
+        service?.recordReloading()
+        let files = Self.files(of: locations, program)
         seen.withLock { $0 = files }
         program.discovery.forget()
         program.host.retireOutdated()
-        var loaded = program.loader.load(places)
+        var loaded = program.loader.load(locations)
         if !tags.isEmpty { loaded.keepOnly(tags: tags) }
         for diagnostic in loaded.diagnostics { reporter.say(diagnostic) }
         rejected.store(loaded.hasErrors, ordering: .relaxed)
@@ -194,11 +194,11 @@ final class RuleReloading: Sendable {
             reporter.say(
                 .error, "the new rules contain errors; the rules loaded before stay in effect",
                 help: "fix the errors; the rules are reloaded when their files change, or on SIGHUP")
-            service?.noteNotReloaded()
+            service?.recordNotReloaded()
             return
         }
         if loaded.ruleset.rules.isEmpty { reporter.say(.warning, "no rule is enabled: nothing is watched") }
-        service?.noteLoaded()
+        service?.recordLoaded()
         take(loaded)
     }
 }

@@ -42,7 +42,7 @@ final class ServiceManager: Sendable {
     // MARK: Notifications
 
     /// Reports that all watches are set up, at the start or after a reload.
-    private func noteReady(_ status: String) {
+    private func recordReady(_ status: String) {
         let isDue = state.withLock { state in
             state.isReady = true
             return !state.isLoading && !state.isStopping
@@ -51,7 +51,7 @@ final class ServiceManager: Sendable {
     }
 
     /// Reports that the rules are being reloaded.
-    func noteReloading() {
+    func recordReloading() {
         let isDue = state.withLock { state in
             guard state.isReady, !state.isStopping else { return false }
             state.isLoading = true
@@ -65,10 +65,10 @@ final class ServiceManager: Sendable {
     }
 
     /// Records that the rules were read and passed to the engine, which reports when they are watched.
-    func noteLoaded() { state.withLock { $0.isLoading = false } }
+    func recordLoaded() { state.withLock { $0.isLoading = false } }
 
     /// Reports that the reload was rejected; the rules loaded before stay in effect.
-    func noteNotReloaded() {
+    func recordNotReloaded() {
         let isDue = state.withLock { state in
             state.isLoading = false
             return state.isReady && !state.isStopping
@@ -89,8 +89,8 @@ final class ServiceManager: Sendable {
         switch report {
         case .alive: send(["WATCHDOG=1"])
         case .ready(let directories, let rules), .reloaded(let directories, let rules):
-            noteReady("watching \(Reporter.count(directories, "directory")) for \(Reporter.count(rules, "rule"))")
-        case .notReloaded: noteNotReloaded()
+            recordReady("watching \(Reporter.count(directories, "directory")) for \(Reporter.count(rules, "rule"))")
+        case .notReloaded: recordNotReloaded()
         case .watching(.progress(let directories)):
             // A start that takes long extends its timeout.
             let isReady = state.withLock { $0.isReady }

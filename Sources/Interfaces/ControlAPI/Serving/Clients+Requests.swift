@@ -20,9 +20,9 @@ extension Clients {
     /// Answers a request; returns the status, 0 for no response.
     func arrived(_ pointer: OpaquePointer) -> UInt32 {
         let descriptor = chm_connection(pointer)
-        let begun = ContinuousClock.now
+        let started = ContinuousClock.now
         let transport = connections.withLock { connections in
-            connections[descriptor]?.deadline = begun + Self.answer
+            connections[descriptor]?.deadline = started + Self.answer
             connections[descriptor]?.phase = .waiting
             return connections[descriptor]?.transport ?? .network
         }
@@ -40,7 +40,7 @@ extension Clients {
             switch service {
             case .events: return try follow(pointer, request, descriptor)
             case .answer(let answer):
-                try lock(answering, for: descriptor, since: begun)
+                try lock(answering, for: descriptor, since: started)
                 defer { answering.unlock() }
                 return send(try answer(request, names), to: pointer, descriptor)
             case .file(let answer):
@@ -50,7 +50,7 @@ extension Clients {
                         503, "too many requests wait for a file",
                         help: "a file system may not respond; try again later")
                 }
-                try lock(opening, for: descriptor, since: begun)
+                try lock(opening, for: descriptor, since: started)
                 defer { opening.unlock() }
                 return send(try answer(request, names), to: pointer, descriptor)
             }
@@ -62,9 +62,9 @@ extension Clients {
     /// Waits for the request's turn.
     ///
     /// Fails for a client that has disconnected in the meantime.
-    private func lock(_ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant) throws(APIError) {
+    private func lock(_ lock: NSLock, for descriptor: Int32, since started: ContinuousClock.Instant) throws(APIError) {
         guard lock.lock(before: Date(timeIntervalSinceNow: Self.answer / .seconds(1))) else { throw Self.late }
-        let events = begun + Self.grace <= .now ? Self.sendsNoMore : 0
+        let events = started + Self.grace <= .now ? Self.sendsNoMore : 0
         var polled = pollfd(fd: descriptor, events: events, revents: 0)
         guard cal_poll(&polled, 1, 0) == 0 else {
             lock.unlock()

@@ -213,7 +213,7 @@ extension ControlSocket {
     ///   - path: The socket.
     ///   - timeout: The timeout for that in seconds; with 0, the descriptor is non-blocking.
     /// - Returns: The descriptor, or a negative errno: `-EAGAIN` when the connection was not queued in that time.
-    package static func connected(to path: PathBytes, patience timeout: Int = 10) -> Int32 {
+    package static func connected(to path: PathBytes, timeout: Int = 10) -> Int32 {
         let directory = openDirectory(path.parent)
         guard directory >= 0 else { return -errno }
         defer { close(directory) }

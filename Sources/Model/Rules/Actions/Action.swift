@@ -16,15 +16,15 @@ package struct Action: Sendable, Hashable {
     }
 
     package var work: Work
-    package var place: SourcePlace
+    package var location: SourcePosition
     /// The events that its handler accepts, with the narrower words of each; nil for all.
     package var events: EventMask?
     /// Whether it only checks whether the file is ready.
     package var isQuestion = false
     package var traits: HandlerTraits
 
-    package init(_ work: Work, place: SourcePlace, events: EventMask? = nil, traits: HandlerTraits = []) {
-        (self.work, self.place, self.events, self.traits) = (work, place, events, traits)
+    package init(_ work: Work, location: SourcePosition, events: EventMask? = nil, traits: HandlerTraits = []) {
+        (self.work, self.location, self.events, self.traits) = (work, location, events, traits)
     }
 
     /// Whether a program outside Alight does the work.

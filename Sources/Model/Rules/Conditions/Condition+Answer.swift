@@ -32,7 +32,7 @@ extension Condition {
             return open ?? .fails("no condition of 'any' is true: \(reasons.joined(separator: "; "))")
         case .not(let condition):
             switch condition.answer(facts) {
-            case .holds: return .fails("excluded by 'not': \(condition.sights(facts).joined(separator: "; "))")
+            case .holds: return .fails("excluded by 'not': \(condition.inspection(facts).joined(separator: "; "))")
             case .fails: return .holds
             case let answer: return answer
             }
@@ -49,10 +49,11 @@ extension Condition {
     /// Evaluates the condition.
     ///
     /// If the result depends on the content, reads its type and adds it to the facts.
-    package func answer(_ facts: inout ConditionFacts, looking look: () -> ConditionFacts.Content) -> ConditionAnswer {
+    package func answer(_ facts: inout ConditionFacts, looking inspect: () -> ConditionFacts.Content) -> ConditionAnswer
+    {
         let answer = answer(facts)
         guard answer == .needsContent else { return answer }
-        facts.content = look()
+        facts.content = inspect()
         return self.answer(facts)
     }
 
@@ -90,7 +91,7 @@ extension Condition {
                 return .untold("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
             }
         case .mime(let patterns): return content(facts, patterns)
-        case .by(let programs): return author(facts.author, programs)
+        case .by(let programs): return writer(facts.writer, programs)
         case .size(let wanted):
             guard let size = facts.snapshot?.size else { return .noMetadata }
             return .told(wanted.hold(size), "size is \(SizeText.shown(size))")
@@ -122,8 +123,8 @@ extension Condition {
         }
     }
 
-    private func author(_ author: Writer, _ programs: [Program]) -> Finding {
-        switch author {
+    private func writer(_ writer: Writer, _ programs: [Program]) -> Finding {
+        switch writer {
         case .notAsked: return .untold("the writer is known only when the file is written")
         case .unknown(let reason): return .untold(reason.words)
         case .process(let process):
@@ -156,11 +157,11 @@ extension Condition {
     }
 
     /// Returns the values that make the condition hold: `size is 300 B (< 1 KB)`.
-    package func sights(_ facts: ConditionFacts) -> [String] {
+    package func inspection(_ facts: ConditionFacts) -> [String] {
         switch self {
-        case .all(let conditions): return conditions.flatMap { $0.sights(facts) }
+        case .all(let conditions): return conditions.flatMap { $0.inspection(facts) }
         case .any(let conditions):
-            return conditions.first { $0.answer(facts) == .holds }.map { $0.sights(facts) } ?? []
+            return conditions.first { $0.answer(facts) == .holds }.map { $0.inspection(facts) } ?? []
         case .not(let condition):
             guard case .fails(let reason) = condition.answer(facts) else { return [] }
             return ["not so: \(reason)"]
@@ -214,10 +215,10 @@ extension Rule {
     }
 
     /// Like ``admits(_:)``, but reads the content type if the result depends on it.
-    package func admits(_ event: FileEvent, looking look: Look) -> ConditionAnswer {
+    package func admits(_ event: FileEvent, looking inspect: Look) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
         var facts = ConditionFacts(event)
-        return condition.answer(&facts) { look(event) }
+        return condition.answer(&facts) { inspect(event) }
     }
 }
 
@@ -252,7 +253,7 @@ extension Condition {
     }
 
     /// Whether any part of the condition tests the writer.
-    var asksForAuthor: Bool { single.contains { if case .by = $0 { true } else { false } } }
+    var asksForWriter: Bool { single.contains { if case .by = $0 { true } else { false } } }
 
     /// The ages in the condition's comparisons, each of which may change its answer.
     package var ages: [Duration] {

@@ -99,16 +99,16 @@ package struct ConditionFacts: Sendable, Hashable {
     package var snapshot: Snapshot?
     package var content: Content
     /// The writer.
-    package var author: Writer
+    package var writer: Writer
     /// The time that ages are relative to.
     package var now: Timestamp
 
     package init(
         path: PathBytes, root: PathBytes, snapshot: Snapshot?, content: Content = .notAsked,
-        author: Writer = .notAsked, now: Timestamp
+        writer: Writer = .notAsked, now: Timestamp
     ) {
         (self.path, self.root, self.snapshot, self.content) = (path, root, snapshot, content)
-        (self.author, self.now) = (author, now)
+        (self.writer, self.now) = (writer, now)
     }
 
     /// Creates the facts of an event; for a moved file, those of its new name.
@@ -119,7 +119,7 @@ package struct ConditionFacts: Sendable, Hashable {
         self.init(
             path: event.path, root: event.root, snapshot: event.snapshot == .unseen ? nil : event.snapshot,
             content: event.kind == .deleted ? .untold("the file was deleted, so its content is unknown") : .notAsked,
-            author: event.author, now: event.time)
+            writer: event.writer, now: event.time)
     }
 }
 

@@ -45,8 +45,8 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
         var (high, low): (UInt64, UInt64) = (0, 0)
         var count = 0
         for character in text.utf8 {
-            let place = alphabet.withUTF8Buffer { $0.firstIndex(of: character) }
-            guard count < length, let value = place, count > 0 || value < 8 else { return nil }
+            let location = alphabet.withUTF8Buffer { $0.firstIndex(of: character) }
+            guard count < length, let value = location, count > 0 || value < 8 else { return nil }
             high = high << 5 | low >> 59
             low = low << 5 | UInt64(value)
             count += 1

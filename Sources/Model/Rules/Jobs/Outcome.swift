@@ -33,7 +33,7 @@ package struct Outcome: Sendable, Hashable {
 
     /// Whether no action has started for the job, in this attempt or an earlier one: the file cannot be read, or
     /// `ready` refused it.
-    package var isUnbegun = false
+    package var isUnstarted = false
 
     /// The code of a refusal by `ready`.
     package static let readyCode = "ready"

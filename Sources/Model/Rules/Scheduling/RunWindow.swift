@@ -43,18 +43,18 @@ package struct RunWindow: Sendable, Hashable {
         // A span that starts on a day of the week comes within eight days, or a week later if daylight saving time
         // skips it.
         for week in 0..<4 as Range<Int64> {
-            var moments: [Int64] = []
+            var times: [Int64] = []
             for day in (today + 7 * week)...(today + 7 * week + 8) {
                 for span in spans {
                     let wall = day * Self.day + Int64(span.start) * 60
                     // Near a change of the offset, a time of day occurs twice, or never.
                     for offset in [clock.offset(wall - Self.day), clock.offset(wall + Self.day)]
-                    where clock.wall(at: wall - offset) == wall { moments.append(wall - offset) }
+                    where clock.wall(at: wall - offset) == wall { times.append(wall - offset) }
                 }
                 let noon = now + (day - today) * Self.day
-                if let change = clock.change(from: noon, to: noon + Self.day) { moments.append(change) }
+                if let change = clock.change(from: noon, to: noon + Self.day) { times.append(change) }
             }
-            if let first = moments.filter({ $0 > now && isOpen(at: $0, clock) }).min() {
+            if let first = times.filter({ $0 > now && isOpen(at: $0, clock) }).min() {
                 return Timestamp(seconds: first, nanoseconds: 0)
             }
         }

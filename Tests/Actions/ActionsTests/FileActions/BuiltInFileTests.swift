@@ -10,8 +10,8 @@ import Testing
 
 /// Effects of `copy`, `move` and `log` on the file itself.
 struct BuiltInFileTests {
-    @Test(arguments: BuiltInPlaceTests.kinds, [false, true])
-    func `mode and modification time are kept`(_ kind: BuiltInPlaceTests.Kind, isAcross: Bool) throws {
+    @Test(arguments: BuiltInLocationTests.kinds, [false, true])
+    func `mode and modification time are retained`(_ kind: BuiltInLocationTests.Kind, isAcross: Bool) throws {
         try withTempTree { tree in
             guard let target = Self.target(tree.root, isAcross) else { return }
             let source = tree.path("in/a.txt")
@@ -55,8 +55,8 @@ struct BuiltInFileTests {
                 make("in/a")
                 let outcome = BuiltInRun(MoveHandler())(tree.path("in/a"), ["to": other.root.appending("a")])
                 #expect(outcome.ending == .succeeded)
-                let kept = try facts(other.root.appending("a"))
-                #expect(kept.uid == 65534 && kept.gid == 65534 && kept.mode == 0o4755)
+                let retained = try facts(other.root.appending("a"))
+                #expect(retained.uid == 65534 && retained.gid == 65534 && retained.mode == 0o4755)
 
                 // Another user may read and remove it, but cannot give it back to its owner.
                 make("in/b")
@@ -88,8 +88,8 @@ struct BuiltInFileTests {
         return Target(path: other.root, keeper: other)
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds, ["rename", "overwrite", "skip", "fail"])
-    func `another file system makes no difference`(_ kind: BuiltInPlaceTests.Kind, conflict: String) {
+    @Test(arguments: BuiltInLocationTests.kinds, ["rename", "overwrite", "skip", "fail"])
+    func `another file system makes no difference`(_ kind: BuiltInLocationTests.Kind, conflict: String) {
         withTempTree { tree in
             guard let target = Self.target(tree.root, true) else { return }
             TestFile.write(tree.path("in/a.txt"), "new")
@@ -191,8 +191,8 @@ struct BuiltInFileTests {
 
     // MARK: Repeated and interrupted attempts
 
-    @Test(arguments: BuiltInPlaceTests.kinds, [false, true])
-    func `a second attempt leaves one copy`(_ kind: BuiltInPlaceTests.Kind, isOccupied: Bool) throws {
+    @Test(arguments: BuiltInLocationTests.kinds, [false, true])
+    func `a second attempt leaves one copy`(_ kind: BuiltInLocationTests.Kind, isOccupied: Bool) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a.txt"), "new")
             if isOccupied { TestFile.write(tree.path("out/a.txt"), "of somebody else") }
@@ -265,8 +265,8 @@ struct BuiltInFileTests {
         }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a stop leaves nothing behind and does not count as an attempt`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `a stop leaves nothing behind and does not count as an attempt`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             guard let target = Self.target(tree.root, true) else { return }
             TestFile.write(tree.path("in/a"), [UInt8](repeating: 1, count: 3 << 20))
@@ -279,8 +279,8 @@ struct BuiltInFileTests {
         }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a full disk leads to a retry and nothing is left on it`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `a full disk leads to a retry and nothing is left on it`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             let small = tree.path("small")
             TestFile.makeDirectory(small)

@@ -30,8 +30,8 @@ struct FileErrorTests {
         deinit { _ = path.withCString { umount2($0, Int32(MNT_DETACH)) } }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a read-only destination is reported, and the source stays`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `a read-only destination is reported, and the source stays`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             guard let disk = Mounted(tree.path("disk")), disk.makeReadOnly() else { return }
             TestFile.write(tree.path("in/a"), "new")
@@ -56,8 +56,8 @@ struct FileErrorTests {
         }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a name that is too long is reported`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `a name that is too long is reported`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             for to in [String(repeating: "n", count: 256), String(repeating: "n", count: 256) + "/x"] {
@@ -69,8 +69,8 @@ struct FileErrorTests {
         }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a directory that vanishes repeatedly causes no loss`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `a directory that vanishes repeatedly causes no loss`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             let out = tree.path("out/x")
             let source = tree.path("in/a")
@@ -104,8 +104,8 @@ struct FileErrorTests {
     /// The change comes at any time during the copy.
     ///
     /// An incomplete copy is never visible, and the new content is never lost.
-    @Test(.timeLimit(.minutes(10)), arguments: BuiltInPlaceTests.kinds, Change.allCases)
-    func `a source that changes during the copy`(_ kind: BuiltInPlaceTests.Kind, _ change: Change) {
+    @Test(.timeLimit(.minutes(10)), arguments: BuiltInLocationTests.kinds, Change.allCases)
+    func `a source that changes during the copy`(_ kind: BuiltInLocationTests.Kind, _ change: Change) {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")

@@ -255,22 +255,22 @@ struct FileHandlerTests {
     @Test(arguments: touches)
     func touch(_ example: FileCase) { example.play(TouchHandler()) }
 
-    static let moments: [(String, Timestamp)] = [
+    static let times: [(String, Timestamp)] = [
         ("2009-02-13T23:31:30Z", Timestamp(seconds: 1_234_567_890, nanoseconds: 0)),
         ("2009-02-14T00:31:30.5+01:00", Timestamp(seconds: 1_234_567_890, nanoseconds: 500_000_000)),
         ("2009-02-13T18:01:30-05:30", Timestamp(seconds: 1_234_567_890, nanoseconds: 0)),
         ("@1234567890.000000007", Timestamp(seconds: 1_234_567_890, nanoseconds: 7)),
     ]
 
-    @Test(arguments: moments)
-    func `times are set as specified`(_ text: String, _ moment: Timestamp) throws {
+    @Test(arguments: times)
+    func `times are set as specified`(_ text: String, _ time: Timestamp) throws {
         try withTempTree { tree in
             let path = tree.path("in/a")
             TestFile.write(path, "x")
             let run = BuiltInRun(TouchHandler())
             #expect(run(path, ["time": PathBytes(text), "set": "mtime"]).ending == .succeeded)
             let after = try facts(path)
-            #expect(after.modified == moment)
+            #expect(after.modified == time)
         }
     }
 

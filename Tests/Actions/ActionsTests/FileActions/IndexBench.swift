@@ -34,7 +34,7 @@ struct IndexBench {
         let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from)
         let job = Job(id: JobID("01J"), rule: "r", event: event)
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
+            job: job, rule: SourcePosition(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
             maximumAttempts: 5,
             parameters: .object(["to": .text(to.bytes), "sort": .text(Array(sort.utf8))]),
             selection: FileSelection(filter: filter, types: types),

@@ -65,10 +65,12 @@ struct InterruptedFileTests {
             let to = Template(parts: [
                 .literal(Array("out/".utf8)), .placeholder(.mtime(format: "%Y")), .literal([0x2f]),
             ])
-            let place = SourcePlace(file: "r.yaml", line: 1, column: 1)
-            let action = Action(.use(HandlerReference(name: "move"), with: .object(["to": .text(to)])), place: place)
+            let location = SourcePosition(file: "r.yaml", line: 1, column: 1)
+            let action = Action(
+                .use(HandlerReference(name: "move"), with: .object(["to": .text(to)])), location: location)
             let rule = Rule(
-                name: "r", place: place, baseDirectory: tree.root, filter: PathFilter(globs: []), actions: [action])
+                name: "r", location: location, baseDirectory: tree.root, filter: PathFilter(globs: []),
+                actions: [action])
             LeftoverSearch([rule]).clear()
             #expect(listing(tree.path("out")) == ["2026/11/", "link -> ../elsewhere"])
             #expect(listing(tree.path("elsewhere")) == ["\(Self.dead): half"])

@@ -25,8 +25,8 @@ struct JailTests {
         return run(tree.appending("in/a.txt"), templates: ["to": Template(parts: template)])
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `a placeholder cannot lead out of the literal prefix`(_ kind: BuiltInPlaceTests.Kind) throws {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `a placeholder cannot lead out of the literal prefix`(_ kind: BuiltInLocationTests.Kind) throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a.txt"), "new")
@@ -51,8 +51,8 @@ struct JailTests {
         }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds, ["absolute", "relative"])
-    func `a link below a root does not lead out of it`(_ kind: BuiltInPlaceTests.Kind, how: String) {
+    @Test(arguments: BuiltInLocationTests.kinds, ["absolute", "relative"])
+    func `a link below a root does not lead out of it`(_ kind: BuiltInLocationTests.Kind, how: String) {
         withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("in/a.txt"), "new")
@@ -60,9 +60,9 @@ struct JailTests {
             TestFile.makeDirectory(tree.path("out"))
             let target = how == "absolute" ? tree.path("elsewhere") : "../elsewhere"
             _ = target.withCString { to in tree.path("out/link").withCString { symlink(to, $0) } }
-            for place in ["link/", "link/deep/", "link/new/"] {
+            for location in ["link/", "link/deep/", "link/new/"] {
                 let parts: [Template.Part] = [
-                    .literal(Array("\(root)/out/".utf8)), .placeholder(.group(1)), .literal(Array(place.utf8)),
+                    .literal(Array("\(root)/out/".utf8)), .placeholder(.group(1)), .literal(Array(location.utf8)),
                 ]
                 let outcome = Self.run(kind.handler, root, to: parts)
                 #expect(outcome.ending == .failed, "\(outcome.message)")
@@ -165,8 +165,8 @@ struct JailTests {
 
     // MARK: - Attacks
 
-    @Test(.timeLimit(.minutes(10)), arguments: BuiltInPlaceTests.kinds)
-    func `directories swapped for links during the work lead nowhere`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(.timeLimit(.minutes(10)), arguments: BuiltInLocationTests.kinds)
+    func `directories swapped for links during the work lead nowhere`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             let count = 300
             let names = (0..<count).map { "f\($0)" }

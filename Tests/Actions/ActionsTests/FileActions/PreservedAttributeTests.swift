@@ -10,8 +10,8 @@ import Testing
 
 /// Attributes of a file that `copy` and `move` keep.
 struct PreservedAttributeTests {
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `sparseness, attributes and access lists are kept`(_ kind: BuiltInPlaceTests.Kind) {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `sparseness, attributes and access lists are retained`(_ kind: BuiltInLocationTests.Kind) {
         withTempTree { tree in
             guard let other = OtherFileSystem() else {
                 print("skipped: no second file system")
@@ -49,7 +49,7 @@ struct PreservedAttributeTests {
         }
     }
 
-    @Test func `attributes that 'keep' does not name are not kept`() throws {
+    @Test func `attributes that 'keep' does not name are not retained`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             _ = tree.path("in/a").withCString { chmod($0, 0o751) }

@@ -64,11 +64,11 @@ struct RemovalTests {
     }
 
     @Test(.enabled(if: geteuid() == 0), arguments: ["in/top", "in/top/deep/disk"])
-    func `a mount in a directory that is removed is left alone`(place: String) throws {
+    func `a mount in a directory that is removed is left alone`(location: String) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("precious/a"), "text")
             TestFile.makeDirectory(tree.path("in/top/deep/disk"))
-            let (precious, disk) = (tree.path("precious"), tree.path(place))
+            let (precious, disk) = (tree.path("precious"), tree.path(location))
             let isMounted = precious.withCString { from in
                 disk.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } == 0
             }

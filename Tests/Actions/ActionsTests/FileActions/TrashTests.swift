@@ -131,8 +131,8 @@ struct TrashTests {
         }
     }
 
-    @Test(arguments: BuiltInPlaceTests.kinds)
-    func `an existing file goes to the trash if on_conflict says so`(_ kind: BuiltInPlaceTests.Kind) throws {
+    @Test(arguments: BuiltInLocationTests.kinds)
+    func `an existing file goes to the trash if on_conflict says so`(_ kind: BuiltInLocationTests.Kind) throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/a"), "new")
             TestFile.write(tree.path("out/a"), "old")

@@ -17,18 +17,18 @@ struct UndoingTests {
         try directory.write("in/a", "text", mode: 0o644)
         var event = Stage.event(path: directory.path.appending("in/a"))
         event.root = directory.path.appending("in")
-        event.snapshot = try #require(Self.look(directory.path.appending("in/a")))
+        event.snapshot = try #require(Self.inspect(directory.path.appending("in/a")))
         self.event = event
     }
 
-    static func look(_ path: PathBytes) -> Snapshot? {
-        if case .present(let snapshot) = DiskProbe.look(at: path) { snapshot } else { nil }
+    static func inspect(_ path: PathBytes) -> Snapshot? {
+        if case .present(let snapshot) = DiskProbe.inspect(at: path) { snapshot } else { nil }
     }
 
     func path(_ name: String) -> PathBytes { directory.path.appending(name) }
 
     func change(_ kind: FileChange.Kind, at name: String) throws -> FileChange {
-        FileChange(kind, left: FileMark(try #require(Self.look(path(name)))))
+        FileChange(kind, left: FileMark(try #require(Self.inspect(path(name)))))
     }
 
     func move(_ from: String, _ to: String) throws -> FileChange {
@@ -41,7 +41,7 @@ struct UndoingTests {
         return changes.reversed().map { undoing.undo($0, of: event) }
     }
 
-    @Test func `a moved file is moved back, after the file that took its place`() throws {
+    @Test func `a moved file is moved back, after the file that took its location`() throws {
         try directory.write("out/a", "old", mode: 0o644)
         let changes = [try move("out/a", "out/a (1)"), try move("in/a", "out/a")]
         var dry = Undoing(isDry: true)
@@ -54,7 +54,7 @@ struct UndoingTests {
             })
     }
 
-    @Test func `a file that was changed since is kept, with the reason`() throws {
+    @Test func `a file that was changed since is retained, with the reason`() throws {
         let moved = try move("in/a", "out/a")
         try directory.write("in/a", "new", mode: 0o644)
         #expect(undo([moved]) == ["'\(path("in/a"))' exists again"])
@@ -71,7 +71,7 @@ struct UndoingTests {
         try handle.write(contentsOf: Data("more".utf8))
         try handle.close()
         #expect(undo([other]) == ["'\(path("out/c"))' has changed since"])
-        #expect(directory.text(of: "out/c") == "textmore" && Self.look(path("in/c")) == nil)
+        #expect(directory.text(of: "out/c") == "textmore" && Self.inspect(path("in/c")) == nil)
     }
 
     @Test func `a copy is removed only while its source is unchanged`() throws {
@@ -80,7 +80,7 @@ struct UndoingTests {
             return try change(.made(path("out/a"), source: path("in/a")), at: "out/a")
         }
         #expect(undo([try copy()]) == [nil])
-        #expect(Self.look(path("out/a")) == nil && directory.text(of: "in/a") == "text")
+        #expect(Self.inspect(path("out/a")) == nil && directory.text(of: "in/a") == "text")
         let second = try copy()
         try #require(unlink(path("in/a").description) == 0)
         #expect(undo([second]).first??.contains("may be the only copy") == true)
@@ -97,7 +97,7 @@ struct UndoingTests {
         try handle.close()
         #expect(undo([symbolic, hard]) == [nil, nil])
         #expect(directory.text(of: "in/a") == "other text")
-        #expect(Self.look(path("out/s")) == nil && Self.look(path("out/h")) == nil)
+        #expect(Self.inspect(path("out/s")) == nil && Self.inspect(path("out/h")) == nil)
     }
 
     @Test func `a trashed file is restored, and a created directory is removed if it is empty`() throws {
@@ -112,8 +112,8 @@ struct UndoingTests {
         let trashed = try change(
             .trashed(from: path("in/a"), to: path("T/files/a"), info: path("T/info/a.trashinfo")), at: "T/files/a")
         #expect(undo(directories + [trashed]) == [nil, nil, nil])
-        #expect(directory.text(of: "in/a") == "text" && Self.look(path("T/info/a.trashinfo")) == nil)
-        #expect(Self.look(path("out/new")) == nil && directory.text(of: "out/kept/x") == "x")
+        #expect(directory.text(of: "in/a") == "text" && Self.inspect(path("T/info/a.trashinfo")) == nil)
+        #expect(Self.inspect(path("out/new")) == nil && directory.text(of: "out/kept/x") == "x")
     }
 
     @Test func `an overwritten file cannot be restored, and no link below the root is followed`() throws {
@@ -126,6 +126,6 @@ struct UndoingTests {
         #expect(undo([moved]) == ["the directory '\(path("in/sub"))' no longer exists"])
         try #require(symlink("../elsewhere", path("in/sub").description) == 0)
         #expect(undo([moved]) == ["there is a symbolic link in the path to '\(path("in/sub"))'"])
-        #expect(directory.text(of: "out/b") == "b" && Self.look(path("elsewhere/b")) == nil)
+        #expect(directory.text(of: "out/b") == "b" && Self.inspect(path("elsewhere/b")) == nil)
     }
 }

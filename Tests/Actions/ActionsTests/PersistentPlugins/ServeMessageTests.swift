@@ -23,7 +23,7 @@ struct ServeMessageTests {
         #expect(ServeMessage(line: line[...]) == .result(id: "a", attempt: 1, line: line))
     }
 
-    @Test(arguments: unreadable) func `a progress report counts too, and an unknown type is kept`(member: [UInt8]) {
+    @Test(arguments: unreadable) func `a progress report counts too, and an unknown type is retained`(member: [UInt8]) {
         let progress = ServeMessage(line: Self.line("progress", unreadable: member)[...])
         #expect(progress == .progress(id: "a", fraction: 0.5, message: "m"))
         #expect(ServeMessage(line: Self.line("stat", unreadable: member)[...]) == .other("stat"))

@@ -103,14 +103,14 @@ struct ServeSessionTests {
         send(&session, "a", at: 1)
         #expect(
             session.receive(result("a", 7), at: at(2))
-                == .remark("answered attempt 7 of 'a', which isn't open; the answer is ignored"))
+                == .notice("answered attempt 7 of 'a', which isn't open; the answer is ignored"))
         #expect(session.receive(result("a"), at: at(2)) != nil)
         #expect(
             session.receive(result("a", nil), at: at(2))
-                == .remark("answered 'a', which isn't open; the answer is ignored"))
+                == .notice("answered 'a', which isn't open; the answer is ignored"))
         #expect(
             session.receive(result("zzz"), at: at(2))
-                == .remark("answered attempt 1 of 'zzz', which isn't open; the answer is ignored"))
+                == .notice("answered attempt 1 of 'zzz', which isn't open; the answer is ignored"))
         #expect(session.fault == nil)
     }
 
@@ -174,7 +174,7 @@ struct ServeSessionTests {
     @Test func `ten lines that are not JSON end the process`() {
         var session = ready(2)
         for _ in 1...9 {
-            guard case .remark = session.receive(.unreadable("Traceback"), at: at(2)) else {
+            guard case .notice = session.receive(.unreadable("Traceback"), at: at(2)) else {
                 Issue.record("no remark")
                 return
             }

@@ -114,7 +114,7 @@ struct BatchTests {
         let action = Action(
             .shell(
                 "cat >'\(stage.directory.path)/request'; echo \"$ALIGHT_RELATIVE\" >>'\(stage.directory.path)/first'"),
-            place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+            location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         let runner = ActionRunner(registry: registry, host: stage.host)
         #expect(runner.run(action, invocations(["a", "b"])).map(\.ending) == [.succeeded, .succeeded])
         #expect(stage.directory.text(of: "first") == "a\n")
@@ -129,7 +129,7 @@ struct BatchTests {
             builtIn: [OtherActions.LogHandler()], discovery: stage.discovery(), host: stage.host)
         let action = Action(
             .use(HandlerReference(name: "log"), with: .object([:])),
-            place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+            location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         let runner = ActionRunner(registry: registry, host: stage.host)
         #expect(
             runner.run(action, invocations(["a", "b"])).map(\.message) == ["created /srv/in/a", "created /srv/in/b"])

@@ -31,10 +31,10 @@ struct PluginDiscoveryTests {
         return problem
     }
 
-    func addDirectory(_ name: String, in place: String = "plugins", executable: String) throws {
-        try stage.directory.directory("\(place)/\(name)")
-        try stage.directory.write("\(place)/\(name)/plugin.yaml", "", mode: 0o644)
-        try stage.directory.write("\(place)/\(name)/\(executable)", "#!/bin/sh\n")
+    func addDirectory(_ name: String, in location: String = "plugins", executable: String) throws {
+        try stage.directory.directory("\(location)/\(name)")
+        try stage.directory.write("\(location)/\(name)/plugin.yaml", "", mode: 0o644)
+        try stage.directory.write("\(location)/\(name)/\(executable)", "#!/bin/sh\n")
     }
 
     // MARK: - Locations
@@ -64,7 +64,7 @@ struct PluginDiscoveryTests {
         try stage.directory.write("search/sum", "#!/bin/sh\n[ $1 = describe ] && echo '\(answer)'\n")
         let plugin = try #require(find("sum")).get()
         #expect(plugin.description.rawPaths == true)
-        #expect(plugin.remarks == ["unknown key 'future' in its description"])
+        #expect(plugin.notices == ["unknown key 'future' in its description"])
     }
 
     @Test func `the nearest location takes precedence`() throws {
@@ -298,7 +298,7 @@ struct PluginDiscoveryTests {
         let to = try Template("${stem}.webp") { _ in nil }
         let action = Action(
             .use(HandlerReference(name: "copy"), with: .object(["to": .text(to)])),
-            place: SourcePlace(file: "r", line: 1, column: 1))
+            location: SourcePosition(file: "r", line: 1, column: 1))
         let outcome = ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation())
         #expect(outcome.message == "\(Parameter.object(["to": .text(Array("a b.webp".utf8))]))")
     }

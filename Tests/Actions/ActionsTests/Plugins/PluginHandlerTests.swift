@@ -321,7 +321,7 @@ struct PluginHandlerTests {
         let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
         let found = try registry.find("tool", from: stage.directory.path).get()
         let action = Action(
-            .use(found.reference, with: .object([:])), place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+            .use(found.reference, with: .object([:])), location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         func run() -> Outcome { ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation()) }
         #expect(run().ending == .succeeded)
         func isTriedAgain(_ reason: String) -> Bool {

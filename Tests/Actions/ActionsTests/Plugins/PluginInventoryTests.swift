@@ -19,9 +19,10 @@ struct PluginInventoryTests {
         try stage.directory.directory("search")
     }
 
-    private func addScript(_ place: String, _ name: String) throws {
+    private func addScript(_ location: String, _ name: String) throws {
         try stage.directory.write(
-            "\(place)/\(name)", "#!/bin/sh\necho '{\"name\":\"\(name)\",\"version\":\"\(place)\",\"protocol\":[1]}'\n")
+            "\(location)/\(name)",
+            "#!/bin/sh\necho '{\"name\":\"\(name)\",\"version\":\"\(location)\",\"protocol\":[1]}'\n")
     }
 
     @Test func `the first plugin of a name is used, and shadows the others`() throws {

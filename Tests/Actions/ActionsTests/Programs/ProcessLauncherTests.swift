@@ -178,7 +178,7 @@ struct ProcessLauncherTests {
         #expect(run(shell("kill -\(number) $$; sleep 60")).way == .signalled(number))
     }
 
-    @Test func `half a line before a death is kept`() {
+    @Test func `half a line before a death is retained`() {
         let ended = run(shell("printf '{\"outcome\":\"succ'; kill -9 $$"))
         #expect(ended.way == .signalled(SIGKILL))
         #expect(ended.text == "{\"outcome\":\"succ")
@@ -213,8 +213,8 @@ struct ProcessLauncherTests {
     @Test func `a binary whose interpreter is missing is not reported as missing itself`() throws {
         let directory = try TemporaryDirectory()
         var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
-        let place = try #require(binary.range(of: Data("/ld-".utf8)))
-        binary.replaceSubrange(place, with: Data("/no-".utf8))
+        let location = try #require(binary.range(of: Data("/ld-".utf8)))
+        binary.replaceSubrange(location, with: Data("/no-".utf8))
         let file = directory.path.appending("tool")
         try binary.write(to: URL(fileURLWithPath: file.description))
         try #require(chmod(file.description, 0o755) == 0)

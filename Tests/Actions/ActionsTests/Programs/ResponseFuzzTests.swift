@@ -26,14 +26,14 @@ struct ResponseFuzzTests {
     private static func damage(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<(1 + random.below(4)) {
-            let place = random.below(bytes.count + 1)
+            let location = random.below(bytes.count + 1)
             switch random.below(4) {
-            case 0 where place < bytes.count: bytes[place] ^= 1 << UInt8(random.below(8))
-            case 1: bytes.removeSubrange(place..<min(bytes.count, place + random.below(12)))
+            case 0 where location < bytes.count: bytes[location] ^= 1 << UInt8(random.below(8))
+            case 1: bytes.removeSubrange(location..<min(bytes.count, location + random.below(12)))
             case 2:
-                let end = min(bytes.count, place + random.below(30))
-                bytes.insert(contentsOf: bytes[place..<end], at: random.below(bytes.count + 1))
-            default: bytes.insert(contentsOf: random.pick(pieces), at: place)
+                let end = min(bytes.count, location + random.below(30))
+                bytes.insert(contentsOf: bytes[location..<end], at: random.below(bytes.count + 1))
+            default: bytes.insert(contentsOf: random.pick(pieces), at: location)
             }
         }
         return bytes

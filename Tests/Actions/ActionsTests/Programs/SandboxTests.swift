@@ -152,7 +152,7 @@ struct SandboxTests {
             cat in/a in/b; echo x >out/a/x; echo x >out/b/x; cat in/c 2>/dev/null || echo closed
             """
         let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
-        let action = Action(.shell(script), place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+        let action = Action(.shell(script), location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         let outcomes = ActionRunner(registry: registry, host: stage.host).run(action, invocations)
         #expect(outcomes.count == 2)
         #expect(outcomes.first?.log.hasPrefix("textmore") == true)

@@ -64,7 +64,7 @@ struct ScratchDirectoryTests {
 
     @Test func `the directories of a killed process are removed, and those of a live one are not`() throws {
         let (living, other) = (ScratchDirectories(base: scratch.base), ScratchDirectories(base: scratch.base))
-        let kept = try living.make()
+        let retained = try living.make()
         try directory.directory("run/alight/run-4-1/deep")
         try directory.write("run/alight/run-4-1/deep/file", "x")
         try directory.directory("run/alight/run-x-1")
@@ -81,10 +81,10 @@ struct ScratchDirectoryTests {
         func left() throws -> Set<String> {
             Set(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)"))
         }
-        let own = String(decoding: kept.parent.lastComponent, as: UTF8.self)
+        let own = String(decoding: retained.parent.lastComponent, as: UTF8.self)
         other.removeAbandoned()
         #expect(try left() == [own, "run-5-1", "run-x-1"])
-        #expect(FileManager.default.fileExists(atPath: "\(kept)"))
+        #expect(FileManager.default.fileExists(atPath: "\(retained)"))
         kill(holder.processIdentifier, SIGKILL)
         try input.fileHandleForWriting.close()
         holder.waitUntilExit()
@@ -93,7 +93,7 @@ struct ScratchDirectoryTests {
                 other.removeAbandoned()
                 return (try? left()) == [own, "run-x-1"]
             })
-        try living.remove(kept)
+        try living.remove(retained)
         living.giveUp()
         #expect(try left() == ["run-x-1"])
     }
@@ -136,12 +136,12 @@ struct ScratchDirectoryTests {
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can mount"), arguments: ["", "m", "deep/m", "abandoned/m"])
-    func `a mount in a directory stays, with the directory`(place: String) throws {
+    func `a mount in a directory stays, with the directory`(location: String) throws {
         let precious = try directory.directory("precious/deep")
         try directory.write("precious/deep/file", "kept")
-        let isAbandoned = place == "abandoned/m"
+        let isAbandoned = location == "abandoned/m"
         let made = try isAbandoned ? directory.directory("run/alight/run-4-1") : scratch.make()
-        let mounted = place.isEmpty ? made : made.appending(place)
+        let mounted = location.isEmpty ? made : made.appending(location)
         try FileManager.default.createDirectory(atPath: "\(mounted)", withIntermediateDirectories: true)
         try Data().write(to: URL(fileURLWithPath: "\(made)/own"))
         let source = precious.parent
@@ -158,7 +158,7 @@ struct ScratchDirectoryTests {
         #expect(directory.text(of: "precious/deep/file") == "kept")
         #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
         try #require(mounted.withCString { umount2($0, Int32(MNT_DETACH)) } == 0)
-        if !place.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
+        if !location.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
         try scratch.remove(made)
         #expect(!FileManager.default.fileExists(atPath: "\(made)"))
     }
@@ -175,7 +175,7 @@ struct ScratchDirectoryTests {
             let error = from.withCString { from in to.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } }
             try #require(error == 0)
         }
-        defer { for place in [file, inner] { _ = place.withCString { umount2($0, Int32(MNT_DETACH)) } } }
+        defer { for location in [file, inner] { _ = location.withCString { umount2($0, Int32(MNT_DETACH)) } } }
         let parent = made.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         defer { close(parent) }
         for open in [cal_open_unmounted, cal_open_unmounted_by_ids] {
@@ -187,7 +187,7 @@ struct ScratchDirectoryTests {
         }
         #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
         #expect(directory.text(of: "precious") == "kept")
-        for place in [file, inner] { try #require(place.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
+        for location in [file, inner] { try #require(location.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
         try scratch.remove(made)
         scratch.giveUp()
     }

@@ -40,13 +40,13 @@ struct BuiltInRun {
     /// Creates the invocation that the handler receives for the file.
     func invocation(_ path: PathBytes, templates: [String: Template]) -> Invocation {
         var snapshot = snapshot
-        if snapshot == nil, case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
+        if snapshot == nil, case .present(let seen) = DiskProbe.inspect(at: path) { snapshot = seen }
         let event = FileEvent.sample(.created, path, root: root ?? path.parent, snapshot ?? .sample())
         var job = Job(id: JobID("01J"), rule: "r", event: event)
         job.attempt = attempt
         job.isInterrupted = isInterrupted
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), baseDirectory: directory,
+            job: job, rule: SourcePosition(file: "rules.yaml", line: 1, column: 1), baseDirectory: directory,
             maximumAttempts: 5, parameters: .object([:]), selection: selection, now: event.time,
             timeout: timeout, stop: stop, log: log.logger)
         invocation.fillIn(.object(templates.mapValues { .text($0) }))
@@ -65,7 +65,7 @@ func listing(_ folder: PathBytes, _ prefix: String = "") -> [String] {
     TestFile.names(in: folder).flatMap { name -> [String] in
         let path = folder.appending(name)
         let shown = prefix + PathBytes(name).description
-        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return [] }
+        guard case .present(let snapshot) = DiskProbe.inspect(at: path) else { return [] }
         switch snapshot.type {
         case .directory:
             let inside = listing(path, shown + "/")
@@ -92,7 +92,7 @@ private func target(of link: PathBytes) -> String {
 
 /// Returns the metadata of a file that must exist.
 func facts(_ path: PathBytes) throws -> Snapshot {
-    guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+    guard case .present(let snapshot) = DiskProbe.inspect(at: path) else {
         throw Missing(path: path)
     }
     return snapshot
@@ -110,7 +110,8 @@ final class OtherFileSystem {
         var template = Array("/dev/shm/alight-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
         root = PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
-        guard case .present(let here) = DiskProbe.look(at: "/tmp"), case .present(let there) = DiskProbe.look(at: root),
+        guard case .present(let here) = DiskProbe.inspect(at: "/tmp"),
+            case .present(let there) = DiskProbe.inspect(at: root),
             (here.identity.deviceMajor, here.identity.deviceMinor)
                 != (there.identity.deviceMajor, there.identity.deviceMinor)
         else { return nil }

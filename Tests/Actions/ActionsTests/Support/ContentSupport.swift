@@ -30,7 +30,7 @@ struct ContentRule {
         _ path: PathBytes, _ with: JSONValue, kind: EventKind = .created, from: PathBytes? = nil
     ) -> Invocation {
         var snapshot = Snapshot.sample()
-        if case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
+        if case .present(let seen) = DiskProbe.inspect(at: path) { snapshot = seen }
         let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from, snapshot)
         var job = Job(id: JobID(id), rule: "r", event: event)
         job.attempt = attempt
@@ -43,7 +43,7 @@ struct ContentRule {
         let filled = schema.map { ParameterCheck.fillingDefaults(template, schema: $0) } ?? template
         let globs = (try? Glob(root.appending("in/**").bytes)).map { [$0] } ?? []
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
+            job: job, rule: SourcePosition(file: "rules.yaml", line: 1, column: 1), baseDirectory: root,
             maximumAttempts: 5,
             parameters: .object([:]),
             selection: FileSelection(filter: PathFilter(globs: globs), types: [.file]), now: event.time,

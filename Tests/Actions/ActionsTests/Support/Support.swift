@@ -187,14 +187,14 @@ struct Stage {
         change(&description)
         let executable = try directory.write("resize", script)
         let plugin = InstalledPlugin(
-            description: description, location: executable, executable: executable, arguments: [], remarks: [])
+            description: description, location: executable, executable: executable, arguments: [], notices: [])
         return PluginHandler(plugin: plugin, host: host).run(invocation(invoke))
     }
 
     /// Runs an action without built-in handlers.
     func run(_ work: Action.Work, invocation: (inout Invocation) -> Void = { _ in }) -> Outcome {
         let registry = HandlerRegistry(builtIn: [], discovery: discovery(), host: host)
-        let action = Action(work, place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+        let action = Action(work, location: SourcePosition(file: "rules.yaml", line: 3, column: 1))
         return ActionRunner(registry: registry, host: host).run(action, self.invocation(invocation))
     }
 
@@ -205,7 +205,8 @@ struct Stage {
         job.previous = PreviousAttempt(attempt: 1, outcome: "retry", message: "busy")
         let progress = progress
         var invocation = Invocation(
-            job: job, rule: SourcePlace(file: "rules/photos.yaml", line: 12, column: 5), baseDirectory: directory.path,
+            job: job, rule: SourcePosition(file: "rules/photos.yaml", line: 12, column: 5),
+            baseDirectory: directory.path,
             maximumAttempts: 5, parameters: .object([:]),
             selection: FileSelection(filter: PathFilter(globs: []), types: [.file]),
             now: Timestamp(seconds: 1_763_708_667, nanoseconds: 0), timeout: .seconds(60), stop: stop, log: log.logger

@@ -53,8 +53,8 @@ struct NewPluginCommand: ParsableCommand {
                 help: "choose another name, such as 'my-\(name)'")
         }
         let here = CommandContext.currentDirectory
-        let place = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
-        let directory = place.normalized.appending(name)
+        let location = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
+        let directory = location.normalized.appending(name)
         let skeleton = PluginSkeleton(
             name: name, language: language, source: language == .swift ? try alightSource(here) : nil)
         try make(skeleton, in: directory)

@@ -35,22 +35,22 @@ struct PluginsCommand: ParsableCommand {
                 \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
-        @OptionGroup var place: PluginPlace
+        @OptionGroup var location: PluginLocation
 
         @Flag(help: "Print one JSON object per line.")
         var json = false
 
         func run() throws {
-            let program = try CommandContext(try place.configuration.load().settings)
-            let directory = try place.directory(program)
-            let listings = place.listings(program, from: directory)
+            let program = try CommandContext(try location.configuration.load().settings)
+            let directory = try location.directory(program)
+            let listings = location.listings(program, from: directory)
             if json {
                 for listing in listings { Output.standard.write(listing.object.line) }
                 return
             }
             guard !listings.isEmpty else {
-                let places = place.places(program, from: directory).map { "    \(Display.path($0))" }
-                Output.standard.write((["there are no plugins in"] + places).joined(separator: "\n"))
+                let locations = location.locations(program, from: directory).map { "    \(Display.path($0))" }
+                Output.standard.write((["there are no plugins in"] + locations).joined(separator: "\n"))
                 return
             }
             var table = TextTable(["NAME", "VERSION", "MODES", "STATE", "FROM"])
@@ -63,7 +63,7 @@ struct PluginsCommand: ParsableCommand {
                 ])
             }
             Output.standard.write(table.lines(width: nil).joined(separator: "\n"))
-            for listing in listings { for line in listing.remarks { Output.standard.write(line) } }
+            for listing in listings { for line in listing.notices { Output.standard.write(line) } }
         }
     }
 
@@ -72,7 +72,7 @@ struct PluginsCommand: ParsableCommand {
             commandName: "describe",
             abstract: "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
             discussion: """
-                \(PluginPlace.discussion)
+                \(PluginLocation.discussion)
 
                 \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
@@ -82,22 +82,22 @@ struct PluginsCommand: ParsableCommand {
             completion: OfferedWords.handlers)
         var name: String
 
-        @OptionGroup var place: PluginPlace
+        @OptionGroup var location: PluginLocation
 
         @Flag(help: "Print one JSON object.")
         var json = false
 
         func run() throws {
-            let program = try CommandContext(try place.configuration.load().settings)
+            let program = try CommandContext(try location.configuration.load().settings)
             if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
                 let facts = HandlerText(builtIn: handler)
                 Output.standard.write(
                     json ? facts.object.line : facts.lines(width: TerminalText.width).joined(separator: "\n"))
                 return
             }
-            let listing = try place.find(name, program)
+            let listing = try location.find(name, program)
             guard let plugin = listing.plugin else {
-                PluginPlace.say(listing.problems)
+                PluginLocation.say(listing.problems)
                 throw Exit(.runtimeError)
             }
             let facts = HandlerText(plugin: plugin)
@@ -105,14 +105,14 @@ struct PluginsCommand: ParsableCommand {
                 Output.standard.write(facts.object.merging(listing.object) { $1 }.line)
             } else {
                 Output.standard.write(facts.lines(width: TerminalText.width).joined(separator: "\n"))
-                for line in listing.remarks { Output.standard.write(line) }
+                for line in listing.notices { Output.standard.write(line) }
             }
         }
     }
 }
 
 /// The plugins that a command considers: those in ./plugins, and those that rules in a directory would find.
-struct PluginPlace: ParsableArguments {
+struct PluginLocation: ParsableArguments {
     /// The search order for a name, for the help of commands.
     static let discussion = """
         A name is searched for in ./plugins (without --rules), then where the rules would find it; 'alight plugins \
@@ -153,9 +153,9 @@ struct PluginPlace: ParsableArguments {
     }
 
     /// Returns the directories that are searched for plugins, in order, without duplicates.
-    func places(_ program: CommandContext, from directory: PathBytes) -> [PathBytes] {
+    func locations(_ program: CommandContext, from directory: PathBytes) -> [PathBytes] {
         var seen: Set<PathBytes> = []
-        return (firstPlaces(program) + program.discovery.places(from: directory)).filter { seen.insert($0).inserted }
+        return (firstPlaces(program) + program.discovery.locations(from: directory)).filter { seen.insert($0).inserted }
     }
 
     /// Returns the default directory of `plugins new`, unless rules were named.
@@ -178,8 +178,8 @@ struct PluginPlace: ParsableArguments {
         let listings = listings(program, from: directory)
         if let listing = listings.first(where: { $0.name == name && $0.shadow == nil }) { return listing }
         let nearest = Spelling.nearest(to: name, in: listings.map(\.name)).map { "write '\($0)'; " } ?? ""
-        let places = places(program, from: directory).map { "'\($0)'" }.joined(separator: ", ")
-        let help = "\(nearest)plugins are searched for in \(places); or name a path, as ./\(name)"
+        let locations = locations(program, from: directory).map { "'\($0)'" }.joined(separator: ", ")
+        let help = "\(nearest)plugins are searched for in \(locations); or name a path, as ./\(name)"
         throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }
 
@@ -191,13 +191,13 @@ extension PluginListing {
     var state: String { problems.isEmpty ? (shadow == nil ? "ok" : "shadowed") : "broken" }
 
     /// The errors, warnings and notes that are printed below the table.
-    var remarks: [String] {
+    var notices: [String] {
         var lines = problems.map { problem in
             let title = plugin == nil && !problem.message.contains("'\(name)'") ? "'\(Display.text(name))': " : ""
             return problem.line(title)
         }
-        for remark in plugin?.remarks ?? [] {
-            lines.append("warning: plugin '\(Display.text(name))': \(Display.text(remark))")
+        for notice in plugin?.notices ?? [] {
+            lines.append("warning: plugin '\(Display.text(name))': \(Display.text(notice))")
         }
         switch shadow {
         case .builtIn:
@@ -220,7 +220,7 @@ extension PluginListing {
                 "name": .string(name), "state": .string(state), "version": description.map { .string($0.version) },
                 "modes": description.map { .strings($0.modes ?? ["run"]) },
                 "summary": description?.summary.map { .string($0) },
-                "remarks": plugin.flatMap { $0.remarks.isEmpty ? nil : .strings($0.remarks) },
+                "remarks": plugin.flatMap { $0.notices.isEmpty ? nil : .strings($0.notices) },
                 "problems": problems.isEmpty ? nil : .array(problems),
             ], paths: ["path": location])
         switch shadow {
@@ -284,7 +284,7 @@ struct HandlerText {
         lines.append("")
         guard let parameters else { return lines + ["It accepts any parameters."] }
         var table = TextTable(["PARAMETER", "TYPE", "DEFAULT", "REQUIRED", "DESCRIPTION"])
-        for row in Self.rows(of: parameters, place: "") { table.add(row) }
+        for row in Self.rows(of: parameters, location: "") { table.add(row) }
         guard !table.rows.isEmpty else {
             return lines + [
                 parameters.additionalProperties == false ? "It has no parameters." : "It accepts any parameters."
@@ -300,17 +300,17 @@ struct HandlerText {
         return .object(members.mapValues(withoutSecrets))
     }
 
-    private static func rows(of schema: ParameterSchema, place: String) -> [[String]] {
+    private static func rows(of schema: ParameterSchema, location: String) -> [[String]] {
         (schema.properties ?? [:]).sorted { $0.key < $1.key }.flatMap { key, property in
-            let name = place.isEmpty ? key : "\(place).\(key)"
+            let name = location.isEmpty ? key : "\(location).\(key)"
             let row = [
                 Display.text(name), Display.text(type(of: property)),
                 property.default.map { property.writeOnly == true ? "(secret)" : Display.text($0.line) } ?? "",
                 schema.required?.contains(key) == true ? "yes" : "no",
                 Display.text(property.description ?? property.title ?? ""),
             ]
-            let inner = property.items.map { rows(of: $0, place: "\(name)[]") } ?? []
-            return [row] + rows(of: property, place: name) + inner
+            let inner = property.items.map { rows(of: $0, location: "\(name)[]") } ?? []
+            return [row] + rows(of: property, location: name) + inner
         }
     }
 

@@ -18,7 +18,7 @@ struct TestPluginCommand: ParsableCommand {
             Calls the plugin as 'alight run' does, with valid and invalid requests, in a temporary directory. \
             Parameters and a sample file come from request.json and testdata/ beside plugin.yaml, or from the options.
 
-            \(PluginPlace.discussion)
+            \(PluginLocation.discussion)
 
               alight plugins test ./plugins/resize
               alight plugins test thumbnail --with to=@SCRATCH@/out.png --sample image.jpg
@@ -33,7 +33,7 @@ struct TestPluginCommand: ParsableCommand {
         help: ArgumentHelp("The name or path of the plugin.", valueName: "name|path"), completion: OfferedWords.plugins)
     var name: String
 
-    @OptionGroup var place: PluginPlace
+    @OptionGroup var location: PluginLocation
 
     @Option(
         name: .customLong("with"),
@@ -55,9 +55,9 @@ struct TestPluginCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let program = try CommandContext(try place.configuration.load().settings)
+        let program = try CommandContext(try location.configuration.load().settings)
         let options = try options(program)
-        let listing = try place.find(name, program)
+        let listing = try location.find(name, program)
         guard let plugin = listing.plugin, listing.problems.isEmpty else {
             for problem in listing.problems {
                 say(
@@ -88,7 +88,7 @@ struct TestPluginCommand: ParsableCommand {
         do throws(HandlerProblem) {
             failures = try test.run()
         } catch {
-            PluginPlace.say([error])
+            PluginLocation.say([error])
             throw Exit(.runtimeError)
         }
         if !json {
@@ -151,8 +151,8 @@ struct TestPluginCommand: ParsableCommand {
 
     /// Creates a private temporary directory.
     private static func makeDirectory() -> PathBytes? {
-        let place = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
-        var template = Array("\(place)/alight-plugins-test-XXXXXX".utf8CString)
+        let location = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        var template = Array("\(location)/alight-plugins-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) }).normalized
     }

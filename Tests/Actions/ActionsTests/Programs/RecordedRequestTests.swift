@@ -9,12 +9,12 @@ import System
 import Testing
 
 /// The record that is stored of a program that ran.
-struct KeptRequestTests {
+struct RecordedRequestTests {
     let stage: Stage
 
     init() throws { stage = try Stage() }
 
-    private func kept(_ outcome: Outcome) throws -> JSONValue {
+    private func retained(_ outcome: Outcome) throws -> JSONValue {
         let process = try #require(outcome.process)
         #expect(process.request.utf8.count <= 65_536)
         return try #require(JSONValue(json: process.request.utf8))
@@ -52,7 +52,7 @@ struct KeptRequestTests {
         let outcome = try #require(outcomes.first)
         #expect(stage.directory.text(of: "request")?.contains("hunter2") == true)
         #expect(outcome.process?.status == 0)
-        let request = try kept(outcome)
+        let request = try retained(outcome)
         #expect(
             request.object?["with"] == [
                 "to": "/out", "token": "***", "account": ["user": "ada", "password": "***"], "keys": ["***", "***"],
@@ -71,7 +71,7 @@ struct KeptRequestTests {
         }
         let outcomes = try run(invocations, batch: 10)
         for (name, outcome) in zip(["a", "b", "c"], outcomes) {
-            let request = try kept(outcome)
+            let request = try retained(outcome)
             #expect(request.object?["event_count"] == 3)
             let events = try #require(request.object?["events"]?.array)
             #expect(events.map { $0.object?["relative"] } == [.string(name)])
@@ -85,11 +85,11 @@ struct KeptRequestTests {
         let text = String(repeating: "x", count: 100_000)
         let tail = TailText(offset: 0, bytes: Array(text.utf8))
         var outcome = stage.run(.shell("true")) { $0.job.event.tail = tail }
-        let event = try kept(outcome).object?["events"]?.array?.first?.object
+        let event = try retained(outcome).object?["events"]?.array?.first?.object
         #expect(event?["tail"] == "[100050 bytes left out]")
         outcome = try #require(
             try run([stage.invocation { $0.parameters = .object(["to": .text(Array(text.utf8))]) }]).first)
-        let request = try kept(outcome)
+        let request = try retained(outcome)
         #expect(request.object?["with"] == "[100009 bytes left out]")
         #expect(request.object?["events"]?.array?.first?.object?["path"] == "/srv/in/a b.jpg")
     }

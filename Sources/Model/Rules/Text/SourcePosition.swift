@@ -1,5 +1,5 @@
 /// A position in a rules file.
-package struct SourcePlace: Sendable, Hashable, CustomStringConvertible {
+package struct SourcePosition: Sendable, Hashable, CustomStringConvertible {
     /// The file, as the user named it.
     package var file: String
     /// The line, from 1.

@@ -2,7 +2,7 @@ import CAlightLinux
 import Glibc
 
 /// The reason that the kernel does not report writers here; nil if it does.
-package let authorProblem: String? = {
+package let writerProblem: String? = {
     let queue = cal_fanotify_open(1)
     guard queue >= 0 else {
         return "the kernel does not report writers to this user: \(String(cString: strerror(-queue)))"

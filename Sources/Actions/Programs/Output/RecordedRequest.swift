@@ -3,7 +3,7 @@ package import PluginProtocol
 package import Rules
 
 /// A request as the journal stores it: without secrets, limited in size, and with a single event of a batch.
-package struct KeptRequest {
+package struct RecordedRequest {
     /// The maximum size in bytes; more is left out, so that a journal of many attempts stays small.
     static let limit = 64 << 10
     /// The replacement for the value of a secret parameter.
@@ -31,11 +31,11 @@ package struct KeptRequest {
     /// be stored once for each of them.
     func text(for index: Int) -> String {
         if let sent { return sent }
-        var kept = request
-        kept.events = [request.events[index]]
-        kept = withoutSecrets(kept)
-        kept.eventCount = request.events.count > 1 ? request.events.count : nil
-        guard let bytes = try? kept.encodedBytes() else { return "{}" }
+        var retained = request
+        retained.events = [request.events[index]]
+        retained = withoutSecrets(retained)
+        retained.eventCount = request.events.count > 1 ? request.events.count : nil
+        guard let bytes = try? retained.encodedBytes() else { return "{}" }
         if bytes.count <= Self.limit { return String(decoding: bytes.dropLast(), as: UTF8.self) }
         return JSONValue(json: bytes)?.object.map(Self.bounded) ?? "{}"
     }
@@ -72,19 +72,19 @@ package struct KeptRequest {
         var event = object["events"]?.array?.first?.object ?? [:]
         for key in ["tail", "before", "same_as", "with"] where text.utf8.count > limit {
             guard let value = event[key] else { continue }
-            event[key] = remark(on: value)
+            event[key] = notice(on: value)
             object["events"] = [.object(event)]
             text = object.line
         }
         for key in ["with", "steps", "previous", "events"] where text.utf8.count > limit {
             guard let value = object[key] else { continue }
-            object[key] = remark(on: value)
+            object[key] = notice(on: value)
             text = object.line
         }
         return text
     }
 
-    private static func remark(on value: JSONValue) -> JSONValue {
+    private static func notice(on value: JSONValue) -> JSONValue {
         .string("[\(value.lineBytes.count) bytes left out]")
     }
 }
@@ -109,7 +109,7 @@ extension ParameterSchema {
 
     /// Returns the value with everything secret in it replaced.
     fileprivate func withoutSecrets(_ value: JSONValue) -> JSONValue {
-        if writeOnly == true { return KeptRequest.secret }
+        if writeOnly == true { return RecordedRequest.secret }
         switch value {
         case .object(let members):
             let shown = members.map { key, member in (key, properties?[key]?.withoutSecrets(member) ?? member) }

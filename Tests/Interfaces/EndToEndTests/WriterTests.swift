@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// The writing process of a file (S53), across reloads and restarts.
-struct AuthorTests {
+struct WriterTests {
     private static func rules(_ keys: String, action: String = "cat >>\"$ALIGHT_ROOT/../told\"") -> String {
         """
         rules:
@@ -45,7 +45,7 @@ struct AuthorTests {
     /// The part of a request that names this process as the writer.
     private static let mine = "\"pid\":\(getpid())"
 
-    @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+    @Test(.enabled(if: writerProblem == nil, "\(writerProblem ?? "")"))
     func `rules that start to ask for the writer receive it from then on`() {
         withTempTree { tree in
             let root = tree.root
@@ -70,7 +70,7 @@ struct AuthorTests {
         }
     }
 
-    @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+    @Test(.enabled(if: writerProblem == nil, "\(writerProblem ?? "")"))
     func `a job that waits across a restart keeps its writer, also in alight show`() throws {
         try withTempTree { tree in
             let root = tree.root
@@ -97,7 +97,7 @@ struct AuthorTests {
         }
     }
 
-    @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+    @Test(.enabled(if: writerProblem == nil, "\(writerProblem ?? "")"))
     func `a path that waits for a slot across a restart keeps its writer`() {
         withTempTree { tree in
             let root = tree.root

@@ -10,7 +10,7 @@ import System
 ///
 /// Each step is one system call that fails if another process was faster. Therefore a file is lost only if it was to be
 /// replaced, and a partial file is never visible.
-struct FilePlace {
+struct FileLocation {
     let invocation: Invocation
     let directory: DirectoryHandle
     let name: PathBytes
@@ -89,7 +89,7 @@ struct FilePlace {
     /// - Throws: A ``FileError`` if a system call fails.
     func earlierMove() throws(FileError) -> PathBytes? {
         let file = invocation.job.event.snapshot.identity
-        guard invocation.hasBegunBefore, file.birth != 0 else { return nil }
+        guard invocation.hasStartedBefore, file.birth != 0 else { return nil }
         return try firstName { (_, there) throws(FileError) in there.identity == file }
     }
 
@@ -123,7 +123,7 @@ struct FilePlace {
     /// - Returns: The name; nil if there is none.
     /// - Throws: A ``FileError`` if a system call fails.
     func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileError) -> PathBytes? {
-        guard invocation.hasBegunBefore, conflict != .overwrite else { return nil }
+        guard invocation.hasStartedBefore, conflict != .overwrite else { return nil }
         let wanted = try content?.metadata() ?? invocation.job.event.snapshot
         return try firstName { (name, there) throws(FileError) in
             guard there.type == .file, there.size == wanted.size, !hasTimes || there.modified == wanted.modified else {
@@ -162,16 +162,16 @@ struct FilePlace {
     ///   - content: The file opened for reading, if it may be compared.
     /// - Returns: The result.
     /// - Throws: A ``FileError`` if the file does not get a name.
-    mutating func place(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Ending {
+    mutating func location(_ temporary: PathBytes, content: OpenFile? = nil) throws(FileError) -> Ending {
         let directory = directory
-        return try place(
+        return try location(
             Candidate(
                 put: { directory.rename(temporary, to: directory, $0, CAL_RENAME_NEW) },
                 replace: { directory.rename(temporary, to: directory, $0, CAL_RENAME_REPLACING) }, content: content))
     }
 
     /// Gives any candidate its name.
-    mutating func place(_ candidate: Candidate) throws(FileError) -> Ending {
+    mutating func location(_ candidate: Candidate) throws(FileError) -> Ending {
         switch conflict {
         case .overwrite: try overwrite(candidate)
         case .renameExisting: try renameExisting(candidate)
@@ -234,7 +234,7 @@ struct FilePlace {
         var error = directory.rename(numbered, to: directory, name, CAL_RENAME_EXCHANGING)
         switch error {
         case 0:
-            try noteRenamed(to: numbered)
+            try recordRenamed(to: numbered)
             return name
         case EINVAL, ENOSYS:
             // A file system without an exchange: rename the old file, then give the new file its name.
@@ -242,7 +242,7 @@ struct FilePlace {
                 let old = Destination.numbered(name, number)
                 error = directory.rename(name, to: directory, old, CAL_RENAME_NEW)
                 guard error != EEXIST else { continue }
-                if error == 0 { try noteRenamed(to: old) }
+                if error == 0 { try recordRenamed(to: old) }
                 break
             }
             guard error == 0 || error == ENOENT else { return numbered }
@@ -254,7 +254,7 @@ struct FilePlace {
         return directory.rename(numbered, to: directory, name, CAL_RENAME_NEW) == 0 ? name : numbered
     }
 
-    private mutating func noteRenamed(to old: PathBytes) throws(FileError) {
+    private mutating func recordRenamed(to old: PathBytes) throws(FileError) {
         let path = path
         try note(old) { .moved(from: path, to: $0) }
     }

@@ -8,7 +8,7 @@ import TestKit
 import Testing
 
 /// The common behaviour of `copy` and `move`: the destination of a file, and conflicts there.
-struct BuiltInPlaceTests {
+struct BuiltInLocationTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         var handler: any Handler
         var testDescription: String { handler.summary.reference.name }
@@ -20,7 +20,7 @@ struct BuiltInPlaceTests {
 
     struct Case: Sendable, CustomTestStringConvertible {
         var name: String
-        var kinds = BuiltInPlaceTests.kinds
+        var kinds = BuiltInLocationTests.kinds
         /// The files before the action, by their path relative to the tree.
         ///
         /// A directory ends in a slash.

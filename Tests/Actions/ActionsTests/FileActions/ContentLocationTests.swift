@@ -9,7 +9,7 @@ import TestKit
 import Testing
 
 /// The paths that content handlers may write to.
-struct ContentPlaceTests {
+struct ContentLocationTests {
     static let names = ["archive", "extract", "index"]
 
     private func rule(_ name: String, _ root: PathBytes) -> ContentRule {

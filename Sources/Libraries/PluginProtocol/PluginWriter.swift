@@ -4,7 +4,7 @@ package import JSON
 ///
 /// Members are null, not omitted, if the process had exited before they could be
 /// read. A `…Base64` member is present only for bytes that are not UTF-8.
-public struct PluginAuthor: Sendable, Hashable {
+public struct PluginWriter: Sendable, Hashable {
     public var pid: Int
     /// The program's name, of which the kernel stores 15 bytes; for a script, the script's name.
     public var comm: String?
@@ -23,8 +23,8 @@ public struct PluginAuthor: Sendable, Hashable {
     }
 }
 
-extension PluginAuthor: JSONRecord {
-    package static var blank: PluginAuthor { PluginAuthor(pid: 0, comm: nil, exe: nil, uid: nil) }
+extension PluginWriter: JSONRecord {
+    package static var blank: PluginWriter { PluginWriter(pid: 0, comm: nil, exe: nil, uid: nil) }
 
     package mutating func code(with json: inout JSONCoder) {
         json.member(nullable: "comm", &comm)
