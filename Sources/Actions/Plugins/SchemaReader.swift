@@ -11,6 +11,7 @@ struct SchemaReader {
     ///   - location: The path of the schema for messages, such as `parameters.properties.size`.
     /// - Returns: The schema, of which Alight checks every key.
     /// - Throws: The first problem.
+    // Long because it visits each key of a schema once, in the order of their messages.
     static func read(_ value: JSONValue, at location: String = "parameters") throws(HandlerProblem) -> ParameterSchema {
         guard let members = value.object else { throw misfit(location, "a mapping") }
         for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {

@@ -54,23 +54,8 @@ extension Engine {
     }
 }
 
-extension EngineLoop {
-    mutating func answerDueRequests() {
-        let requests = engine.dueRequests.withLock { requests in
-            defer { requests = [] }
-            return requests
-        }
-        for request in requests { request.answer(request.paths(dispatcher, &reconciler, at: now)) }
-    }
-
-    /// Returns all due paths.
-    mutating func duePaths() -> [DuePath] {
-        DuePathRequest(limit: .max, isWanted: { _ in true }, answer: { _ in }).paths(dispatcher, &reconciler, at: now)
-    }
-}
-
 extension DuePathRequest {
-    fileprivate func paths(
+    func paths(
         _ dispatcher: borrowing Dispatcher, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
     ) -> [DuePath] {
         let time = dispatcher.engine.host.clock.time()

@@ -2,11 +2,25 @@ import FileEvents
 package import Reconciling
 import Rules
 package import Storage
+import Synchronization
 package import System
 import Watching
 
 // Runs that watch nothing.
 extension EngineLoop {
+    mutating func answerDueRequests() {
+        let requests = engine.dueRequests.withLock { requests in
+            defer { requests = [] }
+            return requests
+        }
+        for request in requests { request.answer(request.paths(dispatcher, &reconciler, at: now)) }
+    }
+
+    /// Returns all due paths.
+    mutating func duePaths() -> [DuePath] {
+        DuePathRequest(limit: .max, isWanted: { _ in true }, answer: { _ in }).paths(dispatcher, &reconciler, at: now)
+    }
+
     /// Starts a run whose watcher never sends a hint.
     init(unwatched engine: Engine) {
         do {

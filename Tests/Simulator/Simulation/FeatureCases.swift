@@ -66,7 +66,7 @@ enum FeatureCases {
         ScriptedCase(
             "a rescan that is reported", "rescan, rest", gives: "scanBegan , scanEnded "
         ) { $0.events = [.scanBegan, .scanEnded] },
-        ScriptedCase("a directory is renamed", "new x/a, folder x/ z/", gives: "created x/a, moved x/a>z/a"),
+        ScriptedCase("a directory is renamed", "new x/a, directory x/ z/", gives: "created x/a, moved x/a>z/a"),
         ScriptedCase("a directory is removed", "new x/a, rmdir x/", gives: "created x/a, deleted x/a"),
         ScriptedCase("directories are exchanged", "new x/a, swap x/ y/", gives: "created x/a, moved x/a>y/a"),
         ScriptedCase("an unreadable directory", "new x/a, hide x/, rescan, settle, show x/", gives: "created x/a"),
@@ -205,7 +205,7 @@ enum FeatureCases {
             "a directory is replaced between the restored jobs and the first listing",
             """
             create a, settle, lease, rename a y/b, settle, lease, halt, rename y/b x/b, create b, rename b x/a, \
-            @7 folder x/ y/, boot
+            @7 directory x/ y/, boot
             """,
             gives: "take y/b, note y/b, take y/a, note y/a, failed a"
         ) {

@@ -12,7 +12,7 @@ struct Habits {
     }
 
     enum OperationKind {
-        case create, write, replace, rename, delete, chmod, link, swap, folder, directory, touch, open
+        case create, write, replace, rename, delete, chmod, link, swap, moveDirectory, directory, touch, open
     }
 
     var names: [PathBytes]
@@ -22,7 +22,7 @@ struct Habits {
         .hint: 2,
     ])
     var operations = Weighted<OperationKind>([
-        .create: 1, .write: 1, .replace: 1, .rename: 2, .delete: 1, .chmod: 1, .link: 1, .swap: 1, .folder: 1,
+        .create: 1, .write: 1, .replace: 1, .rename: 2, .delete: 1, .chmod: 1, .link: 1, .swap: 1, .moveDirectory: 1,
         .directory: 1, .touch: 1, .open: 2,
     ])
     /// How often an operation immediately follows another.

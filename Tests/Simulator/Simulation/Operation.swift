@@ -19,7 +19,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
         "umount": umount, "hide": hide, "show": show,
     ]
     private static let twoPaths: [String: @Sendable (PathBytes, PathBytes) -> Self] = [
-        "rename": rename, "swap": swap, "folder": directory, "link": link, "symlink": symlink,
+        "rename": rename, "swap": swap, "directory": directory, "link": link, "symlink": symlink,
     ]
 
     /// Parses the notation, such as `rename a x/b`.

@@ -253,7 +253,7 @@ package struct RandomRun {
             return run.rules.contains { $0.steps.contains(.edit) || $0.steps.contains(.copy) || $0.follows }
                 ? step(.touch(file)) : step(.link(file, name))
         case .swap: return step(.swap(file, dice.pick(there)))
-        case .folder:
+        case .moveDirectory:
             let isThere = there.contains { $0.bytes.starts(with: "y/".utf8) }
             return isThere ? step(.directory("y/", "z/")) : step(.directory("x/", "y/"))
         case .directory:

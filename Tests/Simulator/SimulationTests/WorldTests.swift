@@ -48,7 +48,7 @@ struct Draw {
     @Test(arguments: [
         "create a", "write a", "append a", "replace a", "rename a b", "delete a", "chmod a", "touch a", "link a b",
         "swap a b",
-        "folder x/ y/", "open a", "close a", "symlink a target", "mkdir x/", "rmdir x/", "mount x/", "umount x/",
+        "directory x/ y/", "open a", "close a", "symlink a target", "mkdir x/", "rmdir x/", "mount x/", "umount x/",
         "hide x/", "show x/", "read a",
     ])
     func `an operation is printed as it is parsed`(_ text: String) {

@@ -25,6 +25,7 @@ struct Reporter: Sendable {
         self.minimum = minimum
     }
 
+    // Long because the message of each report is here.
     func report(_ report: EngineReport) {
         switch report {
         case .ready(let directories, let rules):
