@@ -25,7 +25,7 @@ struct PathBytesTests {
         #expect(PathBytes("/x").relative(to: "/in") == nil)
     }
 
-    @Test func `names that only inspect alike are different`() {
+    @Test func `names that only look alike are different`() {
         #expect(PathBytes("caf\u{E9}") != PathBytes("cafe\u{301}"))
         #expect(PathBytes([0xE9]).text == nil)
         #expect(PathBytes([0xE9]).description == "\u{FFFD}")

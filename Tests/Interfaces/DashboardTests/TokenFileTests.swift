@@ -59,7 +59,7 @@ struct TokenFileTests {
         }
     }
 
-    @Test func `a link or a directory in its location is refused, and nothing is created at the target`() throws {
+    @Test func `a link or a directory in its place is refused, and nothing is created at the target`() throws {
         try withTempTree { tree in
             let path = tree.path("journal.db-token")
             try #require(tree.path("elsewhere").withCString { to in path.withCString { symlink(to, $0) } } == 0)

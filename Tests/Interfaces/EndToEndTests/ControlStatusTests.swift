@@ -67,7 +67,7 @@ struct ControlStatusTests {
         }
     }
 
-    @Test func `status --watch redraws in location on a terminal, and appends in a pipe`() throws {
+    @Test func `status --watch redraws in place on a terminal, and appends in a pipe`() throws {
         try Instance.withProgram { (root, _) throws in
             let piped = RunningProgram.alight(["status", "--watch"], in: root, output: "piped")
             #expect(Deadline.wait { piped.output.components(separatedBy: "alight 0.1.0: running").count > 2 })

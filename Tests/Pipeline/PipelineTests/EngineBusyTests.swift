@@ -149,7 +149,7 @@ struct EngineBusyTests {
     }
 
     @Test(arguments: [Rule.WhileBusy.coalesce, .drop, .restart])
-    func `a change made in location by a program is reported at most once`(whileBusy: Rule.WhileBusy) {
+    func `a change made in place by a program is reported at most once`(whileBusy: Rule.WhileBusy) {
         withTempTree { tree in
             let path = tree.path("in/a")
             let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.whileBusy = whileBusy }

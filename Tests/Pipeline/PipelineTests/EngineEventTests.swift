@@ -222,7 +222,7 @@ struct EngineEventTests {
     }
 
     @Test(arguments: [PluginResponse.Outcome.notReady, .retry])
-    func `a program that wrote in location and asks to be retried is retried`(ending: PluginResponse.Outcome) {
+    func `a program that wrote in place and asks to be retried is retried`(ending: PluginResponse.Outcome) {
         withTempTree { tree in
             let run = EngineRun([.sample("r", [tree.path("in/*")], isProgram: true)]) { _, invocation in
                 guard invocation.job.previous == nil else { return Outcome(.succeeded) }

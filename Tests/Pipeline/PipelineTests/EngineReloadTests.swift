@@ -264,7 +264,7 @@ struct EngineReloadTests {
         }
     }
 
-    @Test func `invalid rules leave the others in location`() {
+    @Test func `invalid rules leave the others in place`() {
         withTempTree { tree in
             TestFile.makeDirectory(tree.path("in"))
             let rule = Rule.sample("r", [tree.root.appending("in/*")])

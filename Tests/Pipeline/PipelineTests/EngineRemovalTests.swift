@@ -75,7 +75,7 @@ struct EngineRemovalTests {
         }
     }
 
-    @Test func `a new file in location of one that a program removed is created for a rule without deletions`() {
+    @Test func `a new file in place of one that a program removed is created for a rule without deletions`() {
         withTempTree { tree in
             let path = tree.path("in/a")
             let run = EngineRun([

@@ -87,7 +87,7 @@ struct SettledProbeTests {
         }
     }
 
-    @Test func `S30 a inspect that differs starts the rounds anew`() {
+    @Test func `S30 an inspection that differs starts the rounds anew`() {
         let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 2))
         let looks = [Snapshot.file(size: 1), .file(size: 1), .file(size: 2), .file(size: 2), .file(size: 2)]
         let seen = pauses(looks, writers: nil, policy: policy)

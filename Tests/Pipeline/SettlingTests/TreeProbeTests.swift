@@ -43,7 +43,7 @@ struct TreeProbeTests {
         }
     }
 
-    @Test func `S34 each change below changes the fingerprint, and a inspect changes nothing`() throws {
+    @Test func `S34 each change below changes the fingerprint, and an inspection changes nothing`() throws {
         try withTempTree { tree in
             let root = tree.root
             TestFile.write(tree.path("a"), "1")

@@ -41,7 +41,7 @@ struct UndoingTests {
         return changes.reversed().map { undoing.undo($0, of: event) }
     }
 
-    @Test func `a moved file is moved back, after the file that took its location`() throws {
+    @Test func `a moved file is moved back, after the file that took its place`() throws {
         try directory.write("out/a", "old", mode: 0o644)
         let changes = [try move("out/a", "out/a (1)"), try move("in/a", "out/a")]
         var dry = Undoing(isDry: true)
