@@ -6,9 +6,9 @@ package import System
 
 extension ConditionFacts.Content {
     /// Reads the content type of an event's file; blocks for as long as the file system does.
-    package init(lookingAt event: FileEvent) { self.init(lookingAt: event.path, below: event.root) }
+    package init(of event: FileEvent) { self.init(of: event.path, below: event.root) }
 
-    package init(lookingAt path: PathBytes, below root: PathBytes) {
+    package init(of path: PathBytes, below root: PathBytes) {
         switch ContentType.find(opened: DiskProbe.openForReading(path, below: root)) {
         case .type(let type): self = .type(type)
         case .absent: self = .untold("it was gone before its content was read")
@@ -24,6 +24,6 @@ extension Condition {
     /// Evaluates the condition for an existing file; reads the content only if the answer depends on it.
     package func answerNow(_ path: PathBytes, root: PathBytes, snapshot: Snapshot) -> ConditionAnswer {
         var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
-        return answer(&facts) { ConditionFacts.Content(lookingAt: path, below: root) }
+        return answer(&facts) { ConditionFacts.Content(of: path, below: root) }
     }
 }

@@ -28,7 +28,7 @@ struct ServeSlots: Sendable {
     var processes: [Int: Process] = [:]
     /// The time at which ``assign(at:)`` must be called again; nil when time alone does not help the requests that
     /// wait.
-    private(set) var nextLook: ContinuousClock.Instant?
+    private(set) var nextCheck: ContinuousClock.Instant?
     private let limits: ServeLimits
     private var queues: [Queue] = []
     private var backOffs: [[UInt8]: CrashBackOff] = [:]
@@ -79,7 +79,7 @@ struct ServeSlots: Sendable {
 
     /// Sends waiting requests to processes with capacity, and starts processes for the others.
     mutating func assign(at now: ContinuousClock.Instant) {
-        nextLook = nil
+        nextCheck = nil
         for index in queues.indices {
             let environment = queues[index].environment
             while let request = queues[index].requests.first, let number = process(for: request, in: environment) {
@@ -138,7 +138,7 @@ struct ServeSlots: Sendable {
         if let index { queues.append(queues.remove(at: index)) }
     }
 
-    private mutating func inspect(at time: ContinuousClock.Instant) { nextLook = min(nextLook ?? time, time) }
+    private mutating func inspect(at time: ContinuousClock.Instant) { nextCheck = min(nextCheck ?? time, time) }
 
     private func isPausing(_ queue: Queue, at now: ContinuousClock.Instant) -> Bool {
         backOffs[queue.environment]?.isPausing(at: now) ?? false

@@ -98,7 +98,7 @@ package final class ServedPlugin: Sendable {
     }
 
     private func setTimer(_ state: inout State) {
-        guard let time = state.slots.nextLook, state.timer.map({ time < $0 }) ?? true else { return }
+        guard let time = state.slots.nextCheck, state.timer.map({ time < $0 }) ?? true else { return }
         state.timer = time
         StarterThread.call(at: time) { [weak self] in
             self?.state.withLock { $0.timer = nil }

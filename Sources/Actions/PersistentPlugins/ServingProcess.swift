@@ -83,15 +83,15 @@ final class ServingProcess {
                 pollfd(fd: process.output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: process.error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            let left = [deadline, process.nextLook].compactMap(\.self).min().pollLimit
+            let left = [deadline, process.nextCheck].compactMap(\.self).min().pollLimit
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
-            if descriptors[0].revents != 0, process.lookForEnd() { break }
+            if descriptors[0].revents != 0, process.checkForEnd() { break }
             if descriptors[1].revents != 0 { waker.clear() }
             if descriptors[2].revents != 0 { write() }
             // Log output before an answer belongs to the request of that answer.
             if descriptors[4].revents != 0 || descriptors[3].revents != 0 { _ = readError() }
             if descriptors[3].revents != 0 { _ = readOutput() }
-            process.lookAfterLauncher(at: .now)
+            process.checkLauncher(at: .now)
         }
         return finish()
     }

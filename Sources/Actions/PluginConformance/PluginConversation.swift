@@ -51,7 +51,7 @@ final class PluginConversation {
         _ = poll(within: limit, every: .milliseconds(10)) {
             var unread: Int32 = 0
             let isRead = ioctl(process.input.raw, UInt(FIONREAD), &unread) == 0 && unread == 0
-            return isRead || process.lookForEnd() ? true : nil
+            return isRead || process.checkForEnd() ? true : nil
         }
     }
 
@@ -73,7 +73,7 @@ final class PluginConversation {
     /// Waits until the program and all its descendants have exited; returns nil when they do not in time.
     func end(within limit: Duration) -> ProgramResult.Termination? {
         poll(within: limit, every: .milliseconds(10)) {
-            guard process.lookForEnd() else { return nil }
+            guard process.checkForEnd() else { return nil }
             take()
             return process.end
         }
@@ -96,7 +96,7 @@ final class PluginConversation {
     /// The reason why it could not be started, or else the last line of standard error, for messages.
     var said: String {
         take()
-        if process.lookForEnd(), let reason = process.end?.whyNotStarted { return ": \(reason)" }
+        if process.checkForEnd(), let reason = process.end?.whyNotStarted { return ": \(reason)" }
         let line = errors.text.split(whereSeparator: \.isNewline).last { !$0.allSatisfy(\.isWhitespace) }
         return line.map { ": \(ResponseReader.line(String($0)))" } ?? ""
     }

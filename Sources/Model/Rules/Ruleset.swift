@@ -12,7 +12,7 @@ package struct Ruleset: Sendable {
     package let roots: [PathBytes]
     /// Whether any rule requests the writer.
     package let needsWriters: Bool
-    private let locations: [String: Int]
+    private let indices: [String: Int]
     private let filters: PathFilterIndex
     /// For each rule, the number of rules that precede it.
     private let ranks: [Int]
@@ -33,7 +33,7 @@ package struct Ruleset: Sendable {
         for (rank, index) in order.enumerated() { ranks[index] = rank }
         self.ranks = ranks
         firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()
-        locations = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
+        indices = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         // By index, because a rule is expensive to copy.
         roots = Set(rules.indices.flatMap { rules[$0].roots }).sorted()
     }
@@ -47,16 +47,16 @@ package struct Ruleset: Sendable {
     /// Whether any rule could match a path directly in the directory, so that writes there must be reported.
     package func mayTake(in directory: PathBytes) -> Bool { filters.mayTake(in: directory.bytes) }
 
-    package func rule(named name: String) -> Rule? { locations[name].map { rules[$0] } }
+    package func rule(named name: String) -> Rule? { indices[name].map { rules[$0] } }
 
     /// The disabled rules.
-    package var disabled: [Rule] { listed.filter { locations[$0.name] == nil } }
+    package var disabled: [Rule] { listed.filter { indices[$0.name] == nil } }
 
     /// Whether the rule with that name is disabled.
     package func isDisabled(_ name: String) -> Bool { disabled.contains { $0.name == name } }
 
     /// Returns the index in `rules` of the rule with that name.
-    package func index(of name: String) -> Int? { locations[name] }
+    package func index(of name: String) -> Int? { indices[name] }
 
     // MARK: Stopping
 
@@ -66,21 +66,22 @@ package struct Ruleset: Sendable {
     /// Returns the rule that stops a later rule from receiving an event; nil if there is none.
     ///
     /// Evaluates only rules that could match the path, even if many rules have `stop`.
-    package func stopper(of event: FileEvent, to index: Int, looking inspect: Rule.Look = Rule.noLook) -> Rule? {
+    package func stopper(of event: FileEvent, to index: Int, reading read: Rule.ContentReader = Rule.noContent) -> Rule?
+    {
         guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
         let path = event.path.bytes
         let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
         return could.filter { rules[$0].isLast && ranks[$0] < ranks[index] }.sorted { ranks[$0] < ranks[$1] }.lazy
-            .map { rules[$0] }.first { $0.takes(event, looking: inspect) }
+            .map { rules[$0] }.first { $0.takes(event, reading: read) }
     }
 }
 
 extension Rule {
     /// Reads the content type of the file of an event; may block.
-    package typealias Look = (FileEvent) -> ConditionFacts.Content
+    package typealias ContentReader = (FileEvent) -> ConditionFacts.Content
 
     /// Returns an unknown content type without reading the file.
-    package static let noLook: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
+    package static let noContent: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
         .untold("its content is not checked")
     }
 
@@ -91,9 +92,9 @@ extension Rule {
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - inspect: Reads the content type, if the result depends on it.
+    ///   - read: Reads the content type, if the result depends on it.
     /// - Returns: Whether the rule matches; false if its conditions cannot be evaluated.
-    func takes(_ event: FileEvent, looking inspect: Look) -> Bool {
+    func takes(_ event: FileEvent, reading read: ContentReader) -> Bool {
         // The contents of a directory that is a unit belong to that unit.
         if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return true }
         guard let root = root(taking: event.path), types.contains(event.snapshot.type) else { return false }
@@ -107,6 +108,6 @@ extension Rule {
         // Evaluated as for an existing file, to find out whether the result depends on the former content, which cannot
         // be determined.
         if isPast { event.kind = .created }
-        return admits(event) { isPast ? .untold("the former content is unknown") : inspect($0) } == .holds
+        return admits(event) { isPast ? .untold("the former content is unknown") : read($0) } == .holds
     }
 }

@@ -67,13 +67,13 @@ struct FileSets {
         }
         let ruleset = jobs.rules.ruleset
         let time = jobs.host.clock.time()
-        let inspect: Rule.Look = { ConditionFacts.Content(lookingAt: $0) }
+        let read: Rule.ContentReader = { ConditionFacts.Content(of: $0) }
         return ([own] + others).filter { member in
             let isOwn = member.path == event.path
             if hasStarted || !isOwn && reconciler.views[state.index].isDue(member.path) { return true }
             let event = isOwn ? event : member.event(.created, time, origin: event.origin)
-            return rule.admits(event, looking: inspect) == .holds
-                && (isOwn || ruleset.stopper(of: event, to: state.index, looking: inspect) == nil)
+            return rule.admits(event, reading: read) == .holds
+                && (isOwn || ruleset.stopper(of: event, to: state.index, reading: read) == nil)
         }
     }
 

@@ -54,7 +54,7 @@ final class Conditions {
     /// It does if no earlier rule with `stop` receives it, and its own `where` matches, needs the content, or will
     /// match by time alone.
     func admit(_ event: FileEvent, rule index: Int) -> Bool {
-        if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, looking: content) != nil { return false }
+        if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, reading: content) != nil { return false }
         guard ruleset.rules[index].condition != nil else { return true }
         let rule = ruleset.rules[index]
         let answer = rule.admits(event)
@@ -80,7 +80,7 @@ final class Conditions {
 
     private func content(_ event: FileEvent) -> ConditionFacts.Content {
         if let known = contents[event.path] { return known }
-        let content = ConditionFacts.Content(lookingAt: event)
+        let content = ConditionFacts.Content(of: event)
         contents[event.path] = content
         return content
     }

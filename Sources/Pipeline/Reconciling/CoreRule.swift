@@ -13,7 +13,7 @@ package enum CoreRule: String, Sendable, CaseIterable {
     /// The paths of an event are compared again when its action is finished.
     case recheck
     /// A path that was hinted since it settled is not leased.
-    case leaseLook = "lease-look"
+    case leaseCheck = "lease-look"
     /// The paths of a superseded attempt stay uncertain.
     case keepUncertain = "keep-uncertain"
     /// A path has one action at a time.

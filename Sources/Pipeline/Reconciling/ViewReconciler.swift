@@ -98,7 +98,7 @@ package struct ViewReconciler {
 
     /// Receives the hints of a path that has started to settle.
     mutating func receive(_ hints: DirtyPaths.Hints, of path: PathBytes) {
-        if shared.applies(.leaseLook) { due.unsettle(path) }
+        if shared.applies(.leaseCheck) { due.unsettle(path) }
         // A move is leased before it has settled.
         guard let file = hints.file, hints.signs.contains(.appeared), shared.applies(.moveAtOnce),
             view.mask.contains(.moved), due[path] == nil, !shared.ledger.paths(of: view.id, handling: file).isEmpty

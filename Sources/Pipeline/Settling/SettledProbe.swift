@@ -40,7 +40,7 @@ package enum SettledProbe {
     }
 
     /// The state of a path as read by one check.
-    package struct Look: Sendable, Hashable {
+    package struct Inspection: Sendable, Hashable {
         /// The metadata of the path, read after everything else.
         package var inspected: DiskProbe.StatResult
         /// Whether a process can write; nil when the policy does not ask for it.
@@ -85,7 +85,7 @@ package enum SettledProbe {
     /// Returns the verdict for a state that was read; does no I/O.
     ///
     /// - Parameters:
-    ///   - inspect: The state of the path.
+    ///   - inspection: The state of the path.
     ///   - policy: The conditions that must be met.
     ///   - isPolled: Whether the path is polled: where the kernel does not report every change, a lease proves nothing.
     ///   - sample: The sample of the last verdict, if nothing has happened to the path since.
@@ -93,18 +93,18 @@ package enum SettledProbe {
     ///   - waited: The total time for which the path has been dirty.
     /// - Returns: Whether it is finished, and if not, when to check again.
     package static func judge(
-        _ inspect: Look, policy: SettlePolicy, isPolled: Bool, sample: Sample?, round: Int, waited: Duration
+        _ inspection: Inspection, policy: SettlePolicy, isPolled: Bool, sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
         let snapshot: Snapshot
-        switch inspect.inspected {
+        switch inspection.inspected {
         case .absent: return .gone
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .present(let present): snapshot = present
         }
         let verdict: Verdict =
             switch snapshot.type {
-            case .file: judgeFile(snapshot, inspect, policy, isPolled, sample, round)
-            case .directory where policy.isTree: judgeTree(snapshot, inspect, policy, isPolled, sample, round)
+            case .file: judgeFile(snapshot, inspection, policy, isPolled, sample, round)
+            case .directory where policy.isTree: judgeTree(snapshot, inspection, policy, isPolled, sample, round)
             default: .finished(snapshot, isForced: false)
             }
         guard case .wait(let pause, let sample, let isHeld) = verdict, let longest = policy.maximumWait else {
@@ -115,21 +115,22 @@ package enum SettledProbe {
     }
 
     private static func judgeFile(
-        _ snapshot: Snapshot, _ inspect: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
+        _ snapshot: Snapshot, _ inspection: Inspection, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?,
+        _ round: Int
     ) -> Verdict {
-        let isHeld = inspect.writers == .somebody || inspect.locks == .somebody
-        if inspect.companion != nil || isHeld && policy.waitsForHolder(of: snapshot, at: inspect.time) {
+        let isHeld = inspection.writers == .somebody || inspection.locks == .somebody
+        if inspection.companion != nil || isHeld && policy.waitsForHolder(of: snapshot, at: inspection.time) {
             return .wait(pause(round: round), sample: nil, isHeld: isHeld)
         }
-        let isUncertain = isHeld || inspect.writers == .unknown || inspect.locks == .unknown
+        let isUncertain = isHeld || inspection.writers == .unknown || inspection.locks == .unknown
         return compare(snapshot, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
     }
 
     private static func judgeTree(
-        _ directory: Snapshot, _ inspect: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?,
+        _ directory: Snapshot, _ inspection: Inspection, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?,
         _ round: Int
     ) -> Verdict {
-        switch inspect.tree {
+        switch inspection.tree {
         case .absent: return .gone
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
@@ -138,9 +139,9 @@ package enum SettledProbe {
             var directory = directory
             directory.digest = facts.fingerprint
             // The kernel's timestamps use this machine's clock only where the kernel reports every change.
-            let isAhead = isPolled || facts.changed > inspect.time
+            let isAhead = isPolled || facts.changed > inspection.time
             if !isAhead {
-                let rested = inspect.time.since(facts.changed)
+                let rested = inspection.time.since(facts.changed)
                 let quiet = policy.quiet(isPolled: false)
                 if rested < quiet { return .wait(quiet - rested, sample: sample) }
             }
@@ -176,27 +177,27 @@ package enum SettledProbe {
         isPolled: Bool, reading extras: DiskProbe.Extras = [],
         sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
-        var inspect = Look(fileSystem.stat(location), time: time)
-        if case .present(let first) = inspect.inspected {
+        var inspection = Inspection(fileSystem.stat(location), time: time)
+        if case .present(let first) = inspection.inspected {
             if first.type == .file {
                 if policy.writers == .wait {
-                    inspect.writers = writers(of: location, in: fileSystem, isPolled: isPolled)
+                    inspection.writers = writers(of: location, in: fileSystem, isPolled: isPolled)
                 }
-                if policy.locks == .wait { inspect.locks = fileSystem.locks(of: location) }
+                if policy.locks == .wait { inspection.locks = fileSystem.locks(of: location) }
                 if policy.partial == .wait {
-                    inspect.companion = PartialFile.companion(of: location, size: first.size, in: fileSystem)
+                    inspection.companion = PartialFile.companion(of: location, size: first.size, in: fileSystem)
                 }
             } else if first.type == .directory, policy.isTree {
                 let asks = policy.writers == .wait
-                inspect.tree = fileSystem.tree(at: location, askingWriters: asks)
+                inspection.tree = fileSystem.tree(at: location, askingWriters: asks)
             }
-            inspect.inspected = fileSystem.stat(location, reading: extras)
+            inspection.inspected = fileSystem.stat(location, reading: extras)
             // The checks above do not apply to a file that has replaced it meanwhile.
-            if case .present(let last) = inspect.inspected, last.identity != first.identity {
+            if case .present(let last) = inspection.inspected, last.identity != first.identity {
                 return .wait(pause(round: round), sample: nil)
             }
         }
-        return judge(inspect, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+        return judge(inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// On a polled root, a writer that is found is certain, but other machines may have more.

@@ -15,7 +15,8 @@ struct EngineGroupRefusalTests {
     /// Reloads the rules, which checks all waiting paths again.
     ///
     /// Returns when the engine has then handled another group.
-    private static func lookAgain(_ run: EngineRun, _ rules: [Rule], _ root: PathBytes, after other: String) -> Bool {
+    private static func inspectAgain(_ run: EngineRun, _ rules: [Rule], _ root: PathBytes, after other: String) -> Bool
+    {
         let before = run.batches.count
         guard run.reloadAndWait(rules) else { return false }
         TestFile.write(root.appending("\(other).nfo"), "other")
@@ -45,8 +46,8 @@ struct EngineGroupRefusalTests {
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "12345")
             #expect(Deadline.wait { run.held.count == 1 })
-            #expect(Self.lookAgain(run, [rule], root, after: "b"))
-            #expect(Self.lookAgain(run, [rule], root, after: "c"))
+            #expect(Self.inspectAgain(run, [rule], root, after: "b"))
+            #expect(Self.inspectAgain(run, [rule], root, after: "c"))
             #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
             TestFile.write(root.appending("a.nfo"), "12345")
             #expect(Deadline.wait { run.batches.count == 3 })
@@ -90,7 +91,7 @@ struct EngineGroupRefusalTests {
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")
             #expect(Deadline.wait { run.held.count == 1 })
-            #expect(Self.lookAgain(run, rules, root, after: "b"))
+            #expect(Self.inspectAgain(run, rules, root, after: "b"))
             #expect(EngineGroupTests.runs(run) == [["b.mkv", "b.nfo"]])
             #expect(run.told.filter { $0.hasSuffix("a.nfo") } == ["first created a.nfo"])
             // Without that rule it is a member.
@@ -116,8 +117,8 @@ struct EngineGroupRefusalTests {
             TestFile.write(root.appending("a.mkv"), "1")
             #expect(Deadline.wait { run.attempts.count == 1 })
             #expect(Deadline.wait { run.held.count == 1 })
-            #expect(Self.lookAgain(run, [rule], root, after: "b"))
-            #expect(Self.lookAgain(run, [rule], root, after: "c"))
+            #expect(Self.inspectAgain(run, [rule], root, after: "b"))
+            #expect(Self.inspectAgain(run, [rule], root, after: "c"))
             #expect(run.attempts.count == 5)
             #expect(run.attempts.first?.outcome.code == "ready")
             #expect(run.attempts.first?.outcome.message == "'ready': too short")
@@ -154,8 +155,8 @@ struct EngineGroupRefusalTests {
 
             let again = try DiskStore(at: file, now: .now)
             let second = EngineRun([rule], on: again, perform: play)
-            #expect(Self.lookAgain(second, [rule], directory, after: "b"))
-            #expect(Self.lookAgain(second, [rule], directory, after: "c"))
+            #expect(Self.inspectAgain(second, [rule], directory, after: "b"))
+            #expect(Self.inspectAgain(second, [rule], directory, after: "c"))
             #expect(!Self.names(second.calls, of: "exec").contains("a.nfo"))
             #expect(second.held.count == 1 && second.counts.failed == 0)
             let other = rule.with { $0.ready?.command = [Template(literal: "/bin/echo")] }

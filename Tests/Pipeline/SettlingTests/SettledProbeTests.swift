@@ -24,10 +24,10 @@ struct SettledProbeTests {
         tree: DiskProbe.TreeResult? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
         isPolled: Bool = false, sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> SettledProbe.Verdict {
-        let inspect = SettledProbe.Look(
+        let inspection = SettledProbe.Inspection(
             inspected, writers: writers, locks: locks, tree: tree, time: Timestamp(seconds: time, nanoseconds: 0))
         return SettledProbe.judge(
-            inspect, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+            inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// Repeats the check, each time with the next snapshot, until the verdict is not to wait.
@@ -192,10 +192,10 @@ struct FinishedTreeTests {
         sample: SettledProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
     ) -> SettledProbe.Verdict {
         let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
-        let inspect = SettledProbe.Look(
+        let inspection = SettledProbe.Inspection(
             .present(directory), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
         return SettledProbe.judge(
-            inspect, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+            inspection, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     private func told(_ digest: UInt8 = 1) -> Snapshot {

@@ -66,10 +66,10 @@ package final class LaunchedProgram {
     private static let startTimeout = Duration.seconds(60)
 
     /// The time at which ``lookAfterLauncher(at:)`` must be called; nil for never.
-    package var nextLook: ContinuousClock.Instant? { end == nil ? deadline : nil }
+    package var nextCheck: ContinuousClock.Instant? { end == nil ? deadline : nil }
 
     /// Handles an unresponsive launcher: resumes it, in case it was stopped, and kills it later.
-    package func lookAfterLauncher(at now: ContinuousClock.Instant) {
+    package func checkLauncher(at now: ContinuousClock.Instant) {
         guard end == nil, let due = deadline, now >= due else { return }
         if !isAsked, launcher.hasStarted {
             // The program has started without the launcher, which may be stopped and unable to report the exit.
@@ -87,7 +87,7 @@ package final class LaunchedProgram {
     func wakeLauncher() -> Bool { end == nil && launcher.resumeItself() }
 
     /// Returns whether the program and all its descendants have exited; does not block.
-    package func lookForEnd() -> Bool {
+    package func checkForEnd() -> Bool {
         while end == nil {
             var count: Int64 = 0
             withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 8) { buffer in

@@ -42,10 +42,10 @@ final class RunningProgram {
                 pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            var left = [cause == nil ? deadline : nil, program.nextLook].compactMap(\.self).min().pollLimit
+            var left = [cause == nil ? deadline : nil, program.nextCheck].compactMap(\.self).min().pollLimit
             if stop.descriptor < 0 { left = left < 0 ? Self.tick : min(left, Self.tick) }
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
-            if descriptors[0].revents != 0, program.lookForEnd() { break }
+            if descriptors[0].revents != 0, program.checkForEnd() { break }
             let now = ContinuousClock.now
             if cause == nil {
                 if stop.isRaised {
@@ -58,7 +58,7 @@ final class RunningProgram {
                     terminate(.timedOut)
                 }
             }
-            program.lookAfterLauncher(at: now)
+            program.checkLauncher(at: now)
             if descriptors[2].revents != 0 { write() }
             // Several times, so that a program that prints much does not have to wait for poll(2) in between.
             if descriptors[3].revents != 0 { for _ in 0..<64 where !readOutput(report) { break } }

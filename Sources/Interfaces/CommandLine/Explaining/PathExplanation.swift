@@ -102,7 +102,7 @@ struct PathExplanation {
             root: { DiskProbe.inspect(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
-        inspection.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
+        inspection.content = { ConditionFacts.Content(of: path, below: root ?? path.parent) }
         inspection.now = now
         if case .present(let snapshot) = inspected, snapshot.type == .file {
             inspection.writers = DiskProbe.writers(of: path)
@@ -163,7 +163,7 @@ extension PathExplanation.OfRule {
         }
         if let index = surroundings.ruleset.index(of: rule.name),
             let stopper = surroundings.ruleset.stopper(
-                of: event, to: index, looking: { ConditionFacts.Content(lookingAt: $0) })
+                of: event, to: index, reading: { ConditionFacts.Content(of: $0) })
         {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return

@@ -86,7 +86,7 @@ extension Rule {
     /// Files that the conditions exclude, or that an earlier rule with `stop` matches, are not included.
     func members(with path: PathBytes, among ruleset: Ruleset) -> [PathBytes] {
         guard let group else { return [] }
-        let inspect = { (event: FileEvent) in ConditionFacts.Content(lookingAt: event) }
+        let read = { (event: FileEvent) in ConditionFacts.Content(of: event) }
         let key = group.key(of: path)
         let files = WatchedPaths(roots: roots)
         let names = (try? files.names(in: path.parent)) ?? []
@@ -98,8 +98,8 @@ extension Rule {
             if member == path { return true }
             let event = FileEvent(
                 kind: .created, path: member, root: root, snapshot: snapshot, origin: .scan, time: DiskProbe.now())
-            guard admits(event, looking: inspect) == .holds, let index = ruleset.index(of: name) else { return false }
-            return ruleset.stopper(of: event, to: index, looking: inspect) == nil
+            guard admits(event, reading: read) == .holds, let index = ruleset.index(of: name) else { return false }
+            return ruleset.stopper(of: event, to: index, reading: read) == nil
         }
         return group.sorted(members)
     }

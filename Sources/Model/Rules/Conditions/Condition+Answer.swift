@@ -49,11 +49,10 @@ extension Condition {
     /// Evaluates the condition.
     ///
     /// If the result depends on the content, reads its type and adds it to the facts.
-    package func answer(_ facts: inout ConditionFacts, looking inspect: () -> ConditionFacts.Content) -> ConditionAnswer
-    {
+    package func answer(_ facts: inout ConditionFacts, reading read: () -> ConditionFacts.Content) -> ConditionAnswer {
         let answer = answer(facts)
         guard answer == .needsContent else { return answer }
-        facts.content = inspect()
+        facts.content = read()
         return self.answer(facts)
     }
 
@@ -215,10 +214,10 @@ extension Rule {
     }
 
     /// Like ``admits(_:)``, but reads the content type if the result depends on it.
-    package func admits(_ event: FileEvent, looking inspect: Look) -> ConditionAnswer {
+    package func admits(_ event: FileEvent, reading read: ContentReader) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
         var facts = ConditionFacts(event)
-        return condition.answer(&facts) { inspect(event) }
+        return condition.answer(&facts) { read(event) }
     }
 }
 

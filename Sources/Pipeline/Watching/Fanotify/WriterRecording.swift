@@ -111,7 +111,7 @@ final class WriterRecording: Sendable {
             let directory = event.directory
             // The whole file system is marked: most of its events are discarded here.
             guard state.directories.contains(directory) else { return }
-            if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(lookingAt: event.pid) : nil }
+            if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(of: event.pid) : nil }
             state.table.record(event.deeds, to: event.entryName, in: directory, by: last, at: now)
         }
     }
@@ -174,7 +174,7 @@ final class WriterRecording: Sendable {
 
 extension WritingProcess {
     /// Reads the attributes of a process now; it may have exited, in which case they are nil.
-    fileprivate init(lookingAt pid: Int32) {
+    fileprivate init(of pid: Int32) {
         self.init(pid: pid)
         withUnsafeTemporaryAllocation(of: cal_process.self, capacity: 1) { buffer in
             guard let process = buffer.baseAddress else { return }

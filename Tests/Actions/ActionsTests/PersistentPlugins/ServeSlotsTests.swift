@@ -120,12 +120,12 @@ struct ServeSlotsTests {
         #expect(requests.map(\.reply) == [.lost(reason, .signalled(9)), nil])
         submit(&slots, "c", isAgain: true, at: 3)
         #expect(started(&slots) == [])
-        #expect(slots.nextLook == at(4))
+        #expect(slots.nextCheck == at(4))
         slots.assign(at: at(3.9))
         #expect(started(&slots) == [])
         slots.assign(at: at(4))
         #expect(started(&slots) == [2])
-        #expect(slots.nextLook == nil)
+        #expect(slots.nextCheck == nil)
     }
 
     @Test func `delays double up to a minute, and an answer resets them`() {
@@ -143,7 +143,7 @@ struct ServeSlotsTests {
         answer(&slots, "a", from: 4, at: now)
         _ = slots.end(4, .exited(status: 1), lastLine: nil, at: at(now))
         submit(&slots, "a", at: now)
-        #expect(slots.nextLook == at(now + 1))
+        #expect(slots.nextCheck == at(now + 1))
     }
 
     @Test func `after five crashes in a minute requests are refused until the next start`() {
@@ -333,7 +333,7 @@ struct ServeSlotsTests {
         ready(&slots, 1, at: 0.5)
         submit(&slots, "d", environment: "2", at: 0.6)
         #expect(turn(&slots, 1, at: 0.6) == ["hello", "a"])
-        #expect(slots.nextLook == at(1.5))
+        #expect(slots.nextCheck == at(1.5))
         _ = slots.receive(.result(id: "a", attempt: 1, line: [0]), from: 1, at: at(1))
         #expect(turn(&slots, 1, at: 1) == ["b"])
         slots.assign(at: at(1.5))

@@ -171,7 +171,7 @@ struct ConfinementTests {
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
             launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
-        #expect(eventually { program.lookForEnd() })
+        #expect(eventually { program.checkForEnd() })
         return program.end
     }
 }

@@ -89,7 +89,7 @@ struct LauncherPoolTests {
         for _ in 0..<2 {
             #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
             let program = LaunchedProgram(process, of: pool, input: null, output: null, error: null)
-            #expect(eventually { program.lookForEnd() })
+            #expect(eventually { program.checkForEnd() })
             #expect(program.end == .exited(status: 3))
             program.kill()
             #expect(process.send(.kill))
@@ -176,7 +176,7 @@ struct LauncherPoolTests {
             process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
         #expect(!program.hasStarted)
         process.resume()
-        #expect(eventually { program.lookForEnd() })
+        #expect(eventually { program.checkForEnd() })
         #expect(program.end == .exited(status: 3))
     }
 
@@ -211,7 +211,7 @@ struct LauncherPoolTests {
             let flags = fcntl(end.raw, F_GETFL)
             #expect(flags & O_NONBLOCK != 0)
         }
-        #expect(eventually { program.lookForEnd() })
+        #expect(eventually { program.checkForEnd() })
     }
 
     /// A program that fills its standard input, creates the file `full`, and continues with the given lines of Python.
@@ -273,9 +273,9 @@ struct LauncherPoolTests {
         let first = try run("echo hi")
         #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
         let program = try launcher.start(shell("echo hi"))
-        #expect(!program.lookForEnd())
+        #expect(!program.checkForEnd())
         #expect(kill(first.launcher, SIGKILL) == 0)
-        #expect(eventually { program.lookForEnd() })
+        #expect(eventually { program.checkForEnd() })
         #expect(program.end == .notLaunched("alight-launch exited before the program started"))
         #expect(!program.hasStarted)
     }
@@ -390,7 +390,7 @@ struct LauncherPoolTests {
             let program = try launcher.start(
                 shell("echo $$ >'\(directory.path)/i'; mv '\(directory.path)/i' '\(directory.path)/ids'; sleep 600"))
             #expect(eventually { directory.text(of: "ids") != nil })
-            #expect(!program.lookForEnd())
+            #expect(!program.checkForEnd())
         }
         try begin()
         #expect(eventually { directory.processes(in: "ids").allSatisfy(isGone) })
