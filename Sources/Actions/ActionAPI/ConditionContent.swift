@@ -11,11 +11,11 @@ extension ConditionFacts.Content {
     package init(of path: PathBytes, below root: PathBytes) {
         switch ContentType.find(opened: DiskProbe.openForReading(path, below: root)) {
         case .type(let type): self = .type(type)
-        case .absent: self = .untold("it was gone before its content was read")
-        case .notRegular: self = .untold("it is no longer a regular file")
+        case .absent: self = .unknown("it was gone before its content was read")
+        case .notRegular: self = .unknown("it is no longer a regular file")
         case .unreadable(let errno):
-            self = .untold("its content can't be read: \(String(cString: strerror(errno)))")
-        case .failed(let reason): self = .untold("its content type can't be determined: \(reason)")
+            self = .unknown("its content can't be read: \(String(cString: strerror(errno)))")
+        case .failed(let reason): self = .unknown("its content type can't be determined: \(reason)")
         }
     }
 }

@@ -100,7 +100,7 @@ package struct DirectoryReader {
     }
 
     /// The name of the file system's type, if the kernel does not report all changes on it; nil otherwise.
-    package var untoldFileSystem: String? { FileSystemType.untold(descriptor) }
+    package var unreliableFileSystem: String? { FileSystemType.unreliable(descriptor) }
 
     package func close() { Glibc.close(descriptor) }
 }

@@ -7,7 +7,7 @@ import Glibc
 /// this kernel does not see them. The kernel's own file systems, such as proc, change without any write.
 package enum FileSystemType {
     /// The names by the numbers of statfs(2).
-    private static let untold: [UInt64: String] = [
+    private static let unreliable: [UInt64: String] = [
         // Network and cluster file systems.
         0x6969: "nfs", 0x517B: "smbfs", 0xFF53_4D42: "cifs", 0xFE53_4D42: "smb3", 0x00C3_6400: "ceph",
         0x5346_414F: "afs", 0x6B41_4653: "afs", 0x7375_7245: "coda", 0x564C: "ncpfs", 0x0BD0_0BD0: "lustre",
@@ -23,17 +23,17 @@ package enum FileSystemType {
     ]
 
     /// Returns the name of the type of such a file system; nil if the kernel reports all changes.
-    static func untold(_ descriptor: Int32) -> String? {
+    static func unreliable(_ descriptor: Int32) -> String? {
         var type: UInt64 = 0
         guard cal_file_system(descriptor, &type) == 0 else { return nil }
-        return untold[type]
+        return unreliable[type]
     }
 
     /// Returns the same for a directory that can be opened.
-    package static func untold(at directory: PathBytes) -> String? {
+    package static func unreliable(at directory: PathBytes) -> String? {
         let descriptor = directory.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        return untold(descriptor)
+        return unreliable(descriptor)
     }
 }

@@ -70,7 +70,7 @@ package struct Explanation: Sendable {
     package var polling: PollingReason?
     package var holds: [Hold] = []
     /// The reason why the rule's conditions cannot be evaluated; nil if they can.
-    package var untoldCondition: String?
+    package var unknownCondition: String?
     /// The values that make the rule's conditions hold, each with the expected value.
     package var findings: [String] = []
 
@@ -95,7 +95,7 @@ extension Explanation {
         /// Returns the reason why a directory must be polled; nil if the kernel reports all changes there.
         package var polling: @Sendable (PathBytes) -> PollingReason?
         /// Returns the content type; called only if a condition depends on it.
-        package var content: @Sendable () -> ConditionFacts.Content = { .untold("its content was not checked") }
+        package var content: @Sendable () -> ConditionFacts.Content = { .unknown("its content was not checked") }
         /// The current time, which ages are relative to.
         package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
@@ -144,7 +144,7 @@ extension Explanation {
             verdict = .left(.condition(reason))
             return
         }
-        if case .untold(let reason) = answer { untoldCondition = reason }
+        if case .unknown(let reason) = answer { unknownCondition = reason }
         self.findings = findings
         verdict = .taken(location)
         holds = Self.holds(rule, inspection, isPolled: polling != nil)
@@ -183,7 +183,7 @@ extension Explanation {
         var facts = ConditionFacts(path: path, root: location.root, snapshot: nil, now: inspection.now)
         if case .present(let snapshot) = inspection.path { facts.snapshot = snapshot }
         let isThere = facts.snapshot != nil
-        let answer = condition.answer(&facts) { isThere ? inspection.content() : .untold("the file does not exist") }
+        let answer = condition.answer(&facts) { isThere ? inspection.content() : .unknown("the file does not exist") }
         return (answer, answer == .holds ? condition.inspection(facts) : [])
     }
 

@@ -82,7 +82,7 @@ extension Rule {
 
     /// Returns an unknown content type without reading the file.
     package static let noContent: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
-        .untold("its content is not checked")
+        .unknown("its content is not checked")
     }
 
     /// Whether the rule matches an event that another rule would receive: by name, type and kind.
@@ -108,6 +108,6 @@ extension Rule {
         // Evaluated as for an existing file, to find out whether the result depends on the former content, which cannot
         // be determined.
         if isPast { event.kind = .created }
-        return admits(event) { isPast ? .untold("the former content is unknown") : read($0) } == .holds
+        return admits(event) { isPast ? .unknown("the former content is unknown") : read($0) } == .holds
     }
 }

@@ -49,7 +49,7 @@ extension Attempt {
         switch rule.admits(job.event, reading: { ConditionFacts.Content(of: $0) }) {
         case .holds, .needsContent: return nil
         case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
-        case .untold(let reason):
+        case .unknown(let reason):
             return part.input.hasStartedBefore ? nil : .outcome(Outcome(.skipped, reason, code: "where"))
         }
     }

@@ -61,7 +61,7 @@ final class Conditions {
         switch answer {
         case .holds, .needsContent: return true
         case .fails where rule.opening(of: event) != nil: return true
-        case .fails, .untold:
+        case .fails, .unknown:
             if logged.insert(Refusal(rule: index, path: event.path)).inserted { rule.log(answer, of: event, to: log) }
             return false
         }

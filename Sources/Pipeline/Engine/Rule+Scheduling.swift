@@ -60,7 +60,7 @@ extension Rule {
         switch answer {
         case .holds, .needsContent: return
         case .fails(let found): (level, reason) = (.debug, found)
-        case .untold(let unknown):
+        case .unknown(let unknown):
             // This is expected for a missing file and raw events, and for the writer if the kernel does not report
             // it, or if the file existed before.
             let isAbsent =

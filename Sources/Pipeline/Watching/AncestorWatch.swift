@@ -57,7 +57,7 @@ struct AncestorWatch {
                 // It may have changed before the name was watched.
                 if !rest.isEmpty { isWatched = step(into: directory, name: name, inotify, error: &error) }
                 found = DiskProbe.inspect(at: next)
-                if !isWatched || FileSystemType.untold(at: directory) != nil { isReliable = false }
+                if !isWatched || FileSystemType.unreliable(at: directory) != nil { isReliable = false }
             }
             switch found {
             case .present(let snapshot) where snapshot.type == .directory: directory = next

@@ -136,7 +136,7 @@ extension WatchLoop {
         guard root.wantsWatch else { return false }
         if !tree.flags(of: directory).contains(.polled) { return true }
         // The rule that polls is another one; the file system decides whether the kernel reports every change.
-        return root.wantsPoll && (root.isWatchForced || !polling.devices.isUntold(tree.device(of: directory)))
+        return root.wantsPoll && (root.isWatchForced || !polling.devices.isUnreliable(tree.device(of: directory)))
     }
 
     /// Returns the inotify mask for a directory in a tree.
@@ -234,10 +234,10 @@ extension WatchLoop {
         if roots[index].isWatchForced { return }
         if roots[index].wantsPoll {
             // One rule polls, and another wants it watched where the kernel reports every change.
-            if roots[index].wantsWatch { _ = polling.devices.untold(device, reader) }
+            if roots[index].wantsWatch { _ = polling.devices.unreliable(device, reader) }
             return
         }
-        guard let name = polling.devices.untold(device, reader) else {
+        guard let name = polling.devices.unreliable(device, reader) else {
             tree.remove(.polled, of: directory)
             return
         }

@@ -252,7 +252,9 @@ final class WatchLoop {
             let counts = tree.counts(in: directory)
             let isPolled = tree.flags(of: directory).contains(.polled)
             var reason: PollingReason?
-            if isPolled { reason = root.wantsPoll ? .asked : PollingReason.untoldFileSystem(of: root.path) ?? .asked }
+            if isPolled {
+                reason = root.wantsPoll ? .asked : PollingReason.unreliableFileSystem(of: root.path) ?? .asked
+            }
             return WatchStatus.Root(
                 path: root.path, means: isPolled || kernel.inotify == nil ? .polling : .inotify, polling: reason,
                 directories: counts.directories, polled: counts.polled, short: counts.short)

@@ -62,7 +62,7 @@ extension PollingReason {
     ///
     /// - Parameter directory: A directory; symbolic links to it are followed.
     /// - Returns: Nil when the kernel reports every change there, or the directory can't be opened.
-    package static func untoldFileSystem(of directory: PathBytes) -> PollingReason? {
-        FileSystemType.untold(at: directory).map { .fileSystem($0) }
+    package static func unreliableFileSystem(of directory: PathBytes) -> PollingReason? {
+        FileSystemType.unreliable(at: directory).map { .fileSystem($0) }
     }
 }

@@ -39,7 +39,7 @@ package struct WatchSurvey: Sendable {
                 }
                 guard let reader = try? DirectoryReader(directory, below: path) else { continue }
                 defer { reader.close() }
-                if reader.device != device, !backends.contains(.inotify), let name = reader.untoldFileSystem {
+                if reader.device != device, !backends.contains(.inotify), let name = reader.unreliableFileSystem {
                     polled.append((directory, .fileSystem(name)))
                     continue
                 }

@@ -118,7 +118,7 @@ struct ConditionTests {
         let evil = Condition.regex(try RegularExpression("(a+)+$"))
         let facts = Self.facts(PathBytes("/in/\(String(repeating: "a", count: 200))!"))
         for condition in [evil, .not(evil), .all([evil, .not(evil)]), .any([.not(evil)])] {
-            guard case .untold(let reason) = condition.answer(facts) else {
+            guard case .unknown(let reason) = condition.answer(facts) else {
                 Issue.record("it was told")
                 continue
             }
@@ -167,14 +167,14 @@ struct ConditionTests {
     @Test func `the content of a deleted file is unknown unless another condition decides`() throws {
         var event = FileEvent.sample(.deleted, "/in/a.jpg")
         let rule = try Self.rule(.all([Self.images, try Self.name("*.jpg")]))
-        #expect(rule.admits(event) == .untold("the file was deleted, so its content is unknown"))
+        #expect(rule.admits(event) == .unknown("the file was deleted, so its content is unknown"))
         #expect(
             try Self.rule(.not(Self.images)).admits(event)
-                == .untold("the file was deleted, so its content is unknown"))
+                == .unknown("the file was deleted, so its content is unknown"))
         #expect(try Self.rule(.any([Self.images, try Self.name("*.jpg")])).admits(event) == .holds)
         #expect(try Self.rule(.all([Self.images, try Self.name("*.png")])).admits(event) != .holds)
         event.snapshot = .unseen
-        #expect(try Self.rule(try Self.size("> 0")).admits(event) == .untold("the metadata of the file is unknown"))
+        #expect(try Self.rule(try Self.size("> 0")).admits(event) == .unknown("the metadata of the file is unknown"))
         // Events about the watch itself concern no file.
         #expect(try Self.rule(Self.images).admits(.sample(.overflow, "/in", .unseen)) == .holds)
     }
@@ -210,16 +210,16 @@ struct ConditionTests {
         let yes = try Self.size("> 1")
         let no = try Self.size("< 1")
         let open = Self.images
-        let facts = Self.facts(content: .untold("why"))
+        let facts = Self.facts(content: .unknown("why"))
         for pair in [[yes, open], [open, yes], [open, open]] {
-            #expect(Condition.all(pair).answer(facts) == .untold("why"))
+            #expect(Condition.all(pair).answer(facts) == .unknown("why"))
         }
         for pair in [[no, open], [open, no], [open, open]] {
-            #expect(Condition.any(pair).answer(facts) == .untold("why"))
+            #expect(Condition.any(pair).answer(facts) == .unknown("why"))
         }
         #expect(Condition.all([open, no]).answer(facts) == .fails("size is 300 B, expected < 1"))
         #expect(Condition.any([open, yes]).answer(facts) == .holds)
-        #expect(Condition.not(open).answer(facts) == .untold("why"))
+        #expect(Condition.not(open).answer(facts) == .unknown("why"))
     }
 
     private static func rule(_ condition: Condition) throws -> Rule {

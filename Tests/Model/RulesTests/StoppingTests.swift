@@ -78,7 +78,7 @@ struct StoppingTests {
         #expect(rules.stopper(of: new, to: 1) { _ in .type("text/plain") } == nil)
         let gone = rules.stopper(of: Self.event(.deleted, "/in/a"), to: 1) { _ in
             Issue.record("a deleted file has no content to check")
-            return .untold("")
+            return .unknown("")
         }
         #expect(gone == nil)
     }

@@ -45,12 +45,12 @@ struct WriterConditionTests {
     @Test func `missing process details leave the condition open unless another part decides it`() throws {
         let ended = Self.process(nil, nil)
         let reason = "it was written by process 7, and that process had exited before its name could be read"
-        #expect(try Self.by("cp").answer(ended) == .untold(reason))
-        #expect(try Condition.not(Self.by("cp")).answer(ended) == .untold(reason))
+        #expect(try Self.by("cp").answer(ended) == .unknown(reason))
+        #expect(try Condition.not(Self.by("cp")).answer(ended) == .unknown(reason))
         let named = Self.process("cp", nil)
         #expect(
             try Self.by("/usr/bin/cp").answer(named)
-                == .untold("it was written by 'cp' (process 7), and the path of its program could not be read"))
+                == .unknown("it was written by 'cp' (process 7), and the path of its program could not be read"))
         #expect(try Self.by("/usr/bin/cp", "cp").answer(named) == .holds)
     }
 
@@ -64,7 +64,7 @@ struct WriterConditionTests {
         ),
     ])
     func `an unknown writer leaves the condition open with a reason`(writer: Writer, reason: String) throws {
-        #expect(try Self.by("cp").answer(Self.facts(writer)) == .untold(reason))
+        #expect(try Self.by("cp").answer(Self.facts(writer)) == .unknown(reason))
         #expect(try Condition.any([Self.by("cp"), .name([Glob("a.*")])]).answer(Self.facts(writer)) == .holds)
     }
 }

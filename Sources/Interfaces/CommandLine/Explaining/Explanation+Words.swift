@@ -192,6 +192,6 @@ extension Coverage.Root {
         isThere = DiskProbe.resolve(root) != nil
         let directories = Explanation.directories(from: root, to: path)
         unreached = directories.first { !ruleset.reaches(below: $0) }
-        polling = Explanation.polling(rules, directories) { PollingReason.untoldFileSystem(of: $0) }
+        polling = Explanation.polling(rules, directories) { PollingReason.unreliableFileSystem(of: $0) }
     }
 }

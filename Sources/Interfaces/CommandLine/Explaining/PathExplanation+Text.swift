@@ -55,7 +55,7 @@ extension PathExplanation {
         facts.append("events: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
         facts.append("settled: \(explanation.settling)")
         for finding in explanation.findings { facts.append("where: \(Display.text(finding))") }
-        if let reason = explanation.untoldCondition {
+        if let reason = explanation.unknownCondition {
             facts.append("'where' cannot be evaluated: \(Display.text(reason))")
         }
         if rule.existing == .ignore { facts.append("ignores existing files at the start ('existing: ignore')") }

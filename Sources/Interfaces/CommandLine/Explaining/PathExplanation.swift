@@ -100,7 +100,7 @@ struct PathExplanation {
         var inspection = Explanation.Inspection(
             path: inspected, directory: { DiskProbe.inspect(at: $0) },
             root: { DiskProbe.inspect(at: DiskProbe.resolve($0) ?? $0) },
-            polling: { PollingReason.untoldFileSystem(of: $0) })
+            polling: { PollingReason.unreliableFileSystem(of: $0) })
         let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
         inspection.content = { ConditionFacts.Content(of: path, below: root ?? path.parent) }
         inspection.now = now
@@ -299,7 +299,7 @@ extension Explanation {
             "settle_ms": .milliseconds(rule.settle.quiet(isPolled: isPolled)),
             "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
             "existing": .string(rule.existing.rawValue), "held_by": .strings(holds.map(\.rawValue)),
-            "where": findings.isEmpty ? nil : .strings(findings), "where_unknown": untoldCondition.map { .string($0) },
+            "where": findings.isEmpty ? nil : .strings(findings), "where_unknown": unknownCondition.map { .string($0) },
             "poll_ms": isPolled ? .milliseconds(rule.pollInterval) : nil,
             "stable": rule.settle.stable(isPolled: isPolled).map { stable in
                 ["every_ms": .milliseconds(stable.every), "rounds": .count(stable.rounds)]

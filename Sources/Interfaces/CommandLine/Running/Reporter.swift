@@ -60,7 +60,7 @@ struct Reporter: Sendable {
                 help: cannotStart ? "check that its program exists and is executable" : nil, facts: ["rule": rule])
         case .recovered(let rule): say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
-        case .writersUnreported(let error): sayAuthorsUntold(error)
+        case .writersUnreported(let error): sayWritersUnreported(error)
         case .notice(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
@@ -339,7 +339,7 @@ extension LogLevel {
 
 extension Reporter {
     /// Reports once that the writers of files are not known.
-    func sayAuthorsUntold(_ error: WatchError) {
+    func sayWritersUnreported(_ error: WatchError) {
         let effect = "'by' is omitted, and 'where: { by: … }' matches no files"
         switch error {
         case .refused(_, errno: EPERM):

@@ -41,7 +41,7 @@ extension Condition {
             case .told(true, _): return .holds
             case .told(false, let found): return .fails("\(found), expected \(wanted)")
             case .needsContent: return .needsContent
-            case .untold(let reason): return .untold(reason)
+            case .unknown(let reason): return .unknown(reason)
             }
         }
     }
@@ -62,9 +62,9 @@ extension Condition {
         /// Whether the condition holds, with the value found: `size is 300 B`.
         case told(Bool, String)
         case needsContent
-        case untold(String)
+        case unknown(String)
 
-        static let noMetadata = Finding.untold("the metadata of the file is unknown")
+        static let noMetadata = Finding.unknown("the metadata of the file is unknown")
     }
 
     private func finding(_ facts: ConditionFacts) -> Finding {
@@ -87,7 +87,7 @@ extension Condition {
             case .found: return .told(true, "name is \(Self.quoted(name))")
             case .notFound: return .told(false, "name is \(Self.quoted(name))")
             case .tooComplex:
-                return .untold("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
+                return .unknown("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
             }
         case .mime(let patterns): return content(facts, patterns)
         case .by(let programs): return writer(facts.writer, programs)
@@ -118,14 +118,14 @@ extension Condition {
         switch facts.content {
         case .notAsked: return .needsContent
         case .type(let type): return told(type)
-        case .untold(let reason): return .untold(reason)
+        case .unknown(let reason): return .unknown(reason)
         }
     }
 
     private func writer(_ writer: Writer, _ programs: [Program]) -> Finding {
         switch writer {
-        case .notAsked: return .untold("the writer is known only when the file is written")
-        case .unknown(let reason): return .untold(reason.words)
+        case .notAsked: return .unknown("the writer is known only when the file is written")
+        case .unknown(let reason): return .unknown(reason.words)
         case .process(let process):
             let answers = programs.map { $0.matches(process) }
             if answers.contains(true) || !answers.contains(nil) {
@@ -135,7 +135,7 @@ extension Condition {
                 process.name == nil && process.executable == nil
                 ? "that process had exited before its name could be read"
                 : "the path of its program could not be read"
-            return .untold("it was written by \(process.words), and \(missing)")
+            return .unknown("it was written by \(process.words), and \(missing)")
         }
     }
 
@@ -199,7 +199,7 @@ extension ConditionAnswer {
     /// The content is needed unless both answers are unknown regardless of it.
     fileprivate func joined(with other: ConditionAnswer) -> ConditionAnswer {
         if self == .needsContent || other == .needsContent { return .needsContent }
-        if case .untold = self { return self }
+        if case .unknown = self { return self }
         return other
     }
 }

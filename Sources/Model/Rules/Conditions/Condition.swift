@@ -90,7 +90,7 @@ package struct ConditionFacts: Sendable, Hashable {
         case notAsked
         case type(String)
         /// The type cannot be determined, for this reason.
-        case untold(String)
+        case unknown(String)
     }
 
     package var path: PathBytes
@@ -118,7 +118,7 @@ package struct ConditionFacts: Sendable, Hashable {
     package init(_ event: FileEvent) {
         self.init(
             path: event.path, root: event.root, snapshot: event.snapshot == .unseen ? nil : event.snapshot,
-            content: event.kind == .deleted ? .untold("the file was deleted, so its content is unknown") : .notAsked,
+            content: event.kind == .deleted ? .unknown("the file was deleted, so its content is unknown") : .notAsked,
             writer: event.writer, now: event.time)
     }
 }
@@ -131,5 +131,5 @@ package enum ConditionAnswer: Sendable, Hashable {
     /// It depends on the content, which has not been read.
     case needsContent
     /// It cannot be determined, for this reason.
-    case untold(String)
+    case unknown(String)
 }

@@ -32,12 +32,12 @@ struct DeviceTable {
     }
 
     /// Returns the name of the file system type if it has to be polled; determined once per device.
-    mutating func untold(_ number: UInt16, _ reader: DirectoryReader) -> String? {
+    mutating func unreliable(_ number: UInt16, _ reader: DirectoryReader) -> String? {
         if number != 0, let known = names[number] { return known }
-        let name = reader.untoldFileSystem
+        let name = reader.unreliableFileSystem
         names[number] = .some(name)
         return name
     }
 
-    func isUntold(_ number: UInt16) -> Bool { (names[number] ?? nil) != nil }
+    func isUnreliable(_ number: UInt16) -> Bool { (names[number] ?? nil) != nil }
 }
