@@ -39,11 +39,11 @@ package struct RuleLoader: Sendable {
     }
 
     private let catalog: any HandlerCatalog
-    private let surroundings: Environment
+    private let hostEnvironment: Environment
 
-    package init(catalog: any HandlerCatalog, surroundings: Environment) {
+    package init(catalog: any HandlerCatalog, hostEnvironment: Environment) {
         self.catalog = catalog
-        self.surroundings = surroundings
+        self.hostEnvironment = hostEnvironment
     }
 
     /// Loads files and directories.
@@ -86,10 +86,10 @@ package struct RuleLoader: Sendable {
         _ file: RulesFile, catalog: CatalogCache, names: RuleNames
     ) -> (rules: [DecodedRule], diagnostics: () -> [Diagnostic]) {
         do throws(Diagnostic) {
-            let yaml = try YAMLFile(file.path, shown: file.shown, surroundings)
+            let yaml = try YAMLFile(file.path, shown: file.shown, hostEnvironment)
             let problems = yaml.problems
             let decoder = RuleDecoder(
-                source: yaml.source, directory: file.path.parent, stem: file.stem, surroundings: surroundings,
+                source: yaml.source, directory: file.path.parent, stem: file.stem, hostEnvironment: hostEnvironment,
                 catalog: catalog, names: names, problems: problems, omissions: yaml.omissions)
             return (yaml.isReadable ? decoder.rules(from: yaml.root) : [], { problems.sorted() })
         } catch { return ([], { [error] }) }
@@ -117,7 +117,7 @@ package struct RuleLoader: Sendable {
             [.failure(Diagnostic(.error, file: path.isEmpty ? "''" : path, message: message, help: help))]
         }
         guard !path.isEmpty else { return refused("the path is empty", help: nil) }
-        let absolute = surroundings.currentDirectory.resolving(named.bytes).normalized
+        let absolute = hostEnvironment.currentDirectory.resolving(named.bytes).normalized
         switch FileReading.kind(of: absolute) {
         case .directory:
             do throws(HandlerProblem) {

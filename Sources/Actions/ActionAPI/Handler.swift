@@ -80,7 +80,7 @@ package struct Invocation: Sendable {
     package var directory: ProgramPath?
     /// Whether `environment`, `directory` and `confinement` are the same for all events of the rule and not tied to one
     /// run.
-    package var hasFixedSurroundings = true
+    package var hasFixedEnvironment = true
     /// The resources, files and network that programs may access, and the user they run as.
     package var confinement = Confinement()
     /// Raised when Alight stops.

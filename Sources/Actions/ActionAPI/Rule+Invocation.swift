@@ -34,7 +34,7 @@ extension Rule {
                     in: baseDirectory, for: job.event)
             }, stop: stop, log: log)
         invocation.confinement = confinement
-        invocation.hasFixedSurroundings =
+        invocation.hasFixedEnvironment =
             environment.allSatisfy { $0.value.literal != nil } && (directory.map { $0.literal != nil } ?? true)
             && !confinement.isOfOneRun
         return invocation

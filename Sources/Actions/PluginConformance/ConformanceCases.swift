@@ -13,7 +13,7 @@ final class ConformanceCases {
     let plugin: InstalledPlugin
     let options: ConformanceOptions
     let launcher: ProcessLauncher
-    private let surroundings: ProgramEnvironment
+    private let hostEnvironment: ProgramEnvironment
     /// The directory of all cases.
     private let base: PathBytes
     /// The content of `request.json`.
@@ -23,12 +23,12 @@ final class ConformanceCases {
 
     init(
         of plugin: InstalledPlugin, _ options: ConformanceOptions, _ launcher: ProcessLauncher,
-        _ surroundings: ProgramEnvironment, in base: PathBytes
+        _ hostEnvironment: ProgramEnvironment, in base: PathBytes
     ) {
         self.plugin = plugin
         self.options = options
         self.launcher = launcher
-        self.surroundings = surroundings
+        self.hostEnvironment = hostEnvironment
         self.base = base
     }
 
@@ -129,7 +129,7 @@ final class ConformanceCases {
     ) -> Command {
         Command(
             executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)],
-            environment: stage.environment(surroundings, request: request),
+            environment: stage.environment(hostEnvironment, request: request),
             directory: ProgramPath(stage.scratch), input: input, timeout: timeout, grace: options.grace)
     }
 

@@ -77,9 +77,9 @@ struct ConformanceStage {
     ///
     /// `request.json` may leave out members that a request always has.
     func environment(
-        _ surroundings: ProgramEnvironment, request: [String: JSONValue]? = nil
+        _ hostEnvironment: ProgramEnvironment, request: [String: JSONValue]? = nil
     ) -> [(name: String, value: [UInt8])] {
-        var own = surroundings
+        var own = hostEnvironment
         own.home = home
         let variables = own.variables + [("TMPDIR", scratch.bytes)]
         guard let request else { return variables }

@@ -18,14 +18,14 @@ package struct PluginConformance {
     ///   - plugin: The plugin to test.
     ///   - options: Parameters, a sample, limits.
     ///   - launcher: Starts the plugin.
-    ///   - surroundings: The environment of the plugin, which gets home directories of its own.
+    ///   - hostEnvironment: The environment of the plugin, which gets home directories of its own.
     ///   - base: An empty directory, whose content the caller removes.
     ///   - report: Receives each check as soon as it is done.
     package init(
         of plugin: InstalledPlugin, options: ConformanceOptions, launcher: ProcessLauncher,
-        surroundings: ProgramEnvironment, in base: PathBytes, report: @escaping (ConformanceCheck) -> Void
+        hostEnvironment: ProgramEnvironment, in base: PathBytes, report: @escaping (ConformanceCheck) -> Void
     ) {
-        cases = ConformanceCases(of: plugin, options, launcher, surroundings, in: base)
+        cases = ConformanceCases(of: plugin, options, launcher, hostEnvironment, in: base)
         self.report = ConformanceReport(report)
     }
 

@@ -49,7 +49,7 @@ package struct PluginHandler: Handler {
     /// not differ from event to event, otherwise `run`.
     private func call(for invocation: Invocation) -> PluginHost.Call {
         let description = plugin.description
-        let isServed = description.modes?.contains("serve") == true && invocation.hasFixedSurroundings
+        let isServed = description.modes?.contains("serve") == true && invocation.hasFixedEnvironment
         let verb = isServed ? "serve" : "run"
         var call = PluginHost.Call(
             executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], program: plugin.title,

@@ -50,7 +50,7 @@ struct RuleChecks: RulePart {
     private func checkCommand(_ templates: [Template], at mark: Range<Int>) {
         let arguments = templates.dropFirst().map { $0.literal ?? [] }
         guard let program = templates.first?.literal,
-            let problem = surroundings.distrustCommand(PathBytes(program), arguments)
+            let problem = hostEnvironment.distrustCommand(PathBytes(program), arguments)
         else { return }
         problems.error(problem.message, at: mark, help: problem.help)
     }

@@ -168,7 +168,7 @@ struct ActionDecoder: RulePart {
         guard case .object(let members) = parameters else { return }
         for (name, property) in schema?.properties ?? [:] where property.role == ParameterSchema.trusted {
             guard case .text(let template)? = members[name], let path = template.literal, let entry = node?.entry(name),
-                let problem = surroundings.distrust(directory.resolving(path).normalized)
+                let problem = hostEnvironment.distrust(directory.resolving(path).normalized)
             else { continue }
             problems.error(problem.message, at: mark(entry), help: problem.help)
         }
@@ -218,7 +218,7 @@ struct ActionDecoder: RulePart {
                 help: "write a literal name; the program is looked up when the rules are loaded")
         }
         return converted(at: node.range) { () throws(HandlerProblem) in
-            try ProgramSearch.find(bytes, written: text, from: directory, in: surroundings.programDirectories)
+            try ProgramSearch.find(bytes, written: text, from: directory, in: hostEnvironment.programDirectories)
         }.map { Template(parts: [.literal($0.bytes)]) }
     }
 

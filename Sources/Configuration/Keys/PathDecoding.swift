@@ -112,7 +112,7 @@ extension RulePart {
                     : "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
                 let help = "write '*' for any name; the only placeholder allowed here is ${env:NAME}"
                 problems.error(message, at: range, help: help)
-            } else if let value = surroundings.environment(name) {
+            } else if let value = hostEnvironment.environment(name) {
                 pattern += Glob.escaped(Array(value.utf8))
             } else {
                 reportUnset(name, at: range)

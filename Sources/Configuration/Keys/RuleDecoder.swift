@@ -23,7 +23,7 @@ struct RuleDecoder: RulePart {
     let directory: PathBytes
     /// The name of the file without its extension, from which the names of unnamed rules are derived.
     let stem: String
-    let surroundings: RuleLoader.Environment
+    let hostEnvironment: RuleLoader.Environment
     let catalog: CatalogCache
     let names: RuleNames
     let problems: DiagnosticCollector
@@ -65,7 +65,7 @@ struct RuleDecoder: RulePart {
         }
         let errorsBefore = problems.errorCount
         let defaults = root.entry("defaults").map { self.defaults($0) } ?? []
-        let isRefused = surroundings.allowsUnsetVariables && problems.errorCount > errorsBefore
+        let isRefused = hostEnvironment.allowsUnsetVariables && problems.errorCount > errorsBefore
         guard let rules = root.entry("rules") else {
             let help = "add 'rules:' with a list of rules"
             return reject("there are no 'rules' in the file", at: mark(root), help: help) ?? []

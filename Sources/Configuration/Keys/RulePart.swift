@@ -7,7 +7,7 @@ protocol RulePart: NodeReading {
 
 extension RulePart {
     var source: SourceText { decoder.source }
-    var surroundings: RuleLoader.Environment { decoder.surroundings }
+    var hostEnvironment: RuleLoader.Environment { decoder.hostEnvironment }
     var problems: DiagnosticCollector { decoder.problems }
     /// The absolute directory of the file.
     var directory: PathBytes { decoder.directory }

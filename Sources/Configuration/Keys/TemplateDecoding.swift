@@ -36,7 +36,7 @@ extension RulePart {
             add(upTo: token.range.lowerBound, endsPart: !isVariable)
             start = token.range.upperBound
             recordCapture(token, placeholder, at: range())
-            if isVariable, let value = surroundings.environment(String(token.word.dropFirst(4))) {
+            if isVariable, let value = hostEnvironment.environment(String(token.word.dropFirst(4))) {
                 literal += value.utf8
             } else if let placeholder, !isVariable {
                 parts.append(.placeholder(placeholder))
@@ -79,7 +79,7 @@ extension RulePart {
         ]
         let list = "the placeholders are \(Placeholder.words.joined(separator: ", "))"
         if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'" }
-        if surroundings.environment(word) != nil { return "write '${env:\(word)}' for the environment variable" }
+        if hostEnvironment.environment(word) != nil { return "write '${env:\(word)}' for the environment variable" }
         guard let near = Spelling.nearest(to: word, in: Placeholder.words) else {
             return "write '$${' for a literal '${'; \(list)"
         }

@@ -4,7 +4,7 @@ import System
 /// Converts the tree of a configuration file into values.
 struct ConfigurationDecoder: NodeReading {
     let source: SourceText
-    let surroundings: RuleLoader.Environment
+    let hostEnvironment: RuleLoader.Environment
     let problems: DiagnosticCollector
     /// The absolute directory to which the file's paths are relative; nil for an environment variable.
     let directory: PathBytes?
@@ -108,7 +108,7 @@ struct ConfigurationDecoder: NodeReading {
                     "placeholder '${\(escaped(token.word, limit: 80))}' has no value here", at: range,
                     help: "the only placeholder allowed here is ${env:NAME}")
             }
-            guard let value = surroundings.environment(String(token.word.dropFirst(4))) else {
+            guard let value = hostEnvironment.environment(String(token.word.dropFirst(4))) else {
                 reportUnset(String(token.word.dropFirst(4)), at: range)
                 return nil
             }

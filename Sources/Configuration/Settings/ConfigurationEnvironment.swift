@@ -7,11 +7,11 @@ import System
 /// empty variable sets nothing. Several paths are separated by colons, as in `PATH`, and several URLs by commas.
 package struct ConfigurationEnvironment {
     private let variables: [String: String]
-    private let surroundings: RuleLoader.Environment
+    private let hostEnvironment: RuleLoader.Environment
 
-    package init(_ variables: [String: String], surroundings: RuleLoader.Environment) {
+    package init(_ variables: [String: String], hostEnvironment: RuleLoader.Environment) {
         self.variables = variables
-        self.surroundings = surroundings
+        self.hostEnvironment = hostEnvironment
     }
 
     /// Reads the variables.
@@ -23,7 +23,7 @@ package struct ConfigurationEnvironment {
             let source = SourceText(file: name, bytes: Array(text.utf8))
             let problems = DiagnosticCollector(source)
             let decoder = ConfigurationDecoder(
-                source: source, surroundings: surroundings, problems: problems, directory: nil, variable: name)
+                source: source, hostEnvironment: hostEnvironment, problems: problems, directory: nil, variable: name)
             let entry = YAMLNode.Entry(
                 key: Self.scalar(key.name, in: source), value: Self.value(text, of: key, in: source))
             key.read(decoder, entry, &configuration)

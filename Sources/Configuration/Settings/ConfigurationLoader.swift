@@ -2,9 +2,9 @@ package import System
 
 /// Reads the configuration file and reports all problems at once.
 package struct ConfigurationLoader: Sendable {
-    private let surroundings: RuleLoader.Environment
+    private let hostEnvironment: RuleLoader.Environment
 
-    package init(surroundings: RuleLoader.Environment) { self.surroundings = surroundings }
+    package init(hostEnvironment: RuleLoader.Environment) { self.hostEnvironment = hostEnvironment }
 
     /// Reads a file.
     ///
@@ -15,10 +15,11 @@ package struct ConfigurationLoader: Sendable {
     /// - Returns: The diagnostics.
     package func load(_ path: PathBytes, shown: String, into configuration: inout Configuration) -> [Diagnostic] {
         do throws(Diagnostic) {
-            let file = try YAMLFile(path, shown: shown, surroundings)
+            let file = try YAMLFile(path, shown: shown, hostEnvironment)
             if let root = file.root {
                 let decoder = ConfigurationDecoder(
-                    source: file.source, surroundings: surroundings, problems: file.problems, directory: path.parent)
+                    source: file.source, hostEnvironment: hostEnvironment, problems: file.problems,
+                    directory: path.parent)
                 decoder.read(root, into: &configuration)
             }
             return file.problems.sorted()

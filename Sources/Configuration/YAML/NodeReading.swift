@@ -6,7 +6,7 @@ import Rules
 /// problem.
 protocol NodeReading: SendableMetatype {
     var source: SourceText { get }
-    var surroundings: RuleLoader.Environment { get }
+    var hostEnvironment: RuleLoader.Environment { get }
     var problems: DiagnosticCollector { get }
 }
 
@@ -103,11 +103,11 @@ extension NodeReading {
 
     // MARK: - Expansions
 
-    var machine: RuleLoader.Machine { surroundings.machine }
+    var machine: RuleLoader.Machine { hostEnvironment.machine }
 
     /// Returns the bytes of the home directory.
     func home(for node: YAMLNode) -> [UInt8]? {
-        if let home = surroundings.home { return Array(home.utf8) }
+        if let home = hostEnvironment.home { return Array(home.utf8) }
         return reject(
             "there is no home directory for '~'", at: mark(node, offset: 0, length: 1),
             help: "set HOME, or write the full path")
@@ -121,6 +121,6 @@ extension NodeReading {
         problems.error(
             "the environment variable \(quoted(name)) is not set", at: range,
             help: "set it in the environment of Alight, or write its value",
-            severity: surroundings.allowsUnsetVariables ? .warning : .error)
+            severity: hostEnvironment.allowsUnsetVariables ? .warning : .error)
     }
 }

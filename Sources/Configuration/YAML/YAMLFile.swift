@@ -15,11 +15,11 @@ struct YAMLFile {
     /// Reads a file.
     ///
     /// - Throws: The reason why there is no text.
-    init(_ path: PathBytes, shown: String, _ surroundings: RuleLoader.Environment) throws(Diagnostic) {
-        if let problem = surroundings.distrust(path) {
+    init(_ path: PathBytes, shown: String, _ hostEnvironment: RuleLoader.Environment) throws(Diagnostic) {
+        if let problem = hostEnvironment.distrust(path) {
             throw Diagnostic(.error, file: shown, message: problem.message, help: problem.help)
         }
-        source = try TextCheck.source(path, shown: shown, limit: surroundings.maximumFileSize)
+        source = try TextCheck.source(path, shown: shown, limit: hostEnvironment.maximumFileSize)
         problems = DiagnosticCollector(source)
         do throws(YAMLProblem) {
             let document = try YAMLParser.parse(source)

@@ -13,11 +13,11 @@ struct ConfigurationTests {
         withTempTree { tree in
             TestFile.write(tree.path("config.yaml"), text)
             let environment = ["STORE": "/srv/store"]
-            var surroundings = RuleLoader.Environment(
+            var hostEnvironment = RuleLoader.Environment(
                 home: "/home/ada", environment: { environment[$0] }, currentDirectory: tree.root)
-            surroundings.distrust = distrust
+            hostEnvironment.distrust = distrust
             var configuration = Configuration()
-            let diagnostics = ConfigurationLoader(surroundings: surroundings).load(
+            let diagnostics = ConfigurationLoader(hostEnvironment: hostEnvironment).load(
                 tree.path("config.yaml"), shown: "config.yaml", into: &configuration)
             return (configuration, diagnostics, tree.root)
         }
@@ -182,9 +182,10 @@ struct ConfigurationTests {
     @Test func `rules that root must not trust are not read`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules: [{ path: in/*, action: log }]\n")
-            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentDirectory: tree.root)
-            surroundings.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
-            let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
+            var hostEnvironment = RuleLoader.Environment(
+                home: nil, environment: { _ in nil }, currentDirectory: tree.root)
+            hostEnvironment.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
+            let loaded = RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules.yaml"])
             #expect(loaded.diagnostics.map(\.message) == ["'\(tree.path("rules.yaml"))' is open"])
             #expect(loaded.diagnostics.first?.location.file == "rules.yaml")
             #expect(loaded.rulesInOrder.isEmpty)
@@ -196,9 +197,10 @@ struct ConfigurationTests {
     private static func read(
         _ variables: [String: String], over configuration: Configuration = Configuration()
     ) throws -> Configuration {
-        let surroundings = RuleLoader.Environment(home: "/home/ada", environment: { _ in nil }, currentDirectory: "/")
+        let hostEnvironment = RuleLoader.Environment(
+            home: "/home/ada", environment: { _ in nil }, currentDirectory: "/")
         var configuration = configuration
-        try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &configuration)
+        try ConfigurationEnvironment(variables, hostEnvironment: hostEnvironment).read(into: &configuration)
         return configuration
     }
 

@@ -12,10 +12,10 @@ struct ConfinementDecodingTests {
         change(&machine)
         return withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), text)
-            var surroundings = RuleLoader.Environment(
+            var hostEnvironment = RuleLoader.Environment(
                 home: "/home/ada", environment: { _ in nil }, currentDirectory: tree.root)
-            surroundings.machine = machine
-            return RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
+            hostEnvironment.machine = machine
+            return RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules.yaml"])
         }
     }
 

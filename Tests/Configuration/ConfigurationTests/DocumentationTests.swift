@@ -110,7 +110,7 @@ struct DocumentationTests {
             .filter { TestFile.exists(Places.checkout.appending($0)) }
         let loader = RuleLoader(
             catalog: OpenCatalog(),
-            surroundings: RuleLoader.Environment(
+            hostEnvironment: RuleLoader.Environment(
                 home: "/home/ada", environment: { _ in nil }, currentDirectory: Places.checkout))
         for path in ["rules"] + examples {
             let loaded = loader.load([path])

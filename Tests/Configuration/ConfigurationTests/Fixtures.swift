@@ -112,7 +112,7 @@ func makeLoader(in directory: PathBytes, maximumFileSize: Int = 4 << 20) -> Rule
     let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": ""]
     return RuleLoader(
         catalog: FakeCatalog(),
-        surroundings: RuleLoader.Environment(
+        hostEnvironment: RuleLoader.Environment(
             home: "/home/ada", environment: { environment[$0] }, currentDirectory: directory,
             maximumFileSize: maximumFileSize))
 }

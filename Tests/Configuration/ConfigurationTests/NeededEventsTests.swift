@@ -46,7 +46,8 @@ struct NeededEventsTests {
             TestFile.write(tree.path("rules.yaml"), rules)
             let loader = RuleLoader(
                 catalog: Catalog(),
-                surroundings: RuleLoader.Environment(home: nil, environment: { _ in nil }, currentDirectory: tree.root))
+                hostEnvironment: RuleLoader.Environment(
+                    home: nil, environment: { _ in nil }, currentDirectory: tree.root))
             let text = loader.load(["rules.yaml"]).diagnostics.map(\.description).joined(separator: "\n")
             #expect(text == expected)
         }

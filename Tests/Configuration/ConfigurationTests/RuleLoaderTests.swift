@@ -206,12 +206,13 @@ struct RuleLoaderTests {
             TestFile.write(
                 tree.path("rules/b.yaml"),
                 "defaults: { exclude: ['${env:NONE}/*'] }\nrules:\n" + plain.replacing("plain", with: "shared"))
-            var surroundings = RuleLoader.Environment(home: nil, environment: { _ in nil }, currentDirectory: tree.root)
+            var hostEnvironment = RuleLoader.Environment(
+                home: nil, environment: { _ in nil }, currentDirectory: tree.root)
             func load() -> LoadedRules {
-                RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules"])
+                RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules"])
             }
             #expect(load().hasErrors)
-            surroundings.allowsUnsetVariables = true
+            hostEnvironment.allowsUnsetVariables = true
             let loaded = load()
             #expect(!loaded.hasErrors)
             #expect(loaded.diagnostics.map(\.severity) == [.warning, .warning])

@@ -9,13 +9,13 @@ struct TrustCheckTests {
     private func load(_ rule: String) -> String {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), "rules:\n  - path: /in/*\n" + rule)
-            var surroundings = RuleLoader.Environment(
+            var hostEnvironment = RuleLoader.Environment(
                 home: "/home/ada", environment: { _ in nil }, currentDirectory: tree.root)
-            surroundings.distrustCommand = { executable, arguments in
+            hostEnvironment.distrustCommand = { executable, arguments in
                 let isOpen = arguments.contains { String(decoding: $0, as: UTF8.self).contains("open") }
                 return isOpen ? HandlerProblem(message: "\(executable) is open", help: "run: chmod") : nil
             }
-            let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
+            let loaded = RuleLoader(catalog: FakeCatalog(), hostEnvironment: hostEnvironment).load(["rules.yaml"])
             return DiagnosticText.text(of: loaded.diagnostics)
         }
     }

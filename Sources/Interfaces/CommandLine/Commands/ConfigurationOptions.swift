@@ -45,16 +45,16 @@ struct ConfigurationOptions: ParsableArguments {
     /// - Throws: The problem of an invalid environment variable. Rethrows errors of `flags`.
     func read(_ flags: (inout Configuration) throws -> Void) throws -> (LoadedConfiguration, [Diagnostic]) {
         let variables = ProcessInfo.processInfo.environment
-        let surroundings = CommandContext.loading(variables)
+        let hostEnvironment = CommandContext.loading(variables)
         var settings = Configuration.standard(variables)
         var diagnostics: [Diagnostic] = []
         let path = path(variables)
         if let path {
-            diagnostics = ConfigurationLoader(surroundings: surroundings).load(
+            diagnostics = ConfigurationLoader(hostEnvironment: hostEnvironment).load(
                 CommandContext.currentDirectory.resolving(path.bytes).normalized, shown: path.description,
                 into: &settings)
         }
-        try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &settings)
+        try ConfigurationEnvironment(variables, hostEnvironment: hostEnvironment).read(into: &settings)
         try flags(&settings)
         return (LoadedConfiguration(settings: settings, file: path), diagnostics)
     }

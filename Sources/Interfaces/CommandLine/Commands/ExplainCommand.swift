@@ -53,13 +53,13 @@ struct ExplainCommand: ParsableCommand {
         let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try chosen(from: loaded)
         program.sayUndescribed()
-        let surroundings = PathExplanation.Environment(
+        let hostEnvironment = PathExplanation.Environment(
             ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
             journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isTaken = false
         for path in RawArguments.paths(paths) {
             let absolute = program.path(path)
-            let explained = explain(absolute, rules, surroundings)
+            let explained = explain(absolute, rules, hostEnvironment)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
                 for object in explained.objects { Output.standard.write(object.line) }
@@ -72,15 +72,15 @@ struct ExplainCommand: ParsableCommand {
 
     /// Explains a path; leaves out the journal if it cannot be read.
     private func explain(
-        _ path: PathBytes, _ rules: [Rule], _ surroundings: PathExplanation.Environment
+        _ path: PathBytes, _ rules: [Rule], _ hostEnvironment: PathExplanation.Environment
     ) -> PathExplanation {
         do {
-            return try PathExplanation(path, rules: rules, surroundings)
+            return try PathExplanation(path, rules: rules, hostEnvironment)
         } catch {
             sayUnread(error)
-            var surroundings = surroundings
-            surroundings.journal = nil
-            guard let explained = try? PathExplanation(path, rules: rules, surroundings) else {
+            var hostEnvironment = hostEnvironment
+            hostEnvironment.journal = nil
+            guard let explained = try? PathExplanation(path, rules: rules, hostEnvironment) else {
                 preconditionFailure("only the journal can't be read")
             }
             return explained

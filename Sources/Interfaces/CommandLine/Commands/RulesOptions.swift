@@ -93,7 +93,7 @@ extension CommandContext {
     }
 
     /// The rule loader.
-    var loader: RuleLoader { RuleLoader(catalog: registry, surroundings: loading) }
+    var loader: RuleLoader { RuleLoader(catalog: registry, hostEnvironment: loading) }
 
     /// Loads the rules and prints their diagnostics.
     ///
@@ -103,7 +103,7 @@ extension CommandContext {
     ) throws -> LoadedRules {
         var loading = loading
         loading.allowsUnsetVariables = allowsUnsetVariables
-        let loaded = RuleLoader(catalog: registry, surroundings: loading).load(try locations(named))
+        let loaded = RuleLoader(catalog: registry, hostEnvironment: loading).load(try locations(named))
         for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {

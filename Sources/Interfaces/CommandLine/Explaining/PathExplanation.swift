@@ -55,20 +55,22 @@ struct PathExplanation {
     /// Inspects the disk and the journal.
     ///
     /// - Throws: A `StorageError` when the journal cannot be read.
-    init(_ path: PathBytes, rules: [Rule], _ surroundings: Environment) throws(StorageError) {
+    init(_ path: PathBytes, rules: [Rule], _ hostEnvironment: Environment) throws(StorageError) {
         self.path = path
         now = DiskProbe.now()
         inspected = DiskProbe.inspect(at: path)
-        coverage = Coverage(of: Self.alias(of: path, below: surroundings.ruleset.roots) ?? path, surroundings.ruleset)
+        coverage = Coverage(
+            of: Self.alias(of: path, below: hostEnvironment.ruleset.roots) ?? path, hostEnvironment.ruleset)
         let inspection = Self.inspection(of: path, inspected, rules, now)
         var entries: [OfRule] = rules.map { rule in
             let alias = Self.alias(of: path, below: rule.roots)
             return OfRule(
                 explanation: Explanation(
-                    rule, isEnabled: !surroundings.isDisabled(rule.name), path: alias ?? path, inspection: inspection),
+                    rule, isEnabled: !hostEnvironment.isDisabled(rule.name), path: alias ?? path, inspection: inspection
+                ),
                 alias: alias)
         }
-        if let journal = surroundings.journal {
+        if let journal = hostEnvironment.journal {
             for (told, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].told }) {
                 let names = indices.map { entries[$0].explanation.rule.name }
                 let records = try journal.records(of: told, rules: names, limit: Self.history)
@@ -86,10 +88,10 @@ struct PathExplanation {
             guard case .taken(let location) = entries[index].explanation.verdict else { continue }
             entries[index].explanation.polling = coverage.roots.first { $0.path == location.root }?.polling
         }
-        let pauses = try surroundings.journal?.pauses() ?? Pauses()
+        let pauses = try hostEnvironment.journal?.pauses() ?? Pauses()
         for index in entries.indices {
             let isPaused = pauses.hold(entries[index].explanation.rule.name)
-            entries[index].lookAhead(surroundings, isPaused: isPaused, now)
+            entries[index].lookAhead(hostEnvironment, isPaused: isPaused, now)
         }
         self.rules = entries
     }
@@ -148,40 +150,42 @@ extension PathExplanation.OfRule {
     }
 
     /// Determines the next event, the reasons to wait, and the plans of the actions.
-    fileprivate mutating func lookAhead(_ surroundings: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp) {
+    fileprivate mutating func lookAhead(
+        _ hostEnvironment: PathExplanation.Environment, isPaused: Bool, _ now: Timestamp
+    ) {
         guard case .taken(let location) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
         if case .present(let present) = DiskProbe.inspect(at: told) { snapshot = present }
         let next = NextEvent(
-            surroundings.choice, rule, location, path: told, inspected: snapshot, isKnown: record.isKnown, now: now)
+            hostEnvironment.choice, rule, location, path: told, inspected: snapshot, isKnown: record.isKnown, now: now)
         self.next = next
         let event = next.event
         guard rule.events.takes(event.kind, changed: event.changed) else {
-            explanation.verdict = .left(.event(surroundings.choice?.word ?? event.kind.rawValue))
+            explanation.verdict = .left(.event(hostEnvironment.choice?.word ?? event.kind.rawValue))
             return
         }
-        if let index = surroundings.ruleset.index(of: rule.name),
-            let stopper = surroundings.ruleset.stopper(
+        if let index = hostEnvironment.ruleset.index(of: rule.name),
+            let stopper = hostEnvironment.ruleset.stopper(
                 of: event, to: index, reading: { ConditionFacts.Content(of: $0) })
         {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return
         }
         waitReasons =
-            (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: surroundings.ruleset, now: now)
-        if let slots = surroundings.slots?.reason(of: rule) { waitReasons.append(slots) }
-        plan(rule, event, surroundings, now)
+            (isPaused ? [.paused] : []) + WaitReason.all(rule, event, record, among: hostEnvironment.ruleset, now: now)
+        if let slots = hostEnvironment.slots?.reason(of: rule) { waitReasons.append(slots) }
+        plan(rule, event, hostEnvironment, now)
     }
 
     private mutating func plan(
-        _ rule: Rule, _ event: FileEvent, _ surroundings: PathExplanation.Environment, _ now: Timestamp
+        _ rule: Rule, _ event: FileEvent, _ hostEnvironment: PathExplanation.Environment, _ now: Timestamp
     ) {
-        let runner = surroundings.runner
+        let runner = hostEnvironment.runner
         var job = Job(id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
-        for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {
+        for member in rule.members(with: event.path, among: hostEnvironment.ruleset) where member != event.path {
             guard case .present(let snapshot) = DiskProbe.inspect(at: member) else { continue }
             var other = job
             other.id = JobID(now: now)

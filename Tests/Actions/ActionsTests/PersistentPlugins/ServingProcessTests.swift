@@ -44,7 +44,7 @@ struct ServingProcessTests {
         #expect(serving.started.count == 2)
         let outcome = serving.ask { invocation in
             invocation.environment = [("SIZE", Array("9".utf8))]
-            invocation.hasFixedSurroundings = false
+            invocation.hasFixedEnvironment = false
         }
         #expect(outcome.message == "run 9")
         serving.close()

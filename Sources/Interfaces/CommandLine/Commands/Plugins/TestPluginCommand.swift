@@ -79,7 +79,7 @@ struct TestPluginCommand: ParsableCommand {
         }
         var checks = 0
         let test = PluginConformance(
-            of: plugin, options: options, launcher: program.launcher, surroundings: program.environment, in: base
+            of: plugin, options: options, launcher: program.launcher, hostEnvironment: program.environment, in: base
         ) { check in
             checks += 1
             say(check)
