@@ -39,7 +39,7 @@ private func line(_ report: WatchReport) -> String {
     case .polling(let directory, .fileSystem(let name), _): "polling \(name) \(directory)"
     case .limited(let shortage):
         "limited \(shortage.limit.name)=\(shortage.limit.value) needed=\(shortage.needed) polled=\(shortage.polled)"
-    case .writersUnreported(let directory, let errno): "authors untold \(directory): \(errno)"
+    case .writersUnreported(let directory, let errno): "writers unreported \(directory): \(errno)"
     case .failure(let error): "failure \(error)"
     }
 }

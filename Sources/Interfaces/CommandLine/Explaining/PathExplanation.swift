@@ -71,14 +71,15 @@ struct PathExplanation {
                 alias: alias)
         }
         if let journal = hostEnvironment.journal {
-            for (told, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].told }) {
+            for (reportedPath, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].reportedPath }) {
                 let names = indices.map { entries[$0].explanation.rule.name }
-                let records = try journal.records(of: told, rules: names, limit: Self.history)
-                let due = DueEntries.ofInstance(journal.path, JournalQuery(states: [.pending], paths: .inside(told)))
+                let records = try journal.records(of: reportedPath, rules: names, limit: Self.history)
+                let due = DueEntries.ofInstance(
+                    journal.path, JournalQuery(states: [.pending], paths: .inside(reportedPath)))
                 for index in indices {
                     let name = entries[index].explanation.rule.name
                     var record = records[name] ?? PathRecord()
-                    record.open += due.filter { $0.path == told && $0.rule == name }
+                    record.open += due.filter { $0.path == reportedPath && $0.rule == name }
                     entries[index].record = record
                 }
             }
@@ -144,7 +145,7 @@ struct PathExplanation {
 
 extension PathExplanation.OfRule {
     /// The path of the event that the rule receives.
-    fileprivate var told: PathBytes {
+    fileprivate var reportedPath: PathBytes {
         if case .taken(let location) = explanation.verdict, let unit = location.unit { return unit }
         return explanation.path
     }
@@ -156,9 +157,10 @@ extension PathExplanation.OfRule {
         guard case .taken(let location) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
-        if case .present(let present) = DiskProbe.inspect(at: told) { snapshot = present }
+        if case .present(let present) = DiskProbe.inspect(at: reportedPath) { snapshot = present }
         let next = NextEvent(
-            hostEnvironment.choice, rule, location, path: told, inspected: snapshot, isKnown: record.isKnown, now: now)
+            hostEnvironment.choice, rule, location, path: reportedPath, inspected: snapshot, isKnown: record.isKnown,
+            now: now)
         self.next = next
         let event = next.event
         guard rule.events.takes(event.kind, changed: event.changed) else {

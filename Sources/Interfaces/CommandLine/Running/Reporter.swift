@@ -223,8 +223,8 @@ struct Reporter: Sendable {
         switch format {
         case .journal: for report in reports { attempt(report) }
         case .text:
-            let told = reports.filter { !$0.isLeft }
-            if !told.isEmpty { Output.standard.write(Self.line(told, hasColor: Output.standard.hasColor)) }
+            let shown = reports.filter { !$0.isLeft }
+            if !shown.isEmpty { Output.standard.write(Self.line(shown, hasColor: Output.standard.hasColor)) }
         case .json:
             for report in reports {
                 var object = Self.object(report)
@@ -255,15 +255,15 @@ struct Reporter: Sendable {
         let isCommon = reports.allSatisfy { $0.word == first.word && $0.said == first.said }
         guard !isCommon else { return line + (first.said.isEmpty ? "" : ": \(first.said)") + worst.ending }
         let others = reports.filter { $0.job != worst.job }.sorted { $0.rank < $1.rank }
-        let telling = ([worst] + others).filter { !$0.said.isEmpty }
-        let told = telling.prefix(mostTold).map { "\(Display.path($0.path)): \($0.said)" }
-        let more = telling.count > mostTold ? ["\(telling.count - mostTold) more"] : []
-        if !told.isEmpty { line += ": " + (told + more).joined(separator: "; ") }
+        let reporting = ([worst] + others).filter { !$0.said.isEmpty }
+        let shown = reporting.prefix(mostShown).map { "\(Display.path($0.path)): \($0.said)" }
+        let more = reporting.count > mostShown ? ["\(reporting.count - mostShown) more"] : []
+        if !shown.isEmpty { line += ": " + (shown + more).joined(separator: "; ") }
         return line + worst.ending
     }
 
     /// The maximum number of files of a batch whose messages are printed individually.
-    private static let mostTold = 3
+    private static let mostShown = 3
 
     /// Returns a word in the color of a state.
     static func colored(_ word: String, _ state: JobState, _ hasColor: Bool) -> String {

@@ -38,8 +38,8 @@ extension Condition {
             }
         default:
             switch finding(facts) {
-            case .told(true, _): return .holds
-            case .told(false, let found): return .fails("\(found), expected \(wanted)")
+            case .determined(true, _): return .holds
+            case .determined(false, let found): return .fails("\(found), expected \(wanted)")
             case .needsContent: return .needsContent
             case .unknown(let reason): return .unknown(reason)
             }
@@ -60,7 +60,7 @@ extension Condition {
 
     private enum Finding {
         /// Whether the condition holds, with the value found: `size is 300 B`.
-        case told(Bool, String)
+        case determined(Bool, String)
         case needsContent
         case unknown(String)
 
@@ -73,19 +73,19 @@ extension Condition {
         case .depth(let wanted):
             let relative = facts.path.relative(to: facts.root) ?? facts.path.lastComponent
             let depth = max(0, relative.split(separator: .slash).count - 1)
-            return .told(wanted.hold(depth), "depth is \(depth)")
+            return .determined(wanted.hold(depth), "depth is \(depth)")
         case .name(let globs):
             let name = facts.path.lastComponent
-            return .told(globs.contains { $0.matches(name) }, "name is \(Self.quoted(name))")
+            return .determined(globs.contains { $0.matches(name) }, "name is \(Self.quoted(name))")
         case .path(let globs):
             let relative = facts.path.relative(to: facts.root) ?? facts.path.lastComponent
             let isMatch = globs.contains { $0.matches($0.root.first == .slash ? facts.path.bytes[...] : relative) }
-            return .told(isMatch, "path is \(Self.quoted(relative))")
+            return .determined(isMatch, "path is \(Self.quoted(relative))")
         case .regex(let expression):
             let name = facts.path.lastComponent
             switch expression.search(name) {
-            case .found: return .told(true, "name is \(Self.quoted(name))")
-            case .notFound: return .told(false, "name is \(Self.quoted(name))")
+            case .found: return .determined(true, "name is \(Self.quoted(name))")
+            case .notFound: return .determined(false, "name is \(Self.quoted(name))")
             case .tooComplex:
                 return .unknown("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
             }
@@ -93,14 +93,14 @@ extension Condition {
         case .by(let programs): return writer(facts.writer, programs)
         case .size(let wanted):
             guard let size = facts.snapshot?.size else { return .noMetadata }
-            return .told(wanted.hold(size), "size is \(SizeText.shown(size))")
+            return .determined(wanted.hold(size), "size is \(SizeText.shown(size))")
         case .age(let wanted):
             guard let modified = facts.snapshot?.modified else { return .noMetadata }
             let age = facts.now.since(modified)
-            return .told(wanted.hold(age), "age is \(DurationText.shown(age))")
+            return .determined(wanted.hold(age), "age is \(DurationText.shown(age))")
         case .owner(let owners):
             guard let snapshot = facts.snapshot else { return .noMetadata }
-            return .told(owners.contains { $0.matches(snapshot) }, "owner is \(snapshot.uid):\(snapshot.gid)")
+            return .determined(owners.contains { $0.matches(snapshot) }, "owner is \(snapshot.uid):\(snapshot.gid)")
         }
     }
 
@@ -108,16 +108,18 @@ extension Condition {
     ///
     /// The type of a file that is not regular is known without reading it, in the terms of libmagic.
     private func content(_ facts: ConditionFacts, _ patterns: [MediaPattern]) -> Finding {
-        func told(_ type: String) -> Finding { .told(patterns.contains { $0.matches(type) }, "mime is '\(type)'") }
+        func determined(_ type: String) -> Finding {
+            .determined(patterns.contains { $0.matches(type) }, "mime is '\(type)'")
+        }
         switch facts.snapshot?.type {
-        case .directory: return told("inode/directory")
-        case .symlink: return told("inode/symlink")
-        case .other: return told("inode/special")
+        case .directory: return determined("inode/directory")
+        case .symlink: return determined("inode/symlink")
+        case .other: return determined("inode/special")
         case .file, nil: break
         }
         switch facts.content {
         case .notAsked: return .needsContent
-        case .type(let type): return told(type)
+        case .type(let type): return determined(type)
         case .unknown(let reason): return .unknown(reason)
         }
     }
@@ -129,7 +131,7 @@ extension Condition {
         case .process(let process):
             let answers = programs.map { $0.matches(process) }
             if answers.contains(true) || !answers.contains(nil) {
-                return .told(answers.contains(true), "it was written by \(process.words)")
+                return .determined(answers.contains(true), "it was written by \(process.words)")
             }
             let missing =
                 process.name == nil && process.executable == nil
@@ -165,7 +167,7 @@ extension Condition {
             guard case .fails(let reason) = condition.answer(facts) else { return [] }
             return ["not so: \(reason)"]
         default:
-            guard case .told(_, let found) = finding(facts) else { return [] }
+            guard case .determined(_, let found) = finding(facts) else { return [] }
             return ["\(found) (\(wanted))"]
         }
     }
